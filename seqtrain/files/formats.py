@@ -230,7 +230,7 @@ def holds(name: str, kind: str) -> bool:
 def default_kind(name: str | None) -> str:
     """Return the default of data.kind for files of a format.
 
-    It is "text" if the format is None or unknown, or a table in memory.
+    It is "text" for a table in memory, and for an unknown format or None.
     """
     return "text" if name not in FORMATS else FORMATS[name].kinds[0]
 
@@ -238,7 +238,7 @@ def default_kind(name: str | None) -> str:
 def advice(path: str) -> str | None:
     """Return advice on converting a file to a readable format, or None if there is none.
 
-    Only the ending of the path decides. Its case doesn't matter.
+    Only the ending of the path counts, in upper or lower case.
     """
     stem, ending = os.path.splitext(path)
     known = ADVICE.get(ending.lower())
@@ -249,11 +249,11 @@ def resolve_format(path: str, format: str) -> str | None:
     """Return the name of the format of a data file or folder, or None if it is unknown.
 
     Args:
-        path: Path of the file or folder, or `MEMORY` and the name of a table. The result for a
-            table is always `IN_MEMORY`.
-        format: Name of a format, which is returned, or ``"auto"`` to detect it from the path's
-            ending. A folder without a known ending is arrow if Hugging Face's ``save_to_disk``
-            wrote it, or else txt.
+        path: Path of the file or folder, or `MEMORY` and the name of a table in memory. For such a
+            table, `IN_MEMORY` is returned.
+        format: Name of a format, which is returned; or ``"auto"`` to detect the format from the
+            path's ending. A folder without a known ending is arrow if Hugging Face's
+            ``save_to_disk`` wrote it. Any other such folder is txt.
     """
     if path.startswith(MEMORY):
         return IN_MEMORY
@@ -268,8 +268,8 @@ def resolve_format(path: str, format: str) -> str | None:
 def is_text_encoding(name: str) -> bool:
     """Return True if text of an encoding can be read.
 
-    These are utf-16, and encodings with the same bytes as UTF-8 for the ASCII characters that
-    separate fields and lines. The result is False for an unknown name.
+    The characters that separate fields and lines must have the same bytes as in ASCII. Another
+    allowed encoding is utf-16. For an unknown name, return False.
     """
     try:
         return name == "utf-16" or '\n,;"x'.encode(name) == b'\n,;"x'

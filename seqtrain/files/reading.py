@@ -62,11 +62,11 @@ def path_problem(
 
     Args:
         path: The path.
-        error: Error of the system; a ValueError if no path can have this name.
-        wrong: Class of the returned error if the path is the cause. If the machine is the cause,
-            such as a full disk, a RunError is returned.
-        advice: Advice to the user, or an empty text. For a missing file, a similar name replaces
-            it.
+        error: Error of the operating system, or ValueError for a name that no path can have.
+        wrong: Class of the returned error. If the machine is the cause, such as a full disk, a
+            RunError is returned instead.
+        advice: Advice to the user, or an empty text. If the file is missing and a similar file
+            exists, the message names that file instead.
     """
     shown = printable(str(path)) or "''"
     reason = getattr(error, "strerror", None) or str(error)
@@ -83,9 +83,9 @@ def path_problem(
 def path_problems(
     path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
 ) -> Iterator[None]:
-    """Convert an OSError of the `with` statement to an error for the user, as `path_problem` does.
+    """Convert an OSError in the `with` block to the error that `path_problem` returns.
 
-    Other errors, such as ValueError, aren't changed. Arguments are as in `path_problem`.
+    Arguments are as in `path_problem`. Other errors, such as ValueError, aren't converted.
     """
     try:
         yield
@@ -94,7 +94,7 @@ def path_problems(
 
 
 def nearest_file(path: str | Path) -> str | None:
-    """Return the existing path most similar to a missing one, in its folder.
+    """Return the path in the same folder that is most similar to a missing path.
 
     Control characters are escaped for a message. At most `MOST_NAMES` names are compared.
 
@@ -183,14 +183,14 @@ def parse_json(text: str) -> object:
 
 
 def number_at(value: Any, *path: str) -> float | None:
-    """Return the number at a path of keys in nested objects of JSON.
+    """Return the number at a path of keys in nested JSON objects, or None without a valid number.
 
-    Return None if a key is missing, if the value isn't a number (true and false aren't), or if its
-    absolute value exceeds `LARGEST_NUMBER`.
+    A number is valid if its absolute value is at most `LARGEST_NUMBER`. True and false aren't
+    numbers.
 
     Args:
         value: The outermost value.
-        *path: Keys from the outside to the inside. Without a key, `value` itself is taken.
+        *path: Keys from the outside to the inside. Without a key, `value` must be the number.
     """
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

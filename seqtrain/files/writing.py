@@ -141,12 +141,13 @@ def remove(path: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder during the block. The file `LOCK` is removed at its end.
+    """Hold the lock of a folder during the block.
 
-    On Windows, and on a file system without locks (some NFS), the lock has no effect.
+    The lock is the file `LOCK`, which is removed after the block. On Windows, and on a file system
+    without locks (some NFS), the lock has no effect.
 
     Raises:
-        CheckpointError: If another process, or another block in this one, holds the lock.
+        CheckpointError: If this process or another one already holds the lock.
         RunError: If the file `LOCK` can't be opened.
     """
     path = folder / LOCK
@@ -196,9 +197,9 @@ def _lock(path: Path, file: FileIO) -> None:
 def write_folder(target: Path, files: Mapping[str, Content], previous: Path | None = None) -> None:
     """Replace a folder atomically by a new one, with a manifest of the SHA-256 of its files.
 
-    The new folder is written under another name and then renamed to `target`. If this is
-    interrupted, `complete_folder` returns the old folder or the new one. A symbolic link is
-    replaced, not followed.
+    The new folder is written under another name and then renamed to `target`. After an
+    interruption, `complete_folder` returns the path of a complete folder, old or new. A symbolic
+    link is replaced, not followed.
 
     Args:
         target: Path of the folder, which may exist.
@@ -208,7 +209,7 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
 
     Raises:
         RunError: If the disk is full or the folder can't be written. The target is then the old
-            folder. It is the new one if only the old one couldn't be moved to `previous`.
+            folder. If only the last step fails, the move to `previous`, it is the new folder.
     """
     new, old = free_path(target), _old_name(target)
     try:
@@ -255,8 +256,8 @@ def _restore(target: Path) -> None:
 def complete_folder(folder: Path) -> Path:
     """Return the path at which a folder of `write_folder` is complete.
 
-    It is the folder itself, or its old version if writing was interrupted between the renames. The
-    folder may be missing, if there is no old version either.
+    Normally, it is `folder`. If writing was interrupted between the two renames, it is the path of
+    the old version. If no version exists, neither does the path.
     """
     old = _old_name(folder)
     return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
@@ -295,7 +296,7 @@ class VerifiedFolder:
 
     @cached_property
     def digests(self) -> dict[str, Any]:
-        """Maps the name of each file to its SHA-256 in the manifest. It is read once.
+        """SHA-256 of each file, by the name of the file, from the manifest, which is read once.
 
         Raises:
             CheckpointError: If the manifest is missing or has no digests.
@@ -324,9 +325,9 @@ class VerifiedFolder:
         return content
 
     def read_blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a large file in blocks. It is verified after the last block.
+        """Yield the content of a large file in blocks, and verify it after the last block.
 
-        The blocks must not be trusted before the iterator ends.
+        Don't trust the blocks before the iterator has ended.
 
         Raises:
             CheckpointError: If the file is missing or doesn't match its SHA-256 in the manifest, or
@@ -366,16 +367,17 @@ class VerifiedFolder:
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
     """Call `read` with a verified folder and return its result.
 
-    If `read` raises CheckpointError and another process has replaced the folder meanwhile, it is
-    called again, at most `ATTEMPTS` times in all. The result never mixes two versions of the
-    folder, because files of another version don't match the manifest.
+    Another process may replace the folder meanwhile, so that `read` raises CheckpointError. Then
+    `read` is called again, at most `ATTEMPTS` times in all. The result never mixes two versions of
+    the folder, because files of another version don't match the manifest.
 
     Args:
         folder: Path of the folder.
         read: Function that reads files of the folder. It must be able to run several times.
 
     Raises:
-        CheckpointError: If `read` raises it and the folder wasn't replaced, or at the last attempt.
+        CheckpointError: If `read` raises it although the folder wasn't replaced, or if the last
+            attempt fails.
     """
     for attempt in range(1, ATTEMPTS):
         before = _identity(folder)

@@ -6,8 +6,8 @@ A sequence with K columns per step becomes one row of A columns:
 - the number of occurrences of each frequent token of each token column,
 - eight statistics of the present values of each number column: count, first, last, mean, standard
   deviation, minimum, maximum and slope,
-- for each frequent token, statistics of the steps with this token, without the slope: of the number
-  columns that depend on the token's column (`by` in data.steps),
+- for each frequent token, the same statistics, except the slope, over the steps with this token.
+  Only number columns that depend on the token's column (`by` in data.steps) have them,
 - its row features, with tokens as counts.
 
 Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch
@@ -37,8 +37,8 @@ class AggregateLayout:
         indicators: True if indicators of missing values follow, one for each number column.
         row_tokens: for each token column of the row features, the number of ids that are counted.
         row_numbers: number of other columns of the row features, which are copied.
-        by: for each number column, the index of the token column by whose tokens it is also
-            aggregated, or None. Empty if there is no such column.
+        by: for each number column, the index of a token column, or None. The number column is also
+            aggregated for each token of that column. Empty if it would be None for all.
     """
 
     tokens: tuple[int, ...]
@@ -61,9 +61,9 @@ class AggregateLayout:
     def aggregate(self, steps: Tensor, valid: Tensor, row_features: Tensor | None = None) -> Tensor:
         """Return the aggregates of each sequence, (B, A) float32.
 
-        The aggregates are in the order of the module's list. Each statistic is computed for all
-        number columns before the next one. Without present values, the count of a column is 0, and
-        its other statistics are NaN.
+        The module's docstring lists the aggregates in their order. The result has a statistic for
+        all number columns, then the next statistic for all number columns. Without present values,
+        the count of a column is 0, and its other statistics are NaN.
 
         Shape:
             steps: padded, (T, B) int64 ids or (T, B, K) float32. valid: (T, B, 1), True where a
@@ -115,9 +115,8 @@ def _token_counts(ids: Tensor, valid: Tensor, limits: Sequence[int]) -> list[Ten
 def statistics(numbers: Tensor, present: Tensor) -> list[Tensor]:
     """Return `STATISTICS` of the present values of each sequence, (B, F) float64 each.
 
-    Without a present value, the count is 0 and the other statistics are NaN. The slope is the slope
-    of the least-squares line over the index of a value among the present values. Of a single
-    present value, the slope is 0.
+    The slope belongs to the least-squares line through the present values, numbered from 0. It is 0
+    for a single value. Without a present value, the count is 0 and the other statistics are NaN.
 
     Shape:
         numbers: (T, B, F) float64. present: (T, B, F), True where a value counts.

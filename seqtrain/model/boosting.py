@@ -83,8 +83,8 @@ def bin_edges(values: Tensor) -> Tensor:
     The edges of other columns are between quantiles of their present values. Unused edges are +inf.
 
     Args:
-        values: columns of the examples, (B, A). Values that aren't finite count as missing. Of more
-            than `EDGE_ROWS` examples, only every n-th one is read.
+        values: columns of the examples, (B, A). Values that aren't finite count as missing. If
+            there are more than `EDGE_ROWS` examples, only every n-th one is read.
     """
     values = values[:: -(-len(values) // EDGE_ROWS)]
     edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype, device="cpu")
@@ -114,9 +114,11 @@ def binned(values: Tensor, edges: Tensor) -> Tensor:
 def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) -> Trees:
     """Fit boosted trees on all examples.
 
-    The number of rounds is the one with the smallest loss on held-out folds of the examples. There
-    are `FOLDS` folds. With more than `ONE_FOLD_ABOVE` examples, or with so many classes that
-    `most_rounds` is below `ROUNDS`, only the first fold is held out.
+    The number of rounds minimizes the loss on `FOLDS` held-out folds of the examples. To save time,
+    a single fold is held out in two cases:
+
+    - There are more than `ONE_FOLD_ABOVE` examples.
+    - There are so many classes that `most_rounds` is below `ROUNDS`.
 
     Args:
         values: columns of the examples, (B, A) float32, NaN where missing.
@@ -150,7 +152,7 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
 def most_rounds(classes: int) -> int:
     """Return the largest number of rounds for a number of classes, from 1 to `ROUNDS`.
 
-    If possible, the trees of all rounds and classes are at most `TREES`.
+    Rounds times classes is at most `TREES`, unless there are more classes than `TREES`.
     """
     return max(1, min(ROUNDS, TREES // classes))
 
@@ -181,7 +183,7 @@ class Boosting:
     def add_round(self) -> None:
         """Grow a tree for each class, and add the values of its leaves to the logits.
 
-        Of two classes of a single-label task, only the second one gets a tree.
+        In a single-label task with two classes, only the second class gets a tree.
         """
         first, second = self._derivatives()
         number = max(1, round(COLUMN_SHARE * len(self.bins)))
@@ -199,7 +201,7 @@ class Boosting:
     def held_out_losses(self, values: Tensor, targets: Tensor) -> list[float]:
         """Add rounds, and return the mean loss of held-out examples after each of them.
 
-        Boosting ends after `PATIENCE` rounds without a smaller loss, or after `most_rounds`.
+        Stop after `PATIENCE` rounds without a new smallest loss, or after `most_rounds` rounds.
 
         Args:
             values: columns of the held-out examples, (B', A), NaN where missing.
@@ -234,7 +236,7 @@ class Boosting:
     def _derivatives(self) -> tuple[Tensor, Tensor]:
         """Return the first and the second derivative of the loss by each logit, (B, K) each.
 
-        The second one is at least `SMALLEST_HESSIAN`.
+        The second derivative is at least `SMALLEST_HESSIAN`.
         """
         found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
         return found - self.targets, (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
@@ -261,7 +263,7 @@ def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
 
 
 def _cuts(edges: Tensor, column: Tensor, last: Tensor) -> Tensor:
-    """Convert the last bins that go left to the largest values that go left, (S,). All are finite.
+    """Return the largest value that goes left at each split, (S,), always finite.
 
     Args:
         edges: result of `bin_edges`, (A, BINS - 2).

@@ -21,10 +21,9 @@ class Cell:
         gates: number of gates. Each has a block of H rows in every weight and bias.
         tensors: number S of tensors of a state: 1 (h), or 2 (h and c).
         keeping_gate: number of the gate that keeps the state, or None if there is no such gate.
-        persistent: largest hidden sizes that cuDNN's persistent kernels take in training and in
-            prediction. They keep the recurrent weights on the chip, and are several times as fast
-            as the standard ones, which launch kernels for each time step. torch takes them only for
-            padded input: see ``use_rnn_persist_small_h`` in its
+        persistent: largest hidden sizes of cuDNN's persistent kernels in training and in
+            prediction. These kernels are several times as fast as the standard ones. torch uses
+            them only for padded input: see ``use_rnn_persist_small_h`` in torch's
             ``aten/src/ATen/native/cudnn/RNN.cpp``.
         module: torch's module, which holds the parameters.
         kernel: torch's function over padded or packed sequences.

@@ -62,7 +62,7 @@ class ConvolutionLayer(nn.Module):
         stride: number of time steps between the centers of windows.
 
     Reference:
-        Ioffe & Szegedy 2015, arXiv:1502.03167. Its statistics leave out padding here.
+        Ioffe & Szegedy 2015, arXiv:1502.03167. Here the statistics leave out padding.
     """
 
     def __init__(self, channels: int, width: int, kernel: int, stride: int) -> None:
@@ -81,8 +81,8 @@ class ConvolutionLayer(nn.Module):
     def forward(self, packed: PackedSequence) -> PackedSequence:
         """Return the packed output of the layer, (N, F) -> (M, W).
 
-        A sequence of L steps has ceil(L / stride) steps in the output. M is their sum. In training
-        mode the running statistics of the normalization are updated.
+        A sequence of L steps has ceil(L / stride) steps in the output. M is the number of output
+        steps of all sequences. Training updates the running statistics of the normalization.
         """
         windows, batch_sizes = self._windows(packed)
         kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
@@ -124,10 +124,10 @@ class ConvolutionLayer(nn.Module):
         return windows.view(len(index), -1), batch_sizes
 
     def _normalize(self, steps: Tensor) -> Tensor:
-        """Normalize steps by the statistics of the batch in training, else by running statistics.
+        """Normalize steps by batch statistics in training, by running statistics in prediction.
 
-        Training updates the running statistics. A batch of a single time step uses them, too, and
-        doesn't update them.
+        Training updates the running statistics. In training, a batch of a single time step is
+        normalized by the running statistics, and doesn't update them.
         """
         norm = self.norm
         learning = self.training and len(steps) > 1

@@ -49,7 +49,7 @@ class PretrainingModel(nn.Module):
     Args:
         classifier: the classifier whose recurrent branch is pretrained.
         width: size W of the states that predict.
-        dropout: probability that a unit is dropped, of embeddings and of the states that predict.
+        dropout: probability that a unit of an embedding or of a predicting state is dropped.
     """
 
     def __init__(self, classifier: ClassifierNetwork, width: int, dropout: float) -> None:
@@ -75,7 +75,7 @@ class PretrainingModel(nn.Module):
     def own_state(self) -> dict[str, Tensor]:
         """Return the state dict without the tensors of the classifier.
 
-        It has the softmax and, of an autoencoder, the decoder.
+        It has the tensors of the softmax, and of the decoder if the model is an autoencoder.
         """
         tensors = self.state_dict()
         return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}

@@ -54,8 +54,8 @@ def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
 class Segment(NamedTuple):
     """Segment of packed sequences: consecutive time steps of some rows of a batch.
 
-    Row i of the segment belongs to row i of the batch. Sequences without steps in the segment are
-    left out.
+    Row i of the segment belongs to row i of the batch. The last rows of the batch are missing if
+    their sequences have no steps in the segment.
 
     Attributes:
         packed: the time steps, longest row first.
@@ -92,7 +92,7 @@ def run_in_segments(
 ) -> tuple[Tensor | None, Tensor]:
     """Run an encoder of one direction segment by segment, from the first to the last.
 
-    The module describes which time steps gradients reach.
+    The module's docstring describes which time steps gradients reach.
 
     Args:
         run: function that runs the encoder over a segment.
@@ -170,8 +170,8 @@ def encode_padded(
         start: initial state of all rows, (S, L * D, H), or None for zeros.
 
     Returns:
-        The states of the top layer, (T, B, D * H), which are arbitrary at padding; and its last
-        valid states, (B, D * H).
+        The states of the top layer, (T, B, D * H), which are arbitrary at padding; and the last
+        valid states of the top layer, (B, D * H).
     """
     last = steps
     reversed_steps = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)

@@ -29,8 +29,8 @@ KEEP_BIAS = 1.0
 def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None) -> nn.Embedding:
     """Return an nn.Embedding on the device "meta", without values.
 
-    The constructor of nn.Embedding would draw from a normal distribution. On the device "meta" that
-    loads torch's compiler, for two seconds.
+    Unlike the constructor of nn.Embedding, the function draws no values. On the device "meta",
+    drawing would load torch's compiler, which takes two seconds.
     """
     weight = torch.empty(num_tokens, width, device="meta")
     embedding: nn.Embedding = nn.Embedding.from_pretrained(  # type: ignore[no-untyped-call]

@@ -78,9 +78,9 @@ class RandomNumbers:
         return replace(self, examples=self.examples[order.cpu()])
 
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
-        """Apply dropout: set each unit to 0 with a probability, and scale the others.
+        """Apply dropout: set each unit to 0 with the probability `rate`, and scale other units.
 
-        The scale preserves the expected value. If `rate` rounds to 0, `values` is returned itself.
+        The scale preserves the expected value. If `rate` rounds to 0, `values` is returned.
 
         Args:
             values: rows of units.

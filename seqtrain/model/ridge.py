@@ -23,8 +23,8 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
 
     Args:
         features: features with a mean of 0, on the CPU.
-        labels: class index of each row. In a multi-label task, a positive number for each class
-            that a row has.
+        labels: class index of each row. In a multi-label task, a matrix with a positive number for
+            each class that a row has.
         num_classes: number of classes.
 
     Shape:

@@ -20,8 +20,8 @@ class SeriesStandardization(nn.Module):
     Args:
         channels: number C of channels.
         both: True to also keep the original values, before the standardized ones.
-        indicators: True if C columns that have 1 for a missing value follow the channels. Missing
-            values aren't used for the statistics, and become 0.
+        indicators: True if C indicators follow the channels. An indicator is 1 where a value is
+            missing. Missing values aren't used for the statistics, and become 0.
         ids: number I of columns with token ids before the channels. They are copied.
     """
 

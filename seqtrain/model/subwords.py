@@ -24,7 +24,7 @@ class Subwords(nn.Module):
     Args:
         vocabulary: character n-grams of each word of the vocabulary.
         embedding_dim: size E of a vector.
-        rows: number of rows of the table. N-grams whose hashes fall on one row share it.
+        rows: number of rows of the table. N-grams whose hashes select the same row share a vector.
 
     Attributes:
         weight: the table, (rows, E).
@@ -48,13 +48,14 @@ class Subwords(nn.Module):
     def forward(
         self, ids: Tensor, unknown_words: Tensor | None = None, unknown: Grams | None = None
     ) -> Tensor:
-        """Return the subword part of words' vectors: n^(-1/2) times the sum of n n-gram vectors.
+        """Return the subword part of each word's vector.
+
+        It is the sum of the vectors of the word's n character n-grams, times n^(-1/2).
 
         Args:
             ids: ids of known words.
             unknown_words: numbers of unknown words, or None without any.
-            unknown: n-grams of the unknown words of the batch, or None if there are none. Then
-                `unknown_words` is ignored.
+            unknown: n-grams of all unknown words of the batch, or None to ignore `unknown_words`.
 
         Shape:
             ids and unknown_words together have U entries. Returns: (U, E), known words first. A
@@ -94,8 +95,8 @@ def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
 def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
     """Return the packed ids of a batch, with an id beyond the vocabulary for each unknown word.
 
-    A step with the unknown word number i of the batch gets the id `vocab_size` + i in place of
-    <unk>. If the batch has no spellings, its ids are returned unchanged.
+    Unknown word i of the batch has the id `vocab_size` + i in place of <unk>. If the batch has no
+    spellings of unknown words, its ids are returned unchanged.
 
     Args:
         batch: packed or padded.
@@ -109,9 +110,9 @@ def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
 
 
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
-    """Return a 64-bit hash of the n-grams of each unknown word, (U,), as its key for dropout.
+    """Return the key of each unknown word for dropout, (U,).
 
-    So a word has the same key in every batch. The order of its n-grams doesn't count.
+    The key is a 64-bit hash of the word's n-grams. A word has the same key in every batch.
 
     Args:
         words: numbers of the unknown words in the batch, (U,).

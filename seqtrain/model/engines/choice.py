@@ -24,8 +24,8 @@ def choose_engine(
         config: the section model of a config.
         device: device of the weights.
         dtype: type of the weights.
-        needs_last_states: True if all tensors of the last states are needed. Then batches are only
-            padded if model.unroll is padded.
+        needs_last_states: True if the caller needs h and c of the last states. The default engine
+            on CUDA then never pads, because padding loses c.
 
     Raises:
         ConfigError: If model.engine is native, but the native engine can't run with this cell,
@@ -51,8 +51,8 @@ def choose_engine(
 def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
     """Return the engine for CUDA.
 
-    If cuDNN's fast kernels can compute the hidden size, it chooses between padded and packed steps
-    for each batch; see `AUTO`. Otherwise, or with `needs_last_states`, it always packs them.
+    The engine pads a batch if this is faster, or else packs it; see `AUTO`. It always packs if
+    cuDNN's fast kernels can't compute the hidden size, or if `needs_last_states` is True.
     """
     training, prediction = CELLS[config.rnn].persistent
     if needs_last_states:
@@ -70,10 +70,12 @@ def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
 def engines_by_name(config: ModelConfig, device: torch.device) -> dict[str, Engine]:
     """Return the engines that can compute a model in float32 on a device, by name.
 
-    "torch" is the first, with packed steps. "native" follows if it is available. If model.unroll
-    isn't packed, torch's engine with this unroll follows under the unroll's name. Otherwise, on
-    CUDA, the engine that `choose_engine` takes by default follows as "auto". model.engine isn't
-    read.
+    model.engine is ignored. The engines are, in this order:
+
+    - "torch": torch's engine with packed steps.
+    - "native": the native engine, if it is available.
+    - "auto": the default engine on CUDA, if the device is CUDA and model.unroll is packed.
+    - "padded" or "masked": torch's engine with this unroll, if model.unroll has this value.
 
     Args:
         config: the section model of a config.

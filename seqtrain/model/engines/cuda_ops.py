@@ -19,14 +19,14 @@ from seqtrain.model.engines.ops import Ops, SparseRows
 class CudaOps(Ops):
     """Operations on CUDA.
 
-    If sparse matrices and row numbers are on the CPU, the CPU knows the number of entries without
-    waiting for the GPU. With a matrix on the GPU, `Ops` computes the product.
+    Sparse matrices and row numbers should be on the CPU, so that nothing waits for the GPU. If a
+    matrix is on the GPU, `Ops` computes the product.
     """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return products of rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
-        For a matrix on the CPU, a sparse gradient names each used row of the table once, in
+        If the matrix is on the CPU, a sparse gradient has each used row of the table once, in
         ascending order.
         """
         if not matrix.offsets.is_cpu:
@@ -46,8 +46,8 @@ class CudaOps(Ops):
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return some rows of a table; see `Ops.distinct_rows`.
 
-        A sparse gradient is coalesced. This relies on ascending, distinct `rows`, which isn't
-        checked.
+        A sparse gradient is marked as coalesced. The caller must pass ascending, distinct `rows`,
+        which aren't checked.
         """
         if not sparse:
             return super().distinct_rows(table, rows, sparse=False)

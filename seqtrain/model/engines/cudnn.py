@@ -24,8 +24,8 @@ def run_kernel(
 ) -> tuple[Tensor, Tensor]:
     """Run one recurrent layer, with one direction or both, on an accelerator, without dropout.
 
-    Under autocast on CUDA, the type of autocast is used if cuDNN has kernels for it, else float32.
-    Autocast itself is switched off for the call, because it would always compute in float16.
+    Under autocast on CUDA, the type of autocast is used, or float32 if cuDNN lacks kernels for this
+    type. Autocast itself is switched off for the call, because it would always use float16.
 
     Args:
         cell: Recurrent cell.
@@ -57,9 +57,8 @@ def run_kernel(
 def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
     """Return a layer's weights in a type, as views of one buffer in the layout of cuDNN.
 
-    Without such a buffer torch copies the weights at each call, and warns. If weights of this type
-    share a buffer already, as in torch's modules with one layer, they aren't copied again. Outside
-    CUDA only the type is converted.
+    Without such a buffer, torch copies the weights at each call, and warns. Weights that share a
+    buffer of this type already aren't copied. Outside CUDA, only the type is converted.
 
     Args:
         weights: Parameters of the layer, as for `run_kernel`. The result has the same order.

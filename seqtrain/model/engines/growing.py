@@ -69,8 +69,8 @@ def grow_tree_in_torch(
     """Grow a tree that fits the negative gradient, level by level.
 
     Each node takes the split with the greatest gain, or the first of equal splits. Each side of a
-    split must have at least `LEAST_ROWS` examples. A node without a split that gains more than
-    `SMALLEST_GAIN` sends all examples left.
+    split must have at least `LEAST_ROWS` examples. If no split of a node gains more than
+    `SMALLEST_GAIN`, all examples of the node go left.
 
     Args:
         bins: bin of each value, (A, B) uint8.

@@ -39,14 +39,14 @@ class SparseRows:
 class DropRule:
     """Random numbers, threshold and scale of one dropout: they fix which units become 0.
 
-    The random bits of row n come from the SplitMix64 stream whose seed is number keys[n] of the
-    stream with seed seeds[n].
+    Each row has a SplitMix64 stream, which gives the random bits of its units. The seed of row n's
+    stream is itself a random number: number keys[n] of the stream with seed seeds[n].
 
     Attributes:
-        seeds: seed of one stream for all rows, or one seed per row, (N,) int64.
-        keys: index of each row in its stream, (N,) int64.
-        least: a unit is kept if its 16 random bits, as a signed number, are at least this.
-        scale: factor by which the units that are kept are multiplied.
+        seeds: one seed for all rows, or one seed per row, (N,) int64.
+        keys: one index per row, (N,) int64.
+        least: a unit is kept if its 16 random bits, as a signed number, are at least `least`.
+        scale: factor by which kept units are multiplied.
     """
 
     seeds: Tensor | int
@@ -58,7 +58,7 @@ class DropRule:
 class Ops:
     """Reference implementation in torch, for any device and floating-point type.
 
-    All operations are differentiable: by the table, the values, or the states and the parameters of
+    All operations are differentiable. Gradients reach tables, values, states, and the parameters of
     the pooling.
     """
 

@@ -103,8 +103,8 @@ def _run_layer(
         layout: batch sizes if `unroll` is packed, else the positions of the padded steps.
 
     Shape:
-        data: (N, E). start: (S, D, B, H). Returns: states (N, D * H), last ones (S, D, B, H). If
-        `unroll` is padded, the last ones of an LSTM are only h (S = 1).
+        data: (N, E). start: (S, D, B, H). Returns: states (N, D * H), last states (S, D, B, H). If
+        `unroll` is padded, the last states of an LSTM are only h (S = 1).
     """
     if isinstance(layout, Tensor) and not data.is_cpu:
         return run_kernel(cell, data, layout, start, [w for own in weights for w in own])
@@ -118,11 +118,13 @@ def _run_layer(
 
 
 def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None) -> bool:
-    """Return True if cuDNN's persistent kernels, which need padded input, suit a batch.
+    """Return True if a batch should be padded, so that cuDNN's persistent kernels compute it.
 
-    They must take the hidden size, and at least `LEAST_FULL` of the padded batch must be valid
-    steps. The result is False for an LSTM whose initial states are passed. The caller may then need
-    the last c, which isn't available after padding.
+    The batch must meet three conditions:
+
+    - The kernels can compute the hidden size.
+    - At least `LEAST_FULL` of the padded batch are valid steps.
+    - The cell isn't an LSTM with initial states, whose caller may need the last c. Padding loses c.
 
     Args:
         encoder: torch's module with the parameters.
@@ -175,8 +177,8 @@ def _in_rectangles(
     """Run one direction over packed steps on the CPU.
 
     Consecutive steps with the same number of sequences form a rectangle, for which torch's kernel
-    is called once. torch itself takes a packed batch step by step on the CPU. The time of its
-    backward pass then grows with the square of the length.
+    is called once. Without rectangles, torch would compute a packed batch step by step, and the
+    time of the backward pass would grow with the square of the length.
 
     Args:
         cell: recurrent cell.
@@ -263,8 +265,8 @@ def _run_on_cpu(
 ) -> tuple[Tensor, ...]:
     """Call torch's kernel for one layer and direction on the CPU.
 
-    oneDNN's LSTM has no bfloat16 on processors without AVX-512, and raises under autocast. There
-    it is computed in float32.
+    Without AVX-512, an LSTM is computed in float32 even under autocast, because oneDNN's LSTM would
+    raise an error for bfloat16.
 
     Args:
         cell: recurrent cell.

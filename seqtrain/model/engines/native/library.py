@@ -163,8 +163,8 @@ class Library(SimpleNamespace):
     time step of a sequence.
 
     Attributes:
-        rounding: a `Library` whose matrix products round their factors to bfloat16. It is this
-            object if the processor has no such products.
+        rounding: a `Library` whose matrix products round their factors to bfloat16. If the
+            processor has no such products, the attribute is this library itself.
     """
 
     def __init__(self, kernels: Kernels) -> None:

@@ -28,18 +28,18 @@ PADDING = 64
 
 
 class NativeOps(Ops):
-    """Operations of the compiled library. torch computes those that it lacks.
+    """Operations of the compiled library, for float32 tensors on the CPU; see `ops_for`.
 
-    The library has weighted sums of rows, dropout, and the poolings max and attention. The tensors
-    must be float32 on the CPU; see `ops_for`.
+    The library has weighted sums of rows, dropout, and the poolings max and attention. torch
+    computes all other operations.
     """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return products of rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
-        A sparse gradient names each used row of the table once, in ascending order. Where the
-        weights of the matrix aren't float32 on the CPU, torch computes the product, and the
-        gradient may repeat rows.
+        A sparse gradient has each used row of the table once, in ascending order. If the weights of
+        the matrix aren't float32 on the CPU, torch computes the product. Its gradient may repeat
+        rows.
         """
         if not is_native(matrix.weights):
             return super().sum_rows(table, matrix, rows, sparse=sparse)
@@ -142,9 +142,9 @@ class _Drop(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the values: 0 for the units that `forward` set to 0.
+        """Return the gradient of the values.
 
-        The other units are multiplied by the scale.
+        It is 0 for units that `forward` set to 0. Other units are multiplied by the scale.
         """
         return _dropped(gradient, ctx.rule), None
 

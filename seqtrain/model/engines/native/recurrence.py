@@ -28,9 +28,9 @@ from seqtrain.model.engines.native.library import (
 class NativeEngine(Engine):
     """Engine of the compiled library: float32 on the CPU.
 
-    Under autocast to bfloat16, matrix products round their factors to bfloat16 if the processor has
-    such products. Their sums and all other numbers stay float32. A forward pass has at most one
-    backward pass, which overwrites the saved numbers.
+    Under autocast to bfloat16, the factors of matrix products are rounded to bfloat16 if the
+    processor has such products. All other numbers stay float32. A forward pass can have only one
+    backward pass, because this overwrites the saved numbers.
     """
 
     name = "native"
@@ -96,7 +96,7 @@ class _Steps(NamedTuple):
     """Layout of the time steps of a packed batch. Tensors are contiguous.
 
     Attributes:
-        which: index of the vector of each time step, (N,), or None if vector i is step i.
+        which: index of the vector of each time step, (N,), or None if step i has vector i.
         sizes: number of sequences at each time step, (T,).
         tokens: number N of time steps.
         batch: number B of sequences.
@@ -187,7 +187,7 @@ class _RunLayer(torch.autograd.Function):
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
         """Return one gradient or None for each argument of `forward` after `ctx`, in their order.
 
-        `vectors`, `start` and the parameters have gradients; `vectors` and `start` only if needed.
+        The parameters have gradients. So have `vectors` and `start`, if torch asks for them.
 
         Args:
             ctx: torch's context of the forward pass.
@@ -223,7 +223,7 @@ class _RunLayer(torch.autograd.Function):
 def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
     """Return the memory addresses of h and c of one direction in states (S, D, B, H).
 
-    Both are 0 (null) if `states` is None. That of c is 0 if the cell has no c.
+    The address of c is 0 (null) if the cell has no c. Both addresses are 0 if `states` is None.
     """
     if states is None:
         return 0, 0
