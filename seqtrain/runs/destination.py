@@ -26,7 +26,7 @@ def check_destination(
     force: bool,
     sources: Sequence[str | Path | None] = (),
 ) -> None:
-    """Check, before any work, that a result can be written and replaces nothing of the user's.
+    """Check, before any work, that a result can be written without loss of the user's files.
 
     Args:
         path: Path of the result, or None for a new directory under runs/.
@@ -38,8 +38,8 @@ def check_destination(
         sources: Paths of the input, which is never replaced. None and missing files are skipped.
 
     Raises:
-        ConfigError: If the path can't be written, or if something would be lost that `force`
-            doesn't allow to replace.
+        ConfigError: If the path can't be written, or if files would be lost that mustn't be
+            replaced.
     """
     target = RUNS / ".new" if path is None else Path(path)
     given = [source for source in sources if source is not None and os.path.exists(source)]
@@ -83,8 +83,8 @@ def _check_file(
 ) -> None:
     """Raise a ConfigError if an existing path mustn't be overwritten.
 
-    It may be overwritten if it is of the kind `what`, isn't the input, and `force` is True. Pipes
-    and devices don't need `force`.
+    A file may be overwritten if `force` is True and the file isn't the input. With the kind
+    "stream", pipes and devices may be overwritten without `force`.
     """
     kind = kind_of(path)
     if kind == "a folder" or (what == "file" and kind != "a file"):
@@ -98,8 +98,8 @@ def _check_file(
 def _check_export(path: Path, *, force: bool) -> None:
     """Raise a ConfigError if an existing folder mustn't be replaced by an export.
 
-    It may be replaced if it is empty, or if `force` is True and it holds an export and nothing
-    else. The current directory and mount points may not be replaced.
+    An empty folder may be replaced. With `force`, a folder that holds an export and nothing else
+    may be replaced. The current directory and mount points are never replaced.
     """
     if path.samefile(os.curdir) or os.path.ismount(path):
         why = "is the current directory or a mount point, which can't be replaced"
@@ -120,9 +120,10 @@ def check_replaceable(
 ) -> None:
     """Check that a new run can be written into an existing directory.
 
-    Without `force`, the directory must be empty. Files of a run that was killed while it started
-    don't count. With `force`, it may hold earlier runs. It may also hold files of the user, unless
-    they have the names of a run's files.
+    - Without `force`, the directory must be empty, except for files of a run that was killed while
+      it started.
+    - With `force`, it may hold earlier runs, and files of the user with other names than a run's
+      files.
 
     Args:
         path: The directory.
@@ -131,7 +132,7 @@ def check_replaceable(
         sources: Paths of the input, which is never replaced.
 
     Raises:
-        ConfigError: If the directory holds something else, or its config.yaml is the input.
+        ConfigError: If the directory holds other files, or its config.yaml is the input.
         OSError: If a folder of an earlier run can't be read.
     """
     config = path / CONFIG
@@ -186,9 +187,9 @@ def _is_environment(path: Path) -> bool:
 def remove_earlier(path: Path) -> None:
     """Remove the files of earlier runs and searches from a directory, and nothing else.
 
-    The directory must have passed `check_replaceable`. config.yaml is removed first, because a
-    directory without it is no run. environment.json is removed last, because `check_replaceable`
-    recognizes earlier runs by it. What can't be removed stays.
+    The directory must have passed `check_replaceable`. Files that can't be removed stay.
+    environment.json is removed last, because `check_replaceable` recognizes earlier runs by it.
+    config.yaml is removed first, because a directory without it is no run.
     """
     for run in _inner_runs(path):
         remove_earlier(run)

@@ -57,8 +57,8 @@ CUBLAS_SETTING = "CUBLAS_WORKSPACE_CONFIG"
 def environment(session: TrainingSession) -> dict[str, Any]:
     """Return the content of environment.json for a run that starts now.
 
-    It describes software, machine and processes. It has digests of the data files and of the
-    held-out rows.
+    The content describes software, machine and processes, and has digests of the data files and of
+    the held-out rows.
     """
     data, device, processes = session.data, session.device, session.processes
     found = {
@@ -86,7 +86,7 @@ def environment(session: TrainingSession) -> dict[str, Any]:
 
 
 def held_out(config: Config, data: PreparedData) -> dict[str, str]:
-    """Return digests of the rows that are held out of train, to see later if they are the same.
+    """Return digests of the rows that are held out of train, by which later runs can compare them.
 
     Args:
         config: Config that says which splits are held out.
@@ -104,7 +104,7 @@ def held_out(config: Config, data: PreparedData) -> dict[str, str]:
 def inexact_resume_warnings(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Return a warning if a resumed run may not be exact, or an empty list.
 
-    It may not be if an entry in EXACT_ON changed.
+    There is a warning if an entry in EXACT_ON changed.
 
     Args:
         recorded: Content of the run's environment.json.
@@ -142,8 +142,8 @@ def check_same_data(
             may have changed.
 
     Raises:
-        CheckpointError: If a file changed, is new, or isn't named any more. If `data` has another
-            preprocessing, or other rows are held out of train.
+        CheckpointError: If a file changed, was added or was removed, if the preprocessing differs,
+            or if other rows are held out of train.
     """
     recorded = run.environment()
     keys = {source.path: key for key, source in data_sources(config)}
@@ -201,7 +201,7 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
         device: Device that trains. If its memory is unknown, nothing is checked.
 
     Raises:
-        ConfigError: If they need more memory than `available_memory`.
+        ConfigError: If they need more memory than the device has, by `available_memory`.
     """
     available = available_memory(device)
     network = new_network(model, preprocessing)  # without kernels, which aren't parameters
@@ -230,7 +230,7 @@ def check_longest(config: Config, train: SequenceStore, device: torch.device) ->
         device: Device that trains. If its memory is unknown, nothing is checked.
 
     Raises:
-        DataError: If they need more memory than `available_memory`. It names the sequence's line.
+        DataError: If they need more memory than the device has, by `available_memory`.
     """
     available, model = available_memory(device), config.model
     longest = int(train.lengths.argmax())

@@ -74,8 +74,8 @@ class Model:
     def thresholds(self) -> list[float]:
         """Lowest probability at which each class is predicted, (C,); 0.5 if none was fitted.
 
-        They decide in multi-label tasks and between two classes. With more classes the most
-        probable one is predicted.
+        Thresholds are used in multi-label tasks and with two classes. With more classes, the most
+        probable class is predicted.
         """
         return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
 
@@ -123,9 +123,10 @@ def model_files(
 def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
     """Return the content of a safetensors file in blocks: its header, then each tensor's bytes.
 
-    Contiguous tensors on the CPU aren't copied: write the blocks before the tensors change.
-    `safetensors.torch.save` makes two copies of each tensor, and ends the process if memory runs
-    out.
+    Contiguous tensors on the CPU aren't copied, so write the blocks before the tensors change.
+
+    This function replaces `safetensors.torch.save`, which makes two copies of each tensor and ends
+    the process if memory runs out.
 
     Args:
         tensors: Tensors by name, of the types in TYPES.
@@ -160,7 +161,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
     The autoencoder is on the CPU, in evaluation mode.
 
     Raises:
-        CheckpointError: If the folder has no decoder, or if `load_model` would raise it.
+        CheckpointError: If the folder has no decoder, or a file is missing, damaged or invalid.
     """
     if not (complete_folder(folder) / DECODER).exists():
         which = "runs with pretraining.objective: autoencoder have one"
@@ -177,7 +178,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 
 
 def read_model(saved: VerifiedFolder) -> Model:
-    """Return the model in a verified folder, and raise CheckpointError, as `load_model` does."""
+    """Return the model in a verified folder. Errors are those of `load_model`."""
     path = saved.path / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
@@ -225,7 +226,7 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
 
 
 def _read_lengths(values: Any, config: ModelConfig, preprocessing: Preprocessing) -> Ints:
-    """Return the lengths that a kernel branch needs, (3,), or (0,) without such a branch.
+    """Return the lengths that a kernel branch needs, (3,), or (0,) for other models.
 
     Args:
         values: The JSON value in the model's description: time steps of the shortest, the median
@@ -252,7 +253,8 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         values: The JSON value in the model's description.
 
     Raises:
-        LookupError, TypeError, ValueError: If no training can have produced the values.
+        LookupError, TypeError, ValueError: If the values are invalid, or contradict each other or
+            the files.
         CheckpointError: If a file is missing or damaged.
     """
     has_tokens = values["sequence"]["kind"] != SeriesColumn.kind or values["row_features"]
@@ -269,10 +271,10 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
 
 
 def _check_reading(found: Preprocessing) -> None:
-    """Raise ValueError if the settings for reading files aren't valid or don't fit the encoding.
+    """Raise ValueError if the file format or the schema is invalid or doesn't fit the encoding.
 
     Args:
-        found: A preprocessing. Its file format and schema are compared with its encoded columns.
+        found: The preprocessing with its file format, schema and encoded columns.
     """
     keys = {**asdict(found.file_format), **asdict(found.schema), "bad_rows": found.bad_rows}
     one_hot, label = keys.pop("one_hot"), keys["label"]
@@ -304,12 +306,16 @@ def _check_reading(found: Preprocessing) -> None:
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
-    """Return the n-grams in a model folder, or None if their saved description, `values`, is None.
+    """Return the n-grams in a model folder, or None if the model has none.
+
+    Args:
+        saved: The model folder.
+        values: Description of the n-grams, or None.
 
     Raises:
         LookupError, TypeError, ValueError: If the description isn't valid or doesn't fit the file
             of n-grams.
-        CheckpointError: If that file is missing or damaged.
+        CheckpointError: If the file of n-grams is missing or damaged.
     """
     if values is None:
         return None
@@ -407,8 +413,8 @@ def unpack_model(files: object) -> Model:
         files: Value from a pickle, which may come from anyone.
 
     Raises:
-        CheckpointError: If the value isn't a dict of the files of a model folder, or if
-            `load_model` raises it for these files.
+        CheckpointError: If the value isn't a dict of the files of a model folder, or a file is
+            missing, damaged or invalid.
     """
     is_whole = isinstance(files, dict) and all(isinstance(each, bytes) for each in files.values())
     if not isinstance(files, dict) or not is_whole or not files.keys() <= FILES:

@@ -61,8 +61,8 @@ class RunSummary:
         """Return a value of the run by name, or None if the run has none.
 
         Args:
-            name: A name in SORTABLE, or the dotted name of a config key. A metric's name without
-                "test." means its value on validation.
+            name: A name in SORTABLE, or the dotted name of a config key. The name of a metric means
+                its value on validation; with "test." before it, its value on test.
         """
         if name in OTHERS:
             return getattr(self, name)
@@ -77,12 +77,13 @@ class RunSummary:
 def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     """Return summaries of the runs in a folder, the newest first, and problems, one line each.
 
-    A run whose config can't be read any more, for example because its data moved, is listed without
-    its config. A run with another damaged file is left out. Both give a problem. Folders without a
-    config.yaml are skipped.
+    If the config of a run can't be read any more, the run is listed without it. If another file of
+    a run is damaged, the run is left out. There is a problem for each of these runs. Folders
+    without a config.yaml are skipped.
 
     Args:
-        folder: Folder of run directories. Repeats in these are listed, too, as runs of their own.
+        folder: Folder of run directories. Each repeat in a run directory is listed as a separate
+            run.
 
     Raises:
         ConfigError: If the folder can't be read.
@@ -108,7 +109,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
     Args:
         run: Run directory with a config.yaml.
-        problems: List that receives a line if the config is wrong, or None to raise the error.
+        problems: List that receives a line if the config is wrong, or None to raise an error.
 
     Raises:
         ConfigError: If the config is wrong and `problems` is None.
@@ -168,7 +169,7 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
             ends with it. Keys that differ between the runs are searched first.
 
     Raises:
-        ConfigError: If there are runs, but no such column or key.
+        ConfigError: If there is no such column or key. Without runs, no error is raised.
     """
     name = ALIASES.get(name, name)
     names = [*SORTABLE, *dict.fromkeys(key for run in runs for key in run.config)]

@@ -44,8 +44,8 @@ class RunDirectory:
         path: The directory.
         best: Path of the model folder of the best epoch, or of the refit.
         last: Path of the newest checkpoint.
-        previous: Path of the checkpoint before `last`. It is removed when the run ends, if `last`
-            is intact.
+        previous: Path of the checkpoint before `last`. If `last` is intact, `previous` is removed
+            when the run ends.
         pretrained: Path of the model folder that is written at the end of pretraining.
     """
 
@@ -105,11 +105,11 @@ class RunDirectory:
 
         Args:
             length: The length in bytes.
-            only_check: If True, change nothing, but raise as otherwise.
+            only_check: If True, only check the length, and change nothing.
 
         Raises:
-            CheckpointError: If the file is shorter, or can't be opened. A missing file has the
-                length 0.
+            CheckpointError: If the file is shorter than `length`, or can't be opened. A missing
+                file has the length 0.
         """
         path, size = self.path / METRICS, 0
         if self.holds(METRICS):
@@ -184,9 +184,8 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     """Create the directory of a new run, with its parents, and return it.
 
     Args:
-        path: The directory, which may exist; or None for runs/<config name>-<time>, with a number
-            if that exists.
-        config_name: Name of the config. It isn't used if there is a path.
+        path: The directory, which may exist, or None for a new directory runs/<config name>-<time>.
+        config_name: Name of the config. It is only used without a path.
 
     Raises:
         ConfigError: If the directory can't be created.
@@ -202,16 +201,16 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
-    """Return an existing directory of a run. A path isn't checked to hold a run.
+    """Return an existing run directory by its path, or the newest one.
 
     Args:
-        path: Path of the run, also without "runs/" before it, or None for the newest run.
-        name: Name of the config whose newest run is returned, or None for the newest run that has
-            a model, of all configs. It isn't used if there is a path.
+        path: Path of the run directory, with or without "runs/" before it, or None for the newest
+            run. Its content isn't checked.
+        name: Name of the config whose newest run is returned, or None for the newest run of all
+            that have a model. It is only used without a path.
 
     Raises:
-        CheckpointError: If there is no such directory or run. If a path is missing, the message
-            names a run with a similar name, if there is one.
+        CheckpointError: If there is no such directory or run.
     """
     if path is None:
         for run in [newest_trained()[0]] if name is None else newest_first(name):
@@ -230,8 +229,8 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 def _similar_run(path: Path) -> Path | None:
     """Return the run that was probably meant by the path of a missing one, or None.
 
-    It is the newest run whose name begins with the name of the missing one, or else the run with
-    the most similar name.
+    It is the newest run whose name begins with the last part of `path`. If there is no such run, it
+    is the run with the most similar name.
     """
     folder = RUNS if path.parent == Path() else path.parent
     try:
@@ -246,9 +245,9 @@ def _similar_run(path: Path) -> Path | None:
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
-    """Return the newest run or ensemble under runs/ that has a model, and newer ones without one.
+    """Return the newest run under runs/ that has a model, and all newer runs without a model.
 
-    An ensemble counts as one with a model. Whether its members exist isn't checked.
+    An ensemble counts as a run with a model. Its members aren't checked.
 
     Raises:
         CheckpointError: If no run under runs/ has a model.
@@ -272,11 +271,11 @@ def newest_first(name: str | None) -> list[Path]:
     The age of a run is that of its config.yaml.
 
     Args:
-        name: Name of the config whose runs are returned, or None for the runs of all configs.
-            Folders of repeats are then included. Such a folder is as new as its newest repeat.
+        name: Name of the config whose runs are returned. None returns the runs of all configs and
+            folders of repeats, which are as new as their newest repeat.
 
     Raises:
-        CheckpointError: If runs/ exists, but can't be read.
+        CheckpointError: If runs/ can't be read. A missing folder has no runs.
     """
     pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
@@ -293,11 +292,11 @@ def newest_first(name: str | None) -> list[Path]:
 
 
 def model_folder(path: Path) -> Path:
-    """Return the folder `best` of a run directory, or else the path if it is a model folder.
+    """Return the folder `best` of a run directory. For a model folder, return the path itself.
 
     Raises:
-        CheckpointError: If there is no model at either place, as in the directory of an ensemble;
-            or if it can't be read.
+        CheckpointError: If there is no model, as in the directory of an ensemble, or the path can't
+            be read.
     """
     for folder in (path / BEST, path):
         with path_problems(folder), suppress(FileNotFoundError, NotADirectoryError):

@@ -48,8 +48,8 @@ class RunWriter:
     - as often as ``training.checkpoint_every`` asks for,
     - when a signal stops the run, if anything changed since the previous checkpoint.
 
-    Right before a checkpoint it writes the best model to ``best/``, if an epoch was the best since
-    the previous checkpoint. Neither is written if a weight isn't finite.
+    If an epoch was the best since the previous checkpoint, the best model is written to ``best/``
+    right before the checkpoint. A model with a weight that isn't finite is never written.
 
     Args:
         run: Run directory. It must be locked by this process.
@@ -85,7 +85,8 @@ class RunWriter:
             force: True to remove earlier runs in the directory.
 
         Raises:
-            ConfigError: If `check_replaceable` raises it, as for another run without `force`.
+            ConfigError: If the directory holds another run and `force` is False, or if it holds
+                other files that mustn't be replaced.
             RunError: If a file can't be written.
         """
         check_replaceable(self.run.path, "--run-dir", force=force)
@@ -97,9 +98,8 @@ class RunWriter:
     def resume(self) -> None:
         """Restore the directory to its state at the checkpoint that the run resumes from.
 
-        Metrics that were logged after the checkpoint are removed. If epochs are left to train, test
-        scores that the run wrote when it ended before are removed, and the changed config is
-        written.
+        Metrics that were logged after the checkpoint are removed. If epochs are left to train, the
+        scores on test are also removed, and the changed config is written.
 
         Raises:
             CheckpointError: If metrics.jsonl is shorter than it was at the checkpoint.
@@ -112,11 +112,12 @@ class RunWriter:
             self._write_config()
 
     def record(self, event: TrainingEvent) -> None:
-        """Write what an event asks for.
+        """Write metrics, checkpoints and models at an event of training.
 
-        An epoch, and each 50th update of training or a refit, is logged in metrics.jsonl.
-        Checkpoints are written as the class describes. The end of pretraining also writes
-        ``pretrained/``. The end of calibration writes the calibrated model to ``best/``.
+        - Each epoch, and each 50th update of training or a refit, is logged in metrics.jsonl.
+        - Checkpoints are written as the class describes.
+        - The end of pretraining writes ``pretrained/``.
+        - The end of calibration writes the calibrated model to ``best/``.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.
@@ -154,7 +155,7 @@ class RunWriter:
         return is_late or update % every.get("steps", update + 1) == 0
 
     def stop(self, signal_number: int) -> Interrupted:
-        """Write a checkpoint, unless nothing changed since the last one; return an error to raise.
+        """Write a checkpoint if anything changed since the last one, and return an error to raise.
 
         Args:
             signal_number: Signal that stopped the run.
@@ -178,9 +179,9 @@ class RunWriter:
         )
 
     def single_class_warnings(self) -> list[str]:
-        """Return at most one warning: that all predictions for a split are of one class.
+        """Return a warning if all predictions for a split are of one class, or an empty list.
 
-        Validation is looked at first, and then test. Splits that weren't scored are skipped.
+        Validation is checked first, then test. There is at most one warning.
         """
         session = self.session
         scored = {"validation": session.validation_scores, "test": session.test_scores}
@@ -219,8 +220,8 @@ class RunWriter:
     def save_checkpoint(self) -> None:
         """Write the best model to ``best/``, if it is new, and then a checkpoint to ``last/``.
 
-        The checkpoint before it is moved to ``previous/``, if it is intact. Otherwise it is
-        replaced, and ``previous/`` stays. No update may be queued.
+        An intact earlier checkpoint in ``last/`` is moved to ``previous/``. A damaged one is
+        replaced, and ``previous/`` doesn't change. No update may be queued.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.
@@ -272,8 +273,8 @@ class RunWriter:
 def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
     """Return the line of metrics.jsonl for an event, as a dict.
 
-    Its entry "event" is "step" for an update. For an epoch it is "pretrain", "epoch" or "refit", by
-    its phase.
+    The entry "event" is "step" for an update. For an epoch, it is "pretrain", "epoch" or "refit",
+    depending on the phase.
     """
     line = {"epoch": event.epoch, "step": event.update}
     if isinstance(event, UpdateEvent):

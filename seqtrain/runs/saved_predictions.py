@@ -36,10 +36,10 @@ class SplitResults:
         scores: Scores of the whole model.
         branches: Maps the name of each branch to its scores; empty if there is one branch.
         errors: The wrong predictions, the most confident first.
-        reliability: One pair for each tenth of [0, 1] with predictions whose probability is in it:
-            mean probability and accuracy of these predictions.
-        precision_recall: Maps the label of a large class to pairs of recall and precision at some
-            thresholds.
+        reliability: Pairs of mean probability and accuracy, for predictions with a probability from
+            0 to 0.1, from 0.1 to 0.2, and so on. Intervals without predictions have no pair.
+        precision_recall: Maps the label of each large class to pairs of recall and precision at
+            some thresholds.
         trained_on_rows: True if the model was trained on these rows, so the scores are too high.
     """
 
@@ -75,9 +75,13 @@ def _adapter() -> TypeAdapter[_Saved]:
 
 
 def save_results(run: RunDirectory, results: SplitResults) -> None:
-    """Write the results of a split into a run directory.
+    """Write the predictions of a run for its validation or test split into the run directory.
 
-    Nothing is written if they need more than `LARGEST` bytes, or if they are of other data.
+    Results of other data, and results of more than `LARGEST` bytes, aren't written.
+
+    Args:
+        run: Run directory.
+        results: Predictions and scores.
 
     Raises:
         RunError: If the file can't be written.
@@ -89,10 +93,10 @@ def save_results(run: RunDirectory, results: SplitResults) -> None:
 
 
 def saved_results(run: RunDirectory, split: str) -> SplitResults | None:
-    """Return the saved results of a split, or None.
+    """Return the saved results of a split, or None if they are missing, damaged or outdated.
 
-    They are None if none were saved, if the file is damaged, or if the config, the best model or a
-    data file changed afterwards. They are also None if a pattern of the config matches other files.
+    Results are outdated if the config, the best model or a data file changed, or if the config now
+    names other files.
     """
     name = PREDICTIONS.get(split, "")
     with suppress(SeqtrainError, ValidationError, OSError):

@@ -1,8 +1,8 @@
 """The starting point of a run: new weights, an older model, or its last checkpoint.
 
-It is checked before any data is read. If a run starts from an older model, the tokens and labels of
-that model keep their ids, and new ones follow. So, before training, the new model computes the same
-logits for the old labels.
+The starting point is checked before any data is read. If a run starts from an older model, the
+tokens and labels of that model keep their ids. Ids of new tokens and labels follow. So, before
+training, the new model computes the same logits for the old labels.
 """
 
 import json
@@ -64,7 +64,7 @@ class ResumePoint:
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """Starting point of a run. On processes other than rank 0 only the first two fields are set.
+    """Starting point of a run. On ranks other than 0, only the first two attributes are set.
 
     Attributes:
         resumes: True if an earlier run is resumed.
@@ -88,7 +88,7 @@ class StartingPoint:
         """Return the preprocessing to use, or None to fit one on the training split.
 
         Raises:
-            CheckpointError: If `load_model` raises it for the folder.
+            CheckpointError: If the model folder is damaged.
         """
         folder = self.preprocessing_folder
         return None if folder is None else load_model(folder).preprocessing
@@ -109,17 +109,17 @@ def find_starting_point(
     """Return the starting point of a run.
 
     All processes must call this function together, because rank 0 sends its decision to the others.
-    A run that is resumed is locked. Otherwise no file is written.
+    If the run is resumed, its lock is written; no other file is written.
 
-    If the launcher restarted the processes after they had started this run, they resume it,
-    whatever `resume` and `force` are. If the run has no config yet, it starts again.
+    Processes that the launcher restarted resume their run, whatever `resume` and `force` are. A run
+    that has no config yet starts again.
 
     Args:
         config: Config of the run.
         processes: Processes that train together.
         resources: Stack that receives the lock, and releases it when it is closed.
-        directory: Run directory; or None for a new directory runs/<name>-<time>, or to resume the
-            newest one.
+        directory: Run directory. None means a new directory runs/<name>-<time>, or, if `resume` is
+            True, the newest one.
         source: YAML file of the config, or None. It mustn't be overwritten.
         name: First part of the default name of the run.
         init_from: Run directory or model folder with the initial weights, or None.
@@ -128,11 +128,11 @@ def find_starting_point(
 
     Raises:
         ConfigError: If the arguments contradict one another, the directory can't be used, or the
-            old model doesn't fit the config. If `directory` is None, but the launcher may restart
-            the processes. If training.max_epochs is less than the epochs that a resumed run began.
-        CheckpointError: If the model or checkpoint to start from is missing or damaged. If the
-            config of a resumed run differs in a key that isn't in MAY_CHANGE, or another process
-            has locked the run.
+            old model doesn't fit the config. Also if training.max_epochs is less than the number of
+            epochs that a resumed run began, or if `directory` is None although the launcher may
+            restart.
+        CheckpointError: If the model or checkpoint to start from is missing or damaged, if the run
+            to resume is locked, or if its config differs in a key that isn't in MAY_CHANGE.
         RunError: If the lock can't be written.
     """
     if not processes.is_first:
@@ -203,9 +203,8 @@ def _resumed_run(run: RunDirectory, config: Config, resources: ExitStack) -> Sta
     """Lock a run, and return its starting point, as `find_starting_point` does.
 
     Raises:
-        CheckpointError: If the config differs, another process has locked the run, or
-            `read_resume_point` raises it.
-        ConfigError: If `read_resume_point` raises it.
+        CheckpointError: If the config differs, the run is locked, or a file is missing or damaged.
+        ConfigError: If training.max_epochs is less than the number of epochs that the run began.
         RunError: If the lock can't be written.
     """
     check_config_unchanged(config, run)
@@ -220,9 +219,9 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 
     Raises:
         CheckpointError: If no checkpoint is intact, if the best model is missing or damaged, or if
-            metrics.jsonl is shorter than it was at the checkpoint.
-        ConfigError: If ``training.max_epochs`` of the config is less than the number of epochs
-            that were started before the checkpoint. Epochs of pretraining don't count.
+            metrics.jsonl was shortened.
+        ConfigError: If ``training.max_epochs`` is less than the number of epochs of training that
+            began before the checkpoint.
     """
     folder, checkpoint, warnings = _newest_checkpoint(run)
     try:
@@ -249,10 +248,10 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
     """Return the folder and content of the newest intact checkpoint, and warnings.
 
-    There is a warning for each problem of ``last/``, if ``previous/`` is used in place of it.
+    If ``previous/`` is used, there is a warning for each problem of ``last/``.
 
     Raises:
-        CheckpointError: If neither is intact.
+        CheckpointError: If neither ``last/`` nor ``previous/`` is intact.
     """
     problems: list[str] = []
     for folder in (run.last, run.previous):
@@ -287,9 +286,9 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
 
 
 def keeps_old_preprocessing(run: RunDirectory) -> bool:
-    """Return True if a run started from an older model, and so uses the preprocessing of that.
+    """Return True if a run started from an older model, so that it uses that model's preprocessing.
 
-    A run without environment.json counts as one that didn't.
+    Without environment.json, return False.
 
     Raises:
         CheckpointError: If environment.json is damaged.

@@ -75,7 +75,7 @@ class Optimizer:
     Attributes:
         is_fused: True if all weights are float32 on CUDA. Then `step` doesn't wait for the device.
         tables: Weights with sparse gradients. Of these, only the rows that a batch uses are
-            updated. The list is empty without training.sparse_embedding, and on MPS.
+            updated. There are none without training.sparse_embedding, and on MPS.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
