@@ -1,7 +1,7 @@
 """Measurement of all variants for a config: correctness of the logits, speed, and accuracy.
 
-Speeds are measured in turns: short measurements, each of one variant, that alternate between the
-variants. So noise of the machine affects all variants equally. Accuracies are measured after
+Speeds are measured in turns. A turn is a short measurement of one variant, and the variants
+alternate. So noise of the machine affects all variants equally. Accuracies are measured after
 training on equally many examples.
 """
 
@@ -75,9 +75,9 @@ class VariantRun(VariantResult):
 
     @property
     def model(self) -> object:
-        """Key of the model that the variant trains, equal for variants that train the same model.
+        """Key of the model that the variant trains.
 
-        Variants train the same model if their logits and their batches are equal.
+        Variants with equal logits and equal batches train the same model, and have the same key.
         """
         if self.kind in ("wrong", "pooling"):
             return self.name
@@ -103,13 +103,13 @@ class VariantRun(VariantResult):
     def take_turn(self, mode: str, left: float) -> None:
         """Measure the speed in one more turn, and set the attribute that `mode` names to it.
 
-        A turn of training takes at least TURN seconds and at least one batch. A turn of prediction
-        classifies a number of batches at once. This number doubles after a turn of less than
-        TURN / 2 seconds, up to all batches of train.
+        A turn of training takes at least TURN seconds and at least one batch. Each batch changes
+        the weights of the variant's model. A turn of prediction classifies a number of batches at
+        once. This number doubles after a turn of less than TURN / 2 seconds, up to all batches of
+        train.
 
-        Before the first turn, two small batches run, from which the duration of a batch is
-        estimated. If it exceeds both `left` and LONGEST, set `problem` and measure nothing. In
-        training, each batch changes the weights of the variant's model.
+        Before the first turn, the duration of a batch is estimated from two small batches. If it
+        exceeds both `left` and LONGEST, set `problem` and measure nothing.
 
         Args:
             mode: "training" or "prediction".
@@ -161,9 +161,8 @@ def take_turns(
 ) -> None:
     """Measure the speeds of variants in turns until the time is over; set them in `runs`.
 
-    The next turn goes to the variant that was measured for the shortest time. So noise of the
-    machine changes the speeds, but hardly their ratios. Each variant gets at least one turn, unless
-    its batches take too long or fail. Then its `problem` is set.
+    The next turn always goes to the variant that was measured for the shortest time. Each variant
+    gets at least one turn. If its batches take too long or fail, its `problem` is set.
 
     Args:
         runs: Variants. A variant with a `problem` is skipped.
@@ -193,9 +192,9 @@ def learn_equally(
     """Train the variants of seqtrain on equally many examples; set the `accuracy` of each.
 
     The number of examples is as large as the time allows, but at most the number that `fit` trains
-    on. Variants with equal logits and equal batches are one model, so only the fastest of them
-    trains. Plain scripts don't train. They get the accuracy of the variant that is the same model,
-    or None if there is none.
+    on. Of variants with equal logits and batches, only the fastest trains, and all get its
+    accuracy. Plain scripts don't train. A script gets the accuracy of a variant of seqtrain with
+    equal logits and batches, or None.
 
     Args:
         runs: Variants whose speeds were measured. A variant with a `problem` doesn't train.
@@ -205,8 +204,8 @@ def learn_equally(
 
     Returns:
         Number of examples that each variant was trained on, where every epoch counts the examples
-        again. It is 0 if nothing was trained: there was no time, no held-out example, or no variant
-        of seqtrain that could be measured.
+        again. It is 0 if nothing was trained, for lack of time, of held-out examples, or of
+        measured variants of seqtrain.
     """
     fastest: dict[object, tuple[VariantRun, SeqtrainLearner]] = {}
     for run in sorted(runs, key=lambda run: -run.rate("training")):
@@ -245,8 +244,8 @@ def compare(
     """Measure all ways to handle unequal lengths with a config's model, and recommend one of them.
 
     The ways are called variants: packing, padding and masking, engines of seqtrain, and plain torch
-    scripts. `task.VARIANTS` lists them. Their logits are checked, and speed and accuracy measured
-    on the config's data.
+    scripts. `task.VARIANTS` lists the variants. The logits of each variant are checked, and its
+    speed and accuracy are measured on the config's data.
 
     No run directory is written. The encoded data is stored in the user's cache folder.
 
@@ -254,9 +253,9 @@ def compare(
         config: A Config, a mapping of its sections, or the path of a YAML file.
         seconds: Time for the measurement. Reading the data and the first batches take extra time.
         device: Device in place of training.device, or None to use training.device.
-        config_folder: Folder of the YAML file of the config, or None. Paths in a config
-            are relative to the current directory. If a data file is missing there but exists in
-            this folder, the error message names the file in this folder.
+        config_folder: Folder of the config's YAML file, or None. Paths in a config are relative to
+            the current directory. For a missing data file, the error message names the file of the
+            same name in this folder, if there is one.
         listener: Function that receives the progress.
 
     Raises:
@@ -326,8 +325,9 @@ def _measure(
 def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
     """Set `largest_difference` of each variant, or `problem` if its logits can't be computed.
 
-    The sequences of the task's probe are classified by the variant, and one at a time. Before this,
-    the biases of the variant's model are replaced by random numbers.
+    The biases of the variant's model are first replaced by random numbers. Then the sequences of
+    the task's probe are classified by the variant, and compared with the logits of one sequence at
+    a time.
 
     Raises:
         SeqtrainError: If the sequences can't be classified one at a time.

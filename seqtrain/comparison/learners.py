@@ -1,8 +1,8 @@
 """Learners that compute a variant: seqtrain's classifier, or a plain torch script.
 
 The scripts follow today's tutorials and have the classifier's weights. They run the encoder over
-packed sequences, or over padded ones. From padded sequences they take the state at length - 1, by
-an index or by a mask.
+packed or over padded sequences. From padded sequences they take the state at time step length - 1,
+by an index or by a mask.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class SeqtrainLearner:
     Args:
         task: Data and settings.
         config: Config of the variant.
-        padding: True to read padding as data, which is a mistake. Every row of a batch is then as
-            long as the longest row, and predictions depend on the batch.
+        padding: True to read padding as data, as wrong programs do. Predictions then depend on the
+            length of the longest row of the batch.
     """
 
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
@@ -84,8 +84,8 @@ class SeqtrainLearner:
     def logits(self, batches: Sequence[Ints]) -> Tensor:
         """Return the logits of the rows of all batches, (B, C), in the order of the batches.
 
-        They are computed in larger batches of similar length. If padding is read as data, they are
-        computed in exactly these batches.
+        They are computed in larger batches of similar length, or in exactly `batches` if padding is
+        read as data.
 
         Args:
             batches: Indices in train of the sequences of each batch.
@@ -166,8 +166,8 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
 def randomize_biases(network: ClassifierNetwork) -> None:
     """Replace the biases of a network by random numbers, which are the same in every call.
 
-    Initial biases are zero, and so is the vector of <pad>. An encoder that reads padding from a
-    state of zeros would keep that state, and its mistake would show only after training.
+    Initial biases and the vector of <pad> are zero. With these, an encoder that reads padding by
+    mistake would still compute the right states before training.
     """
     generator = torch.Generator("cpu").manual_seed(0)
     for name, weight in network.named_parameters():
@@ -180,9 +180,9 @@ class ScriptLearner:
 
     Args:
         task: Data and settings.
-        packed: True to run the encoder over packed sequences, False to run it over padded ones.
-        by_mask: True to find the last valid state of padded sequences by a mask, False to find it
-            by an index. It has no effect on packed sequences.
+        packed: True to run the encoder over packed sequences, False for padded sequences.
+        by_mask: True to find the last valid state of padded sequences by a mask, False for an
+            index.
     """
 
     def __init__(self, task: Task, *, packed: bool, by_mask: bool) -> None:
@@ -239,16 +239,16 @@ def plain_logits(
 ) -> Tensor:
     """Return the logits of padded sequences, (B, C), computed by torch's module.
 
-    The sequences may have any order. If they aren't packed, the backward direction of a
-    bidirectional encoder reads the padding first, which is the mistake of such scripts.
+    The sequences may have any order. Without packing, the backward direction of a bidirectional
+    encoder reads the padding first, which is a common mistake of such scripts.
 
     Args:
         network: The model.
         steps: Padded token ids, (B, T), or feature vectors, (B, T, F).
         lengths: Number of time steps of each sequence, (B,), on the CPU.
         packed: True to pack the sequences, False to run the encoder over the padding.
-        by_mask: True to find the last valid states of padded sequences by a mask, False to find
-            them by an index.
+        by_mask: True to find the last valid states of padded sequences by a mask, False for an
+            index.
     """
     config, training, model = network.config, network.training, recurrent_branch(network)
     vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)

@@ -70,8 +70,8 @@ class VariantResult:
     def is_right(self) -> bool:
         """True if the variant may be recommended.
 
-        Then its speed in training was measured, its logits differ from the reference by at most
-        TOLERANCE, and its kind is neither "wrong" nor "pooling".
+        Three conditions must hold: its speed in training was measured, its logits differ from the
+        reference by at most TOLERANCE, and its kind is neither "wrong" nor "pooling".
         """
         difference = self.largest_difference
         is_same = difference is not None and difference <= TOLERANCE
@@ -136,11 +136,16 @@ def thousands(tokens_per_second: float) -> str:
 def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, str]:
     """Return the name of the recommended variant and the reason, in sentences.
 
-    The recommendation is the engine of ``model.engine: auto``, unless another variant with right
-    logits is faster in training beyond noise. This is the case if its slowest turn is faster than
-    the fastest turn of that engine, and both had at least MIN_TURNS turns. A variant that isn't an
-    engine must also be at least MIN_SPEEDUP times as fast. If that engine wasn't measured or has
-    wrong logits, the fastest variant with right logits is recommended.
+    Normally, the recommendation is the engine that `auto` names. Another variant with right logits
+    is recommended if all of this holds:
+
+    - Its slowest turn is faster than the fastest turn of `auto`.
+    - Both had at least MIN_TURNS turns.
+    - It is an engine, or at least MIN_SPEEDUP times as fast as `auto`.
+
+    Of two such variants, the faster one is recommended.
+
+    If `auto` wasn't measured or has wrong logits, recommend the fastest variant with right logits.
 
     Args:
         results: Results of all variants.
@@ -182,5 +187,5 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
 
 
 def _ratio(speed: Speed, other: Speed) -> float:
-    """Return the ratio of a speed to another one, each over all of its turns."""
+    """Return how many times as fast `speed` is as `other`, each over all of its turns."""
     return speed.tokens_per_second / other.tokens_per_second

@@ -53,10 +53,10 @@ class Variant:
 
     Attributes:
         kind: One of five words. "engine" is a value of model.engine. "option" is another option of
-            seqtrain. "recipe" is a plain torch script. "wrong" reads padding as data. "pooling"
-            has the pooling of a wrong variant, but doesn't read padding as data.
-        model: Maps each key of the config's section model that changes to its value.
-        batching: Maps each key of the config's section batching that changes to its value.
+            seqtrain. "recipe" is a plain torch script. "wrong" reads padding as data. "pooling" has
+            the same pooling as a wrong variant, and ignores padding.
+        model: New values of keys in the config's section model, by key.
+        batching: New values of keys in the config's section batching, by key.
         pads: True if the recurrence also runs over the padding.
     """
 
@@ -70,9 +70,10 @@ class Variant:
         return config.with_keys(model=self.model, batching=self.batching)
 
     def kind_for(self, config: Config) -> str:
-        """Return `kind`, or "wrong" for a script that pads if the config's model is bidirectional.
+        """Return the kind of the variant for a config.
 
-        The backward direction of such a plain torch script (kind "recipe") reads the padding first.
+        This is `kind`, except for a plain torch script that pads. With a bidirectional model, its
+        kind is "wrong", because the backward direction reads the padding first.
         """
         reads_padding = self.kind == "recipe" and self.pads and config.model.bidirectional
         return "wrong" if reads_padding else self.kind
@@ -80,8 +81,7 @@ class Variant:
     def setting(self, config: Config) -> str:
         """Return the keys and values that turn a config into the variant, as text.
 
-        An example is "model.engine: torch". For a plain torch script (kind "recipe"), which no
-        config describes, return "".
+        An example is "model.engine: torch". For a plain torch script, return "".
         """
         before, after = values_by_key(config), values_by_key(self.config(config))
         changed = [f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value]
@@ -117,8 +117,8 @@ the last time step of a padded row. "mean-over-padding" takes the mean of all st
 def variants_for(config: Config, device: torch.device) -> dict[str, str]:
     """Return a dict that maps the name of each variant to a problem, or to "" if it can run.
 
-    The problem is the reason why the variant can't run with this config on this device. Variants
-    that equal another variant for this config are missing from the dict.
+    A problem is the reason why the variant can't run with this config on this device. Of variants
+    that are equal for this config, the dict has only one.
     """
     left_out = {f"{config.model.pooling}-valid"}
     if not config.batching.bucketing:
@@ -146,12 +146,12 @@ class Task:
     Attributes:
         config: Config without the features that a plain script lacks.
         train: Sequences to train on.
-        held_out: Sequences that accuracy is measured on, at most HELD_OUT_ROWS of those that aren't
-            trained on; empty if there are none.
+        held_out: Sequences to measure accuracy on, at most HELD_OUT_ROWS. They aren't trained on.
+            It may be empty.
         preprocessing: Preprocessing fitted on train.
         device: Device that computes.
         warnings: Lines for the user about data and config.
-        probe: Indices of the rows of train whose logits are compared before any training.
+        probe: Row indices in train of the sequences whose logits are compared before any training.
     """
 
     config: Config
@@ -186,8 +186,8 @@ def prepare_task(config: Config, device: torch.device, config_folder: Path | Non
     Args:
         config: The config.
         device: Device that computes.
-        config_folder: Folder of the YAML file, or None. If a data file is missing but exists in
-            this folder, the error message names the file there.
+        config_folder: Folder of the YAML file, or None. For a missing data file, the error message
+            names the file of the same name in this folder, if there is one.
 
     Raises:
         ConfigError: If the task is multi-label, or the model doesn't fit into memory.
@@ -223,8 +223,8 @@ def reduced_config(config: Config) -> tuple[Config, list[str]]:
     """Return a config without the features that a plain script lacks.
 
     Returns:
-        The config; and a list of one line that names the features that were removed. The list is
-        empty if nothing was removed.
+        The config, and a list with one line that names the removed features. The list is empty if
+        nothing was removed.
     """
     removed = []
     for key in LEFT_OUT:

@@ -92,13 +92,17 @@ def kind_of(config: Config) -> str:
 def space_of(config: Config) -> Space:
     """Return the search space of a config.
 
-    It has learning rates from a fifth to three times the config's own. It has the values of
-    EVERY_KIND and of the config's kind of data in KINDS, except values that conflict with other
-    keys of the config. Then `tune.space` adds, replaces or, by null, removes keys. Each list is
-    extended by the value that the config itself has, and so is each range if this value is a
-    number. Lists with a single value are left out. So is batching.batch_size if
-    batching.max_tokens decides, and model.embedding_dim if model.vectors is set, unless
-    `tune.space` has them.
+    It is built in this order:
+
+    - Learning rates from a fifth to three times the config's own rate.
+    - The values in EVERY_KIND, and in KINDS for the config's kind of data. Values that conflict
+      with other keys of the config are left out.
+    - Without batching.batch_size if batching.max_tokens is set, and without model.embedding_dim if
+      model.vectors is set.
+    - The keys of `tune.space`, which are added or replace earlier values. A key with null is
+      removed.
+    - The config's own value of each key is added to its list or range.
+    - Lists with a single value are left out.
 
     Raises:
         ConfigError: If tune.space has a key that a search can't change, or a value that the config
@@ -132,8 +136,8 @@ def space_of(config: Config) -> Space:
 def value_of_choice(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
     """Return the value of a key that Optuna chose, converted from the form that Optuna uses.
 
-    A number of a range is rounded to three significant digits, but not beyond the range's limits.
-    It isn't rounded if the range has whole numbers only, or if the number equals `own`.
+    A number of a range is rounded to three significant digits, within the limits of the range.
+    Whole numbers, and a number that equals `own`, aren't rounded.
 
     Args:
         tried: Values to try for the key.
@@ -180,7 +184,7 @@ def rounded(value: float) -> float:
 
 
 def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
-    """Return the messages about a value that a config can't have at a key, or an empty tuple."""
+    """Return the error messages if a key of a config has a new value, or an empty tuple."""
     try:
         changed(config, {key: value})
     except ConfigError as error:

@@ -1,6 +1,7 @@
 """Trials of a search: the choice of their settings by Optuna, their results, and their files.
 
-A trial trains the config that is tuned with other values at some keys: its settings.
+A trial trains the config that is tuned, with other values at some keys. These values are the
+settings of the trial.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Trial:
     Attributes:
         number: Number of the trial in its search, from 0.
         settings: Maps keys, such as "model.dropout", to the values that the trial tries.
-        state: "complete" if training ended as the config says, after its last epoch or by its
-            patience. "pruned" if the search ended it because it was worse than the median of the
-            complete trials. "stopped" if the search ended it because the time was over. "failed"
-            after an error, and until the trial has ended.
+        state: "complete" if training ended by the config's number of epochs or patience. "pruned"
+            if the search ended it because it was worse than the median. "stopped" if the search
+            ended it because the time was over. "failed" after an error, and until the trial has
+            ended.
         value: Best value of the monitored metric, or None if no epoch ended.
         loss: Validation loss of the best epoch, in nats, or None if no epoch ended.
         best_epoch: Number of the best epoch, from 1, or 0 if no epoch ended.
@@ -74,8 +75,8 @@ class Trial:
     def sort_key(self) -> tuple[float, float, int]:
         """Key by which complete trials are sorted. The best trial has the greatest key.
 
-        The best monitored value decides. If it is equal, the lower loss decides, then the lower
-        number of the trial. The trial must have a curve.
+        The best monitored value decides, then the lower loss, then the lower number of the trial.
+        The trial must have a curve.
         """
         return self.curve[-1][1], -(self.loss or 0.0), -self.number
 
@@ -97,8 +98,8 @@ class Trial:
     def is_below_median(self, others: Sequence[Curve]) -> bool:
         """Return True if the trial's best value so far is worse than the median of other trials.
 
-        The other trials' best values up to the same epoch are compared. The result is False if
-        there are fewer than `UNPRUNED` other trials, or if none of them had as many epochs.
+        Best values up to the same epoch are compared. The result is False if there are fewer than
+        `UNPRUNED` other trials, or if no other trial had as many epochs.
 
         Args:
             others: Curves of the complete trials.
@@ -128,7 +129,7 @@ class Study:
     Args:
         config: The config that is tuned.
         space: Values to try for each key.
-        trials: Ended trials of the search that is resumed; none for a new search.
+        trials: Ended trials of the search that is resumed, or an empty list for a new search.
 
     Attributes:
         trials: All ended trials, in the order of their numbers.
@@ -157,13 +158,13 @@ class Study:
         return max(self.complete, key=lambda trial: trial.sort_key, default=None)
 
     def may_begin(self, most: int | None, seconds: float | None) -> bool:
-        """Return True if the limits allow to begin another trial.
+        """Return True if the limits allow another trial to begin.
 
         The first trial of a new search may begin even if no time is left.
 
         Args:
-            most: Largest number of ended and running trials together, or None for no limit. The
-                trials of a resumed search before the resume are included.
+            most: Largest number of ended and running trials together, with those before a resume,
+                or None for no limit.
             seconds: Number of seconds that are left, or None for no limit.
         """
         begun = len(self.trials) + len(self._asked)
@@ -173,9 +174,11 @@ class Study:
     def begin(self) -> Trial:
         """Return a new trial with its number and the settings to try. It counts as running.
 
-        The number is the lowest that is free: a trial that was lost when the search was stopped
-        begins again. Trial 0 has the values of the config itself. The next trials keep about half
-        of these values. After `FIRST_TRIALS` trials, Optuna chooses all values.
+        Trial 0 has the values of the config itself. The next trials keep about half of these
+        values. After `FIRST_TRIALS` trials, Optuna chooses all values.
+
+        The number of the trial is the lowest one without a trial. So a trial that was lost when the
+        search was stopped begins again.
         """
         taken = {*self._asked, *(trial.number for trial in self.trials)}
         number = min({*range(len(taken) + 1)} - taken)
@@ -195,7 +198,7 @@ class Study:
     def add(self, trial: Trial) -> None:
         """Add a trial that has ended to `trials`, and report its results to Optuna.
 
-        `begin` must have returned a trial of this number, which then no longer counts as running.
+        `begin` must have returned a trial of this number. The trial no longer counts as running.
         """
         self.trials = sorted([*self.trials, trial], key=lambda trial: trial.number)
         asked, states = self._asked.pop(trial.number), import_optuna().trial.TrialState
@@ -209,8 +212,8 @@ class Study:
         """Return the next trial of Optuna's own type, with its choice of values.
 
         Args:
-            kept: Maps keys to the values that Optuna must use. It chooses values for all other
-                keys of the search space, and for a key with a range whose value is None.
+            kept: Maps keys to values that Optuna must use. Optuna chooses the values of all other
+                keys, and a number for a key that has a range but the value None.
         """
         lists = {key for key, tried in self.space.items() if isinstance(tried, list)}
         fixed = {key: flow(value) if key in lists else value for key, value in kept.items()}
@@ -253,7 +256,7 @@ def _distribution(tried: Range | list[Any]) -> Any:
 def read_trials(directory: Path) -> list[Trial]:
     """Return the trials that `Study.write` wrote into a directory.
 
-    Without such a file, return an empty list.
+    Without a file of trials, return an empty list.
 
     Raises:
         CheckpointError: If the file is damaged.

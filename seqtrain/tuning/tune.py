@@ -76,8 +76,7 @@ class Tuned(Summarized):
     Attributes:
         run: The finished run of the best trial, as `fit` returns it.
         best: The best trial.
-        trials: All ended trials, in the order of their numbers. An earlier part of a resumed search
-            is included.
+        trials: All ended trials, in the order of their numbers, with those before a resume.
     """
 
     run: Run
@@ -120,18 +119,20 @@ def tune(
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
         seconds: Time from this call on, after which no trial begins. Running trials then end with
-            their current epoch, except those that began before any trial was complete. None means
-            no limit, or ten minutes if `trials` is None, too.
-        trials: Largest number of trials, or None for no limit. Trials of the search before a
-            resume are counted.
+            their current epoch, except trials that began before any trial was complete. None means
+            ten minutes if `trials` is None, and no limit if it is a number.
+        trials: Largest number of trials, with those before a resume, or None for no limit.
         jobs: Number of trials that run at the same time.
         run_dir: Directory of the search. None means ``runs/<name>-tuned-<time>``.
         device: Device in place of ``training.device``: auto, cpu, cuda, cuda:N or mps.
-        resume: True to continue the search in `run_dir`, or, if None, the newest of the same name.
+        resume: True to continue the search in `run_dir`. If `run_dir` is None, the newest search of
+            the same name is continued.
         force: True to replace an earlier run or search in `run_dir`. Other files there stay.
         cache: True to keep the encoded data in the user's cache folder, for all trials.
-        source: YAML file that a Config was read from, or None. The search has the file's name.
-        listener: Function that is called with each ended trial, and True if it is the best so far.
+        source: YAML file that a Config was read from, or None. Its name becomes the name of the
+            search.
+        listener: Function that is called with each ended trial, and with True if the trial is the
+            best so far.
 
     Raises:
         ConfigError: If optuna isn't installed, if the config or an argument is wrong, or if the
@@ -175,8 +176,8 @@ def _open_search(
 ) -> Iterator[Path]:
     """Check the data, then yield the directory of a search, locked for this process.
 
-    For a new search, the directory is made, or the files of an earlier run in it are removed. Then
-    the config is written into it. `tune` describes the arguments.
+    For a new search, the directory is made, or earlier runs in it are removed, and the config is
+    written into it. `tune` describes the arguments.
 
     Raises:
         ConfigError: If `run_dir` can't be used for a new search.
@@ -235,8 +236,8 @@ def train_trial(
 ) -> Trial:
     """Train a trial, and return a copy of it with its state and results.
 
-    An error of the package, or a lack of memory, becomes the `problem` of the trial, whose state is
-    then "failed". Any other error is raised, and so is Interrupted.
+    After an error of the package, or if memory runs out, the state is "failed", and the message is
+    the `problem` of the trial. Other errors, and Interrupted, are raised.
 
     Args:
         config: The config that is tuned.
@@ -288,9 +289,9 @@ def _run_trials(
 ) -> Trial:
     """Run trials until a limit is reached, add them to the study, and return the best trial.
 
-    Whenever a trial ends, all trials are saved in the directory of the search. The run directories
-    of ended trials are removed, except the best one. `most` is the largest number of trials, or
-    None. `tune` describes the limits and the other arguments.
+    Whenever a trial ends, all trials are saved in the directory of the search. Only the run
+    directory of the best trial is kept. `most` is the argument `trials` of `tune`, which describes
+    the other arguments.
 
     Raises:
         RunError: If no trial was completed.
@@ -344,10 +345,10 @@ def _save(study: Study, directory: Path) -> None:
 
 
 def _with_test_split(config: Config) -> Config:
-    """Return a config whose test split is a fraction of train if it had no test split.
+    """Return a copy of a config in which a fraction of train is held out as test.
 
-    The scores of the best trial on validation are too good, because validation chose it. A config
-    with a test split is unchanged, and so is one with data.group.
+    A config with a test split, or with data.group, is returned unchanged. Test is needed because
+    validation chose the best trial, so the scores on validation are too good.
 
     Raises:
         ConfigError: If the config has no validation split.
@@ -381,7 +382,7 @@ def _find_search(run_dir: Path | None, name: str) -> Path:
 def _move(source: Path, directory: Path) -> None:
     """Move the run of the best trial into the directory of the search, and remove other trials.
 
-    If `source` doesn't exist, the run was moved before the search was interrupted.
+    If `source` doesn't exist, its run was already moved, and only other trials are removed.
 
     Args:
         source: Run directory of the best trial, in the folder of all trials.
