@@ -17,8 +17,8 @@ def split_results(
     """Return the predictions of a run for a split or a file.
 
     If `fit` saved the predictions for a split, and nothing changed since, they are loaded without
-    importing torch. With `explain` they are always computed. A warning is added if `split` is None
-    and validation is shown.
+    importing torch. With `explain` they are always computed. If validation replaces a missing test
+    split, a warning is added.
 
     Args:
         run: One run, as `evaluate` takes it, not an ensemble.

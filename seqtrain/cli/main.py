@@ -185,7 +185,8 @@ def _exit_code(arguments: list[str]) -> int:
 def _command_context(arguments: list[str]) -> Any:
     """Parse the arguments of a command with Typer, and return the context to run it in.
 
-    If the first word is a command, the options before a command aren't built: they load pydantic.
+    If the first word is a command, the program's own options aren't built, because they load
+    pydantic.
     """
     name, *rest = arguments
     if name in COMMANDS:
@@ -196,7 +197,7 @@ def _command_context(arguments: list[str]) -> Any:
 def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]:
     """Return exit code and message for an exception that isn't an error of seqtrain.
 
-    Usage errors of Typer, lack of memory, and some system errors have their codes. All other
+    Usage errors of Typer, lack of memory, and some system errors have codes of their own. All other
     exceptions are bugs.
     """
     if isinstance(error, UsageError):

@@ -39,12 +39,12 @@ def flag(help: str, *names: str) -> Any:
 
 
 def _check_device(name: str | None) -> str | None:
-    """Return the name of a device, or None, unchanged, after a check that needs no torch.
+    """Return `name` after checking that it is spelled like a device, without torch.
 
-    It isn't checked that this machine has the device.
+    The device may be missing on this machine.
 
     Raises:
-        ConfigError: If it isn't spelled like a device.
+        ConfigError: If the name isn't spelled like a device.
     """
     if name is not None and not re.fullmatch("auto|cpu|mps|cuda(:[0-9]{1,3})?", name):
         raise ConfigError(f"--device: found {quote(name)}; expected auto, cpu, cuda, mps or cuda:N")
@@ -52,9 +52,10 @@ def _check_device(name: str | None) -> str | None:
 
 
 def complete_override(incomplete: str) -> list[str]:
-    """Return completions of a value of `--set`: keys with =, or after the = the key's choices.
+    """Return completions for the value of `--set`.
 
-    The list is empty for an unknown key, or a key whose values aren't listed.
+    Before an "=" they are keys of the config. After it, they are the values of the key, or none if
+    the key is unknown or takes any value.
     """
     from seqtrain.config.problems import KEYS, choices
     from seqtrain.config.schema import SECTIONS
@@ -109,8 +110,8 @@ FORCE = flag("Replace an existing file.", "--force")
 def chosen_run(run: str | None, named: str | None = None) -> str:
     """Return the path of the run that a command uses.
 
-    Without a name it is the newest run that has a model. If newer runs have none yet, a note on
-    stderr names the newest of these.
+    By default it is the newest run that has a model. If the newest run has no model yet, a note on
+    stderr names it.
 
     Args:
         run: Argument RUN, or None.

@@ -154,7 +154,8 @@ def _fit_repeats(
 
 @contextmanager
 def _resume_command(words: Sequence[str], directory: Path, *, is_named: bool) -> Iterator[None]:
-    """Replace the message of an `Interrupted` error of the block by one with the resume command.
+    """Replace the message of an `Interrupted` error in a block by one that names the resume
+    command.
 
     Args:
         words: Arguments of this command.

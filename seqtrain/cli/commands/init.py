@@ -102,9 +102,9 @@ def init(
 def _write_proposal(
     data: list[str], init_options: InitOptions, test: str | None, output: str | None, *, force: bool
 ) -> None:
-    """Write the config that is proposed for the data and print its path, or print it for "-".
+    """Write the config that is proposed for the data, and print its path.
 
-    If `output` is None, `default_name` names the file.
+    If `output` is None, `default_name` names the file. If it is "-", the config is printed instead.
 
     Raises:
         DataError: If no config can be proposed. The advice repeats the user's command.

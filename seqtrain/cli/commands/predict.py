@@ -204,9 +204,9 @@ def _kept_columns(keep: list[str] | None) -> list[str]:
 
 
 def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
-    """Return the columns to copy. For a model of step tables, the id is added before them.
+    """Return the columns to copy, with the id in front if the model reads step tables.
 
-    It isn't added if it is among them, or if all columns are copied.
+    The id isn't added if it is among the columns, or if all columns are copied.
     """
     from seqtrain.data.read_options import keeps_all
 
@@ -221,8 +221,8 @@ def _least_probability(
 ) -> float | None:
     """Return the probability below which labels are left empty, or None if all are written.
 
-    It is `min_probability`, or the one that gives `precision` on validation. In a multi-label task,
-    set the threshold of each class to this probability (if there is one), and return None.
+    It is `min_probability`, or the probability that gives `precision` on validation. In a
+    multi-label task, it becomes the threshold of each class instead, and the result is None.
 
     Raises:
         ConfigError: If `_probability_for_precision` raises it.
@@ -265,8 +265,8 @@ def _set_thresholds(
 def _input_path(source: str) -> str:
     """Return the path of the input, or "-" if the input is a text to classify.
 
-    It is a text if it has several words, no file has this name, and its ending isn't that of a
-    known format. The text then replaces the content of standard input.
+    A text has several words, isn't the name of a file, and doesn't end like a known format. If the
+    input is a text, standard input is replaced by this text.
     """
     from seqtrain.cli.output.console import note
     from seqtrain.files.formats import resolve_format
@@ -309,7 +309,7 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
 def _label_and_share(text: str, option: str) -> tuple[str, float]:
     """Return label and number of a text LABEL=NUMBER.
 
-    --threshold also allows NUMBER without a label. The label is then "".
+    For --threshold, the text may also be NUMBER. The label is "" in this case.
 
     Raises:
         ConfigError: If the text has another form, or the number isn't in [0, 1].

@@ -29,12 +29,14 @@ ERASE_LINE = Control(
 class EpochTable:
     """Table of the epochs of training, with lines about the epochs of pretraining and of a refit.
 
-    On a terminal with colours, an epoch that doesn't improve the monitored score, as it is shown,
-    shares the row of the epoch before it. The row then shows a range of epochs, with the values of
-    the best epoch. If none of them was the best so far, it has the values of the newest. Epochs of
-    pretraining share one line, and so do epochs of a refit.
+    In a file, and without colours, each epoch has a line. On a terminal with colours, epochs share
+    lines:
 
-    In a file, and without colours, each epoch has a separate line.
+    - An epoch that doesn't improve the monitored score, as it is shown, shares the row of the epoch
+      before it. The row has the range of its epochs and the values of the best epoch. If none of
+      them was the best so far, it has the values of the newest epoch.
+    - All epochs of pretraining share one line.
+    - All epochs of a refit share one line.
 
     Args:
         console: Console to print on.
@@ -63,9 +65,8 @@ class EpochTable:
     def _shares_line(self, event: EpochEvent) -> bool:
         """Return True if an epoch can share the last line.
 
-        It can if it is of the same phase, and its score isn't better than the scores of the line.
-        Scores are compared as they are shown. All epochs of pretraining share a line, all epochs of
-        a refit do, and so do epochs of training without validation.
+        It can if it is of the same phase, and its score, as it is shown, isn't better than the
+        scores of the line. The score only counts in training with validation.
         """
         last = self._group[-1]
         if event.phase != last.phase:
@@ -116,8 +117,8 @@ class EpochTable:
     def _metrics(self) -> list[str]:
         """Return the names of the metrics on validation that are shown.
 
-        They are loss, accuracy, and the monitored metric. If that is one of the first two, the
-        third is macro F1.
+        They are loss, accuracy, and the monitored metric. If loss or accuracy is monitored, macro
+        F1 is shown as the third.
         """
         monitor = self._training.monitor
         return ["loss", "accuracy", "macro_f1" if monitor in SHOWN_METRICS else monitor]

@@ -17,8 +17,8 @@ FOLDER = "tensorboard"
 class EventLog:
     """Listener of `fit` that writes the scores of its events to event files.
 
-    Of the updates, it writes every `UPDATES_PER_LINE`-th. If writing fails, a warning is printed,
-    and training continues without the log.
+    Only every `UPDATES_PER_LINE`-th update is written. If writing fails, a warning is printed, and
+    training continues without the log.
 
     Raises:
         ConfigError: If the package tensorboard isn't installed.
@@ -57,8 +57,8 @@ class EventLog:
         """Write scores with names such as "test/loss", "train/loss" or "refit/train/loss".
 
         Args:
-            group: First part of the names. For scores of a split in the group "epoch" it is left
-                out.
+            group: First part of the names. The group "epoch" is left out before the name of a
+                split.
             scores: Maps the name of a score to its value, or the name of a split to a mapping of
                 scores. Values that aren't floats are ignored.
             at: Number of the update, or for the group "test" of the epoch.

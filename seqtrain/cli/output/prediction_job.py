@@ -38,8 +38,8 @@ def write_predictions(
 ) -> None:
     """Predict an input, write each row as soon as it is predicted, and then print warnings.
 
-    The output is opened after the first prediction, so that unreadable input leaves no output. If
-    all columns are copied, it is opened after the first row whose columns are known.
+    The output is only opened after the first prediction, so that unreadable input leaves no output.
+    If all columns are copied, it is opened after the first row whose columns are known.
 
     Args:
         classifier: Model to predict with.

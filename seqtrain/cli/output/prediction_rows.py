@@ -63,8 +63,8 @@ class PredictionColumns:
         top_k: Number of most probable labels to write, or None for one (for all in jsonl).
         each_class: Also write the probability of each class, in the order of `labels`.
         keep: Names of the columns to copy from the input.
-        where: Columns that say where a row comes from: ["file", "line"] or ["file"] if the rows of
-            a folder are predicted, else empty.
+        where: Columns that say where a row comes from: ["file", "line"] or ["file"] for the files
+            of a folder, and empty for one file.
         threshold: Probability below which the label is left empty, or None to write every label.
             With a threshold, the column `guess` has the most probable label of every row.
         spreadsheet_safe: In csv, put a ' before cells that a spreadsheet would run as a formula.
@@ -168,8 +168,8 @@ class PredictionColumns:
         """Return columns with `where` and `keep` as the first predictions show them.
 
         Args:
-            first: The first predictions, or an empty sequence. The first one shows whether rows
-                have a file. If all columns are kept, the last one has their names.
+            first: The first predictions, or an empty sequence. The first prediction shows whether
+                rows have a file. If all columns are kept, the last prediction has their names.
             whole_files: True if each file of a folder is one sequence.
         """
         keep = self.keep

@@ -71,9 +71,9 @@ def _baseline(run: RunSummary) -> float | None:
 
 
 def _setting(run: RunSummary, key: str) -> str:
-    """Return the value of a config key as text, or a dash if the run lacks it.
+    """Return the value of a config key as text, or a dash if the run lacks the key.
 
-    Of data.train, the first file is named by the last two parts of its path. Others are counted.
+    For data.train, the text has the end of the first path, and the number of further files.
     """
     value = run.config.get(key)
     if key == "data.train" and value is not None:
@@ -85,7 +85,7 @@ def _setting(run: RunSummary, key: str) -> str:
 def _epochs(run: RunSummary) -> str:
     """Return the best epoch and the number of epochs as text, such as "3 of 8, unfinished".
 
-    A refit is noted, too. The best epoch is a dash if there is none.
+    The text also notes a refit. Without a best epoch, it begins with a dash.
     """
     notes = ", refit" * run.refit + ", unfinished" * (not run.finished)
     return f"{format_number(run.best_epoch, 'd')} of {run.epochs}{notes}"

@@ -68,7 +68,7 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 def show_evaluation(found: Evaluation, *, every: bool) -> None:
     """Print the scores of a run on stdout, and comparisons of branches and the baseline on stderr.
 
-    The runs of an ensemble are always shown. Scores of prefixes are, if there are any.
+    The runs of an ensemble are always shown. Scores of prefixes are shown if there are any.
 
     Args:
         found: Scores of the run and of its parts. These are branches, or the runs of an ensemble.
@@ -141,9 +141,9 @@ def print_metrics(
 
 
 def monitor_of(run: Path) -> str:
-    """Return the metric that chose the best epoch of a run, or "accuracy" if it has no config.
+    """Return the metric that chose the best epoch of a run.
 
-    A model folder and the directory of an ensemble have none.
+    It is "accuracy" for a model folder or the directory of an ensemble, which have no config.
 
     Raises:
         ConfigError: If the config isn't valid.
@@ -155,15 +155,15 @@ def monitor_of(run: Path) -> str:
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
     """Print the score of each branch, and a line if the model isn't better than the baseline.
 
-    The baseline is always predicting the most frequent class. For multi-label scores nothing is
-    printed. If one of two classes is rare, there is no line about the baseline.
+    The baseline predicts the most frequent class for each example. There is no line about it if one
+    of two classes is rare. For multi-label scores nothing is printed.
 
     Args:
         scores: Scores of the whole model.
         branches: Maps each branch to its scores, or to its value of the compared metric. Names that
             aren't in `BRANCHES` are ignored.
-        monitor: Metric that chose the best epoch. `compared_metric` chooses by it the metric that
-            is printed.
+        monitor: Metric that chose the best epoch. It determines the metric that is printed (see
+            `compared_metric`).
     """
     if scores.majority_baseline is None:
         return
@@ -191,8 +191,8 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     Args:
         console: Console to print on.
         scores: Scores to show.
-        every: Print all classes. Otherwise, of more than `MOST_CLASSES`, only the `WORST` with the
-            lowest F1 are printed.
+        every: Print all classes. If False, and there are more than `MOST_CLASSES`, only the `WORST`
+            with the lowest F1 are printed.
     """
     labels, heading = display_order(scores.labels), "class"
     by_label, unknown = dict(scores.per_class), scores.num_unknown_labels
@@ -249,8 +249,8 @@ def display_order(labels: Sequence[str]) -> list[str]:
 def _print_matrix(console: Console, scores: Scores) -> bool:
     """Print the confusion matrix and return True, or return False if it can't be printed.
 
-    It can't if the scores have none, or if it is too large. If labels are long, the headings of
-    columns are letters.
+    It can't be printed if the scores have no matrix, or if the matrix is too large. If labels are
+    long, the headings of columns are letters.
     """
     counts, order = scores.confusion_matrix, display_order(scores.labels)
     if counts is None or len(order) > LARGEST_MATRIX:

@@ -50,7 +50,7 @@ def print_table(
     sections: Sequence[int] = (),
     also: str = "",
 ) -> None:
-    """Print a table with the columns that fit the console, and a note if others don't.
+    """Print a table with the columns that fit the console, and a note on those that don't.
 
     Args:
         console: Console to print on.
@@ -115,7 +115,7 @@ def note_left_out(columns: Sequence[TableColumn], kept: Sequence[int], also: str
     Args:
         columns: All columns.
         kept: Indices of the columns that are shown.
-        also: Command that shows the others, or "".
+        also: Command that shows all columns, or "".
     """
     names = [column.name for i, column in enumerate(columns) if i not in kept]
     if names:
@@ -155,7 +155,8 @@ class GrowingTable:
         self.heading = self.row([column.name for column in columns])
 
     def row(self, cells: Sequence[str]) -> str:
-        """Return the line of a row, given the cells of all columns, shown or not.
+        """Return the line of a row, given the cells of all columns, also of those that aren't
+        shown.
 
         Numbers are never cut. Longer texts are cut to the width of their column.
         """
