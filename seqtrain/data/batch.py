@@ -38,8 +38,7 @@ class Grams:
 
     Attributes:
         buckets: Bucket of each n-gram, word after word, (G,) int64.
-        offsets: Index in `buckets` of the first n-gram of each word; the last entry is G.
-            (U + 1,) int64.
+        offsets: Index in `buckets` of the first n-gram of each word, then G: (U + 1,) int64.
     """
 
     buckets: Tensor
@@ -60,8 +59,8 @@ class Grams:
             words: Index of each word, (W,).
 
         Returns:
-            The buckets of all these words, word after word; and the number of n-grams of each word,
-            (W,).
+            The buckets of all these words, word after word. Then the number of n-grams of each
+            word, (W,).
         """
         index, counts = entries_of(self.offsets, words)
         return self.buckets[index], counts
@@ -71,12 +70,12 @@ def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return the positions of some rows' entries in a flat array.
 
     Args:
-        offsets: Position of the first entry of each row; the last item is the total number of
-            entries. (R + 1,).
+        offsets: Position of the first entry of each row, then the total number of entries.
+            (R + 1,).
         rows: Index of each row, (B,).
 
     Returns:
-        The positions, row after row, (P,); and the number of entries of each row, (B,).
+        The positions, row after row, (P,). Then the number of entries of each row, (B,).
     """
     starts = offsets[rows]
     counts = offsets[rows + 1] - starts
@@ -133,8 +132,8 @@ class Batch:
         inputs: Steps, packed, or padded with 0.
         lengths: Number of steps of each sequence, on the CPU.
         labels: Encoded labels of each sequence, as `LabelSet.encode` returns them.
-        groups: Number of the group of each sequence, or -1 without one; None if no sequence of the
-            store has a group.
+        groups: Number of the group of each sequence, or -1 without one. The attribute is None if no
+            sequence of the store has a group.
         sorted_indices: Index in `examples` of each row of the batch, on the CPU.
         unsorted_indices: Row in the batch of each of the `examples`, on the CPU.
         examples: Row numbers in the store, in the order in which they were requested.

@@ -286,7 +286,7 @@ class _Preparation:
         )
 
     def _trained_bpe(self, rules: Preprocessing, sources: list[Source]) -> str:
-        """Learn byte-pair merges from the rows of train that aren't held out; return them as JSON.
+        """Return byte-pair merges as JSON, learned from the rows of train that aren't held out.
 
         The files are read twice: to choose the rows, and to learn.
 
@@ -352,7 +352,7 @@ class _Preparation:
             read: Encoded rows with provisional labels.
 
         Returns:
-            The row numbers of each held-out split, by its name; and a mask of the rows that stay
+            The row numbers of each held-out split, by its name. Then a mask of the rows that stay
             in train, (B,).
         """
         _, inverse = np.unique(_strata(combinations, read.labels), return_inverse=True)

@@ -93,7 +93,7 @@ class LengthPolicy:
 
 @dataclass
 class EncodingReport:
-    """Counts of the rows of one split, by what encoding did with them.
+    """Counts of the rows of one split, by the result of encoding them.
 
     Attributes:
         rows: Rows that were encoded.
@@ -402,7 +402,7 @@ def _in_one_file(
 
 
 def row_keys(examples: Iterable[Example]) -> Ints:
-    """Return a hash of each sequence and its row features, (B,) int64; 0 for an empty sequence.
+    """Return a hash of each sequence and its row features, (B,) int64. Empty sequences have 0.
 
     Equal examples have equal keys. Texts that differ only in case or outer whitespace have equal
     keys, too.

@@ -59,8 +59,8 @@ class Example(NamedTuple):
     Attributes:
         sequence: Text, list of symbols, feature vectors of shape (T, C) with NaN for missing
             values, or steps. An empty list of vectors in JSON has shape (0, 0).
-        labels: Labels as written, sorted if the task is multi-label; or None if the input has no
-            labels.
+        labels: Labels as written, or None if the input has no labels. In a multi-label task they
+            are sorted.
         line: Line of the file on which the row begins, from 1. For binary formats, the number of
             the row.
         file: File inside the folder that was read, or None if the input is one file.
@@ -68,7 +68,8 @@ class Example(NamedTuple):
         kept: Cells that prediction copies to its output, by column. None if no cells are copied.
         problem: Reason why the row can't be used, or None if it can.
         static: Row features as one step, or None.
-        id: Id that the rows of the sequence share, if rows are time steps; else None.
+        id: If rows are time steps, the id that all rows of the sequence have. None if a row is a
+            sequence.
     """
 
     sequence: Sequence
@@ -89,7 +90,7 @@ class BadRow(ValueError):
 class RowProblems:
     """Collector of the problems with the rows of one input, to raise them as one error.
 
-    Only the first rows and problems are remembered; all are counted.
+    All rows are counted, but only the first rows and problems are remembered.
 
     Args:
         name: Name of the input in messages.

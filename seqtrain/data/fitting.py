@@ -45,7 +45,8 @@ def fit(
             scales.
         rules: The unfitted preprocessing.
         encoder: The encoder of `rules` that encoded the parts.
-        parts: Stores with provisional numbers and labels, by name; "train" decides.
+        parts: Stores with provisional numbers and labels, by name. The preprocessing is fitted on
+            "train".
 
     Returns:
         The fitted preprocessing. The stores with final numbers and labels, by name. The number of

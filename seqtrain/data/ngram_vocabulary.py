@@ -154,7 +154,7 @@ def streams(
     The ids of different columns are made disjoint, so that their n-grams differ.
 
     Args:
-        values: Ids of all steps, (N,); or vectors of several columns, (N, F).
+        values: Ids of all steps, (N,), or vectors of several columns, (N, F).
         columns: The columns, whose ids are yielded as (N,) int64.
     """
     for column, shortest, longest, limit in columns:
@@ -183,8 +183,8 @@ def fit_ngrams(
     Among equally frequent n-grams, smaller keys are chosen first.
 
     Args:
-        values: Ids of all steps, (N,); or vectors of several columns, (N, F).
-        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        values: Ids of all steps, (N,), or vectors of several columns, (N, F).
+        offsets: Index of the first step of each sequence, then N: (B + 1,).
         *columns: Token columns whose n-grams are features.
         most: Largest number of n-grams.
 
@@ -223,7 +223,7 @@ def with_spelling(
     Args:
         vocabulary: A vocabulary without spelling.
         words: Index in `grams` of the word at each step of train, (N,).
-        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        offsets: Index of the first step of each sequence, then N: (B + 1,).
         grams: Character n-grams of all words of train.
     """
     holders = np.zeros(BUCKETS, dtype=np.int64)
@@ -243,8 +243,8 @@ def row_keys(
     """Yield the n-grams of sequences: one pair of arrays for each column and size of n-grams.
 
     Args:
-        values: Ids of all steps, (N,); or vectors of several columns, (N, F).
-        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        values: Ids of all steps, (N,), or vectors of several columns, (N, F).
+        offsets: Index of the first step of each sequence, then N: (B + 1,).
         columns: Token columns whose n-grams are features.
 
     Yields:
@@ -337,8 +337,8 @@ def ngram_values(
     """Return the known n-grams of sequences, and their values.
 
     Args:
-        ids: Ids of all steps, (N,); or vectors of several columns, (N, F).
-        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        ids: Ids of all steps, (N,), or vectors of several columns, (N, F).
+        offsets: Index of the first step of each sequence, then N: (B + 1,).
         vocabulary: The known n-grams.
         words: Character n-grams of the word of each id, or None without subwords.
         spellings: Index in `unknown` of the unknown word at each step, or -1, (N,). None if there

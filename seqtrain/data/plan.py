@@ -110,8 +110,8 @@ def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
         groups: Number of the group of each row, (B,). A row with -1 is a group by itself.
 
     Returns:
-        For each row the number of earlier rows of its group; and the index of its group, counted
-        from 0 without gaps. Both (B,).
+        For each row, the number of earlier rows of its group, (B,). Then the index of each row's
+        group, (B,). Groups are counted from 0 without gaps.
     """
     alone = groups < 0
     distinct = np.where(alone, groups.max(initial=0) + 1 + np.arange(len(groups)), groups)

@@ -41,8 +41,8 @@ class Preprocessing:
         label_set: Classes of train. Empty before the fit.
         row_features: Columns with one value per row, or None.
         ngrams: Vocabulary of n-grams for the n-gram branch, or None without model.ngrams.
-        bad_rows: Policy for rows that can't be read: "error" or "drop"; in prediction "error" or
-            "blank".
+        bad_rows: Policy for rows that can't be read: "error" or "drop" in training, "error" or
+            "blank" in prediction.
     """
 
     file_format: FileFormat
@@ -157,7 +157,7 @@ class Preprocessing:
             bursts: Groups of examples that arrive together. A chunk has examples of only one group,
                 so that no group waits for the next one.
             source: Name of the input for messages.
-            report: Counts, which the method increases; or None to count nothing.
+            report: Counts, which the method increases. None to count nothing.
             rows: Largest number of rows of a chunk.
 
         Yields:

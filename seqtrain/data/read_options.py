@@ -34,7 +34,7 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """Format of a data file. It is saved with the model: other files are expected to be alike.
+    """Format of a data file. It is saved with the model, to read other files in the same way.
 
     Attributes:
         name: Name of the format, a key of `FORMATS`.

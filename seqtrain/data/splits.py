@@ -74,8 +74,9 @@ def _fraction(
 ) -> Mask:
     """Return a mask of rows that are held out: a share of the remaining rows of each class.
 
-    The rarest class comes first. The rounding error is carried to the next class, so that small
-    classes add up to the share. Every class keeps a row in train.
+    Every class keeps a row in train. Classes are processed from the rarest to the most frequent.
+    The rounding error of a class is added to the next one, so that small classes add up to the
+    share.
 
     Args:
         labels: Class of each row, from 0, (B,).

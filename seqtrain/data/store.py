@@ -137,8 +137,8 @@ def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
         keys: Key of each row, (B,).
 
     Yields:
-        The row numbers of a part, sorted by key; and the index in them at which each distinct key
-        begins.
+        The row numbers of a part, sorted by key. Then the index in these numbers at which each
+        distinct key begins.
     """
     parts = min(PASSES, 1 + len(keys) // COMPARED)
     for part in range(parts):
@@ -170,9 +170,10 @@ class SequenceStore:
     Attributes:
         values: Steps of all sequences: ids, or vectors of numbers.
         offsets: Start of each sequence in `values`. The last entry is the number of steps.
-        labels: Class index of each sequence; in a multi-label task a 0 or 1 for each class.
-        lines: Line of each sequence, from 1. With several files, lines are counted on from file to
-            file. For a folder, rows are counted in place of lines.
+        labels: Class index of each sequence. In a multi-label task, one number for each class, as
+            `LabelSet.encode` returns them.
+        lines: Line of each sequence, from 1. If there are several files, the count goes on from
+            file to file. In a folder, rows are counted instead of lines.
         groups: Number of the group (conversation, session) of each sequence, or -1 without one. The
             rows of a group are in their order in time. None if no sequence has a group.
         spellings: Index in `words` of the unknown word at each step, or -1 at other steps. None

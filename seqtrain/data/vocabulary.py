@@ -175,7 +175,7 @@ class WordGrams:
 
     Attributes:
         buckets: Bucket of each n-gram, word after word, (G,) int32.
-        offsets: Index in `buckets` of the first n-gram of each word; the last entry is G. (V + 1,).
+        offsets: Index in `buckets` of the first n-gram of each word, then G: (V + 1,).
     """
 
     buckets: npt.NDArray[np.int32]
@@ -193,8 +193,8 @@ class WordGrams:
             words: Index of each word, (W,).
 
         Returns:
-            The buckets of all these words, word after word; and the number of n-grams of each word,
-            (W,).
+            The buckets of all these words, word after word. Then the number of n-grams of each
+            word, (W,).
         """
         starts = self.offsets[words]
         counts = self.offsets[words + 1] - starts

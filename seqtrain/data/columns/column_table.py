@@ -118,7 +118,7 @@ class ColumnTable(Column):
 
     @property
     def carries(self) -> bool:
-        """True if the last number seen replaces a missing one: see `Column.carries`."""
+        """True if a missing number is replaced by the last one seen: see `Column.carries`."""
         return self.missing == LAST
 
     @property

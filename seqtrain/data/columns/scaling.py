@@ -33,7 +33,8 @@ class Scale:
 
     Attributes:
         mean: Mean of the values that aren't missing, one entry per column.
-        std: Standard deviation of these values, one entry per column; 1 if they are constant.
+        std: Standard deviation of these values, one entry per column. It is 1 if the values are
+            constant.
     """
 
     mean: tuple[float, ...] = ()
@@ -89,7 +90,7 @@ class Scale:
                 None if the scale has one entry per column.
 
         Returns:
-            The numbers as float32, clipped to its range; then the mask (N, C), bool.
+            The numbers as float32, clipped to the range of this type. Then the mask, (N, C) bool.
         """
         mean, std = np.array(self.mean), np.array(self.std)
         if rows is not None:

@@ -64,7 +64,7 @@ class TokenCells:
             known: Vocabulary of an earlier model, or None. Its tokens keep their ids.
 
         Returns:
-            The fitted column, the final id of each provisional one (V,), and the number of distinct
+            The fitted column. The final id of each provisional id, (V,). The number of distinct
             tokens that are frequent enough for the vocabulary.
         """
         vocabulary, ids, eligible = fit_vocabulary(
