@@ -103,8 +103,8 @@ def python_names(problem: str) -> str:
 class SeqtrainError(Exception):
     """Base of all errors meant for the user. The command line prints them without a traceback.
 
-    `problems` mention the options of the command line, such as `--run-dir`. `str(error)` mentions
-    the arguments of Python functions instead, such as `run_dir=`.
+    Messages in `problems` name options of the command line, such as `--run-dir`. `str(error)` names
+    arguments of Python functions in their place, such as `run_dir=`.
 
     Args:
         problems: Messages of one line each: where, what was found, what is allowed, what to do.
@@ -156,7 +156,7 @@ class CheckpointError(SeqtrainError):
 
 
 class RunError(SeqtrainError):
-    """Error: the run failed, or the machine did, as by a full disk. Saved files stay valid."""
+    """Error: the run or the machine failed, for example by a full disk. Saved files stay valid."""
 
     exit_code = 3
 
@@ -182,15 +182,14 @@ def warn(*lines: str) -> None:
 class Interrupted(KeyboardInterrupt):
     """Exception: a signal stopped a run or a search.
 
-    When `fit` or `tune` raises it, a checkpoint or the ended trials are saved. The class is a
-    KeyboardInterrupt, so that Ctrl-C also ends a loop with ``except Exception``.
+    When `fit` raises it, a checkpoint is saved. When `tune` raises it, the ended trials are saved.
+    The class is a KeyboardInterrupt, so that ``except Exception`` doesn't catch it.
 
     Args:
         signal_number: Number of the signal.
-        problems: Message with the command that resumes the run. It is missing in processes other
-            than rank 0, so that only one process prints it. It is also missing until the run is
-            saved.
-        in_python: The message for users of Python functions, which `str` returns, or None for
+        problems: Message with the command that resumes the run. There is none until the run is
+            saved, and on ranks other than 0.
+        in_python: Message for users of Python functions, which `str` returns, or None for
             `problems`.
 
     Attributes:

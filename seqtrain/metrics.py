@@ -81,12 +81,13 @@ class Outcome:
     def macro(self, values: Floats) -> float:
         """Return the mean of a metric over the classes that occur or are predicted.
 
-        scikit-learn averages over the same classes, except in multi-label tasks, where it averages
-        over all. If there are labels that the training split lacks, they count together as one more
-        class with the value 0. Without any such class, return 0.
+        All labels that the training split lacks count together as one more class with the value 0.
+        Without any class, return 0. scikit-learn averages over the same classes, but in multi-label
+        tasks over all classes.
 
         Args:
-            values: The metric of each class, (C,). It must be 0 for the other classes.
+            values: The metric of each class, (C,). It must be 0 for classes that don't occur and
+                aren't predicted.
         """
         classes = int((self.support + self.predicted > 0).sum()) + (self.num_unknown > 0)
         return float(values.sum()) / max(1, classes)
@@ -105,10 +106,10 @@ class Metric:
         form: Format specification of the value, such as ".2%".
         each_epoch: True if the metric is recorded after every epoch.
         monitored: True if training.monitor can name the metric.
-        shown: Condition under which screens show the metric, as one word. "all": for every task.
-            "single-label" and "multi-label": for tasks of this kind. "rare class": if one of two
-            classes has less than a fifth of the examples. "details": for every task, in the line
-            below the table of scores. "": never; JSON and reports have the metric nevertheless.
+        shown: Condition under which screens show the metric. "all": for every task. "single-label"
+            and "multi-label": for tasks of this kind. "rare class": if one of two classes has less
+            than a fifth of the examples. "details": for every task, below the table of scores. "":
+            only JSON and reports have the metric.
         smaller_is_better: True for a loss or an error, False for a metric whose larger values are
             better.
     """
@@ -160,8 +161,8 @@ def metric(
 def cohen_kappa(outcome: Outcome) -> float:
     """Return Cohen's kappa: agreement of labels and predictions beyond chance, in [-1, 1].
 
-    In a multi-label task, the decisions for all classes of all examples are compared together. If
-    the agreement expected by chance is already 1, return 0.
+    In a multi-label task, all decisions on classes of examples are compared together. If the
+    agreement expected by chance is 1, return 0.
 
     Reference:
         Cohen 1960, "A coefficient of agreement for nominal scales".
@@ -302,8 +303,9 @@ MONITORED: tuple[str, ...] = tuple(
 def compared_metric(monitor: str, *, has_rare_class: bool = False) -> Metric:
     """Return the metric by which the branches of a model are compared with the whole model.
 
-    If one of two classes is rare, it is macro F1. Otherwise it is the metric that `monitor` names,
-    or accuracy if that metric is a loss: calibration lowers the loss of the whole model only.
+    Normally, this is the metric that `monitor` names. In place of a loss it is accuracy, because
+    calibration lowers only the loss of the whole model. If one of two classes is rare, it is macro
+    F1.
 
     Args:
         monitor: Value of training.monitor.

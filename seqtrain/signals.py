@@ -32,9 +32,9 @@ GRACE = 0.5
 class StopSignals:
     """Context manager that records the first of the signals SIGINT, SIGTERM and SIGHUP.
 
-    A recorded signal doesn't end the program. If another signal came before it, a SIGINT raises
-    KeyboardInterrupt. Signals that the program ignores, as under nohup, stay ignored. Outside of
-    the main thread, no signal is recorded, because Python allows no handlers there.
+    The first signal doesn't end the program. A SIGINT after it raises KeyboardInterrupt. Signals
+    that the program ignores, as under nohup, stay ignored. Outside of the main thread, no signal is
+    recorded, because Python allows no handlers there.
 
     Attributes:
         received: Number of the first signal, or None if no signal came.
@@ -63,13 +63,12 @@ class StopSignals:
 
 @contextmanager
 def exit_on_signals() -> Iterator[None]:
-    """Context manager in which a signal raises SystemExit with 128 plus the signal's number.
+    """Context manager in which SIGTERM and SIGHUP raise SystemExit with 128 plus their number.
 
-    It must be entered in the main thread, because Python allows no handlers elsewhere.
+    By default, these signals end a program without its cleanup. A signal that already has another
+    handler is left alone. The earlier handlers are restored at the end of the block.
 
-    This concerns SIGTERM and SIGHUP, which otherwise end a program without its cleanup. A signal
-    is unchanged if its handler isn't the system's default. So is SIGINT: Python handles it by
-    raising KeyboardInterrupt. The earlier handlers are restored at the end of the block.
+    The block must be entered in the main thread, because Python allows no handlers elsewhere.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -93,13 +92,12 @@ def exit_on_second_interrupt() -> Iterator[None]:
 
     It must be entered in the main thread.
 
-    Python handles the SIGINT first. If the block hasn't ended `GRACE` seconds later, the process
-    exits without any cleanup, even during a long call of C code.
+    After the second SIGINT, the block has `GRACE` seconds to end. Then the process exits without
+    any cleanup, even during a long call of C code. This is safe: files get their names when they
+    are complete, and locks end with their process.
 
-    Python's own handlers don't suffice. They run only between two instructions, and two pending
-    signals of one number are handled as one. So a thread counts the signals that the system
-    reports. The exit without cleanup is safe: files get their names when they are complete, and
-    locks end with their process.
+    A thread counts the signals that the system reports. Python's own handlers don't suffice,
+    because they don't run during a call of C code, and handle two pending signals as one.
     """
     receiver, sender = socket.socketpair()
     counter = threading.Thread(target=_leave_at_second, args=(receiver, sender), daemon=True)
@@ -118,8 +116,7 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
     """Exit the process GRACE seconds after the second SIGINT, unless `sender` is closed by then.
 
     Args:
-        receiver: Socket from which the numbers of the signals are read. When `sender` is closed,
-            there is nothing more to read.
+        receiver: Socket from which the numbers of the signals are read, until `sender` is closed.
         sender: Socket to which Python writes the number of each signal.
     """
     count = 0
@@ -138,12 +135,11 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
 
 
 def code_of_signal(error: BaseException) -> int | None:
-    """Return the exit code if an error was raised while a signal was handled, or None otherwise.
+    """Return the exit code if a signal caused an error, or None for other errors.
 
-    It is 130 after a KeyboardInterrupt, and the code of a SystemExit after that.
-
-    A signal interrupts the program by a KeyboardInterrupt or a SystemExit. The cleanup that follows
-    may raise an error of any kind, whose `__context__` is that exception.
+    A signal raises a KeyboardInterrupt, with the exit code 130, or a SystemExit, with its own exit
+    code. The cleanup that follows may raise another error, whose `__context__` is the first
+    exception.
     """
     context = error.__context__
     while context is not None:

@@ -3,7 +3,7 @@
 File names, labels, cells and config values may contain anything: control characters, marks that
 change the direction of writing, a million characters. All messages and screens use this module.
 
-To escape a character is to replace it by its code in Python, as `ascii` does.
+Escaping a character means replacing it by its code in Python, as `ascii` does.
 """
 
 import json
@@ -52,7 +52,7 @@ class Summarized:
 
 
 def printable(text: str) -> str:
-    """Return a text with all characters escaped that aren't printable by `str.isprintable`.
+    """Return a text in which all characters that `str.isprintable` rejects are escaped.
 
     These are control characters, line breaks, tabs, direction marks, lone surrogates, and all
     blanks except the space. Letters of all scripts don't change.
@@ -63,9 +63,9 @@ def printable(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text on one line, escaped as by `printable`, of at most `limit` characters.
+    """Return a text on one line, escaped as by `printable` and cut to `limit` characters.
 
-    A longer text is cut, and "…" is its last character.
+    A text that was cut ends with "…".
     """
     shown = printable(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
@@ -74,7 +74,7 @@ def shorten(text: str, limit: int) -> str:
 def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
     """Return a text in single quotes, escaped as by `printable`.
 
-    A text that has more than `limit` characters with its quotes is cut and ends with "…'".
+    If the result would have more than `limit` characters, the text is cut and ends with "…'".
     """
     quoted = f"'{printable(text[: limit + 1])}'"
     return quoted if len(quoted) <= limit else quoted[: limit - 2] + "…'"
@@ -91,9 +91,8 @@ def display_name(path: str) -> str:
 def one_line(problem: str) -> str:
     """Return a message on one line of at most `PROBLEM_LENGTH` characters, escaped by `printable`.
 
-    If the message is too long, the beginnings of paths of more than `PATH_KEPT` characters are
-    replaced by "…", the longest path first. If this isn't enough, the end of the message is
-    replaced by "…".
+    If the message is too long, the beginnings of long paths are replaced by "…". If this isn't
+    enough, the end of the message is replaced by "…".
     """
     line = printable(problem)
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
@@ -164,9 +163,8 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
 def _may_be_misspelt(name: str, known: str) -> bool:
     """Return True if `name` may be a misspelt form of `known`.
 
-    This is the case if they differ by a few letters. It is also the case if `name` has more than
-    two, and one name contains the other. Case is ignored, and so are file endings that both names
-    share.
+    This is the case if the names differ by a few letters. It is also the case if one name contains
+    the other and `name` has more than two letters. Case and shared file endings are ignored.
     """
     stem, known_stem = name.lower(), known.lower()
     ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)
@@ -183,12 +181,12 @@ def _may_be_misspelt(name: str, known: str) -> bool:
 def json_line(value: Any) -> str:
     """Return a value as one line of JSON.
 
-    Characters in texts that aren't printable by `str.isprintable` are escaped. Letters of all
-    scripts don't change.
+    In texts, characters that `str.isprintable` rejects are escaped. Letters of all scripts don't
+    change.
 
     Raises:
         ValueError: If the value contains NaN or infinity.
-        TypeError: If the value contains an object that JSON doesn't have.
+        TypeError: If the value contains an object that JSON can't represent.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if text.isprintable():
@@ -199,10 +197,12 @@ def json_line(value: Any) -> str:
 def delimited_line(cells: Sequence[str], delimiter: str) -> str:
     """Return a row of csv or tsv as one line, with its line break.
 
-    A cell that contains the delimiter, a double quote, a line break or a byte order mark is quoted
-    as in RFC 4180. So is the only cell of a row if it is blank, because readers skip blank lines.
-    In tsv, one such cell makes all cells of its row quoted. Many tsv files have quotes that are in
-    the text. So seqtrain reads the quotes of a tsv row as quoting only if every cell has them.
+    Cells are quoted as in RFC 4180 if they contain the delimiter, a double quote, a line break or a
+    byte order mark. A blank cell that is the only one of its row is quoted, because readers skip
+    blank lines.
+
+    In tsv, all cells of a row are quoted if one must be. seqtrain reads quotes in tsv as quoting
+    only if every cell of the row has them, because many tsv files have quotes in their texts.
     pandas, polars and Python's csv read these rows in the same way.
 
     Args:

@@ -52,7 +52,7 @@ are equal.
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Placeholder for a value in a document that can't be read.
+    """Placeholder for a value that can't be read, in a document or an option.
 
     Attributes:
         why: Message that says what is wrong, and what to write instead.
@@ -88,10 +88,11 @@ class _Composer(yaml.SafeLoader):
 def read_yaml(text: str) -> tuple[Any, Marks]:
     """Return the value of a strict YAML document, and the marks of its values.
 
-    If the text can't be read, the value is an `Unreadable`, and the mark of the empty path is the
-    place of the problem. If a single value can't be read, an `Unreadable` replaces this value. An
-    empty document has the value None. Keys of mappings are always texts, such as "1" for 1. No
-    error is raised.
+    Keys of mappings are always texts, such as "1" for 1. An empty document has the value None.
+
+    No error is raised. If a single value can't be read, an `Unreadable` replaces this value. If the
+    whole text can't be read, the result is an `Unreadable`, and the mark of the empty path is the
+    place of the problem.
 
     Args:
         text: The document.
@@ -163,8 +164,8 @@ def _value_of(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
 def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
     """Return the value of an unquoted scalar: None, True, False, a number, or the text itself.
 
-    If YAML tools read the scalar in different ways, such as `no`, `012` or `1:30`, return an
-    `Unreadable`. The same applies to a number of more than NUMBER_LIMIT characters.
+    Return an `Unreadable` for a scalar that YAML tools read in different ways, such as `no`, `012`
+    or `1:30`, and for a number of more than NUMBER_LIMIT characters.
     """
     if text in _WORDS:
         return _WORDS[text]

@@ -46,8 +46,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         overrides: Options `section.key=value` that replace values of the file.
 
     Raises:
-        ConfigError: If the file can't be read, or with all problems of its values and the options.
-        RunError: If the machine failed to read the file, such as a broken disk.
+        ConfigError: If the file can't be read, or its values or the options are wrong. It names all
+            problems.
+        RunError: If the machine failed to read the file, for example because of a broken disk.
     """
     return parse_config(_read(path), str(path), overrides)
 
@@ -61,7 +62,7 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
         overrides: Options `section.key=value` that replace values of the text.
 
     Raises:
-        ConfigError: With all problems of the text and the options.
+        ConfigError: If the text or the options are wrong. It names all problems.
     """
     shown = shorten(name, 4096)
 
@@ -84,12 +85,12 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
     """Return the config with the values of a mapping.
 
     Args:
-        mapping: Maps the name of a section to a mapping of its keys or a section object, such as a
-            DataConfig. It may also have the key "seed". The mapping doesn't change.
+        mapping: Maps the name of each section to a mapping of its keys, or to a section object such
+            as a DataConfig. It may also have the key "seed". It doesn't change.
         overrides: Options `section.key=value` that replace values of the mapping.
 
     Raises:
-        ConfigError: With all problems of the mapping and the options.
+        ConfigError: If the mapping or the options are wrong. It names all problems.
     """
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"config: found {brief(mapping)}; expected a mapping of sections")
@@ -101,7 +102,7 @@ def resolved_config(
     device: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Config:
-    """Return a config that is given as a Config, a mapping or a file.
+    """Return the Config for a Config, a mapping or a file, with replaced values.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
@@ -109,7 +110,7 @@ def resolved_config(
         overrides: Options `section.key=value` that replace values of the config.
 
     Raises:
-        ConfigError: With all problems of the config and the options.
+        ConfigError: If the config or the options are wrong. It names all problems.
         RunError: If the machine failed to read the file.
     """
     if isinstance(config, str | os.PathLike):
@@ -132,8 +133,8 @@ def _plain(value: object) -> object:
 def _apply_override(values: dict[str, Any], locations: Locations, option: str, number: int) -> None:
     """Set the value that an option names in `values`, and its location in `locations`.
 
-    If the option or its value can't be read, the value is an `Unreadable`. If a section that it is
-    in is an `Unreadable`, `values` doesn't change.
+    If the option or its value can't be read, the value is set to an `Unreadable`. If the section of
+    the key is an `Unreadable`, `values` doesn't change.
 
     Args:
         values: Values of a config, as nested dicts. They are changed.
@@ -162,8 +163,8 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
 def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
     """Apply the options, then check all values, and return the config.
 
-    The keys of a misspelt section are checked as if its name were right. Removed keys with their
-    last defaults are ignored.
+    The keys of a misspelt section are checked as if its name were right. Keys of earlier versions
+    are ignored if they have their last defaults.
 
     Args:
         values: Values of a config, as nested dicts. They are changed.
@@ -171,7 +172,7 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
         overrides: Options `section.key=value`.
 
     Raises:
-        ConfigError: With all problems of the values and the options.
+        ConfigError: If the values or the options are wrong. It names all problems.
     """
     for number, option in enumerate(overrides):
         _apply_override(values, locations, option, number)
@@ -194,8 +195,8 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
 def _misspelt_sections(values: dict[str, Any]) -> dict[str, str]:
     """Return a dict that maps the correct name of each misspelt section to the misspelt name.
 
-    A section is misspelt if its value is a dict, and its name is unknown, but similar to the name
-    of a section that `values` lacks.
+    A dict under an unknown name is a misspelt section if a section that `values` lacks has a
+    similar name.
     """
     found: dict[str, str] = {}
     for name, value in values.items():
@@ -210,8 +211,8 @@ def _read(path: str | Path) -> str:
     """Return the text of a config file.
 
     Raises:
-        ConfigError: If it can't be read, is too large, is data, or isn't UTF-8.
-        RunError: If the machine failed to read it.
+        ConfigError: If the file can't be read, is too large, is a data file, or isn't UTF-8.
+        RunError: If the machine failed to read the file.
     """
     tried = shorten(os.path.abspath(path), 4096)
     try:

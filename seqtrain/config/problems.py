@@ -55,8 +55,8 @@ class Location(NamedTuple):
     """Place of a key or a value, for messages.
 
     Attributes:
-        order: Key by which places are sorted: by file before options, then by line and column, or
-            by the index of the option.
+        order: Key by which places are sorted: first places in the file, by line and column, then
+            options, by their index.
         text: Name of the place, such as "my.yaml:3:5" or "--set training.lr=0".
     """
 
@@ -84,7 +84,8 @@ class Origin:
 def config_error(error: ValidationError | None, values: Any, origin: Origin | None) -> ConfigError:
     """Return the error that reports all problems of a config, one line each.
 
-    The lines are sorted by location. After SHOWN_PROBLEMS lines, the other problems are counted.
+    The lines are sorted by location. After SHOWN_PROBLEMS lines, the remaining problems are only
+    counted.
 
     Args:
         error: Error of pydantic, or None if only names of sections are misspelt.
@@ -110,8 +111,9 @@ def config_error(error: ValidationError | None, values: Any, origin: Origin | No
 def _innermost(error: ValidationError, values: Any) -> dict[Keys, ErrorDetails]:
     """Return a dict that maps the path of each wrong value to one of its errors.
 
-    If a value in a list or mapping is wrong, the list or mapping isn't reported as well. If a value
-    has several errors, a broken rule is chosen, because its message says most.
+    If a value in a list or mapping is wrong, only that value is reported, not the list or mapping.
+    If a value has two or more errors, an error of a rule is preferred, because its message says
+    most.
 
     Args:
         error: Error of pydantic.
@@ -127,7 +129,7 @@ def _innermost(error: ValidationError, values: Any) -> dict[Keys, ErrorDetails]:
 def _path(detail: ErrorDetails, values: Any) -> Keys:
     """Return the path of the value that an error is about.
 
-    pydantic's path also has the names of the types that it tried. They are left out.
+    The names of types in pydantic's path are left out.
 
     Args:
         detail: The error.
@@ -148,7 +150,7 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
 def _locate(locations: Locations, path: Keys, *, is_key: bool) -> Location:
     """Return the location of a key (`is_key`) or of its value.
 
-    If it has no location, return the location of the nearest key above it, or an empty location.
+    Without a location, return the location of the nearest key above, or an empty location.
     """
     if path in locations:
         key, value = locations[path]
@@ -216,7 +218,7 @@ def unknown_key(path: Keys, *, is_section: bool) -> str:
 
     Args:
         path: Path of the key.
-        is_section: True if its value is a mapping, so that it may be a section.
+        is_section: True if the key's value is a mapping, so that the key may be a section.
     """
     retired = RETIRED_KEYS.get(".".join(map(str, path)))
     if retired is not None:
@@ -234,15 +236,16 @@ def unknown_key(path: Keys, *, is_section: bool) -> str:
 def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
     """Return the known key that is most similar to an unknown one, or None if no key is similar.
 
-    Keys of the same section are preferred. If no name is similar, a key is returned whose
-    description has the words of the unknown key, such as training.lr for "learning_rate".
+    Keys of the same section are preferred. If no name is similar, descriptions of keys are searched
+    for the words of the unknown key: "learning_rate" finds training.lr.
 
     Args:
         path: Path of the unknown key.
-        is_section: True if its value is a mapping. At the top, only sections are then compared.
+        is_section: True if the unknown key's value is a mapping. A key outside of sections is then
+            compared with the names of sections only.
 
     Returns:
-        The key with its section, such as "training.lr", or the name of a section, or None.
+        The key with its section, such as "training.lr", or the name of a section.
     """
     leaf, section = str(path[-1])[:100].lower(), f"{path[0]}."
     leaf = OTHER_NAMES.get(leaf, leaf)
@@ -261,10 +264,11 @@ def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
 def expected(path: Keys) -> str:
     """Return a description of the values that a known key allows, such as "text or null".
 
-    An unknown key of a known section raises KeyError.
-
     Args:
-        path: Path of the key, or of a value within its value, for which the result is the same.
+        path: Path of the key. Path entries below the key are ignored.
+
+    Raises:
+        KeyError: If the section has no such key.
     """
     return one_of([word for variant in _variants(path) for word in _words(variant)])
 
@@ -273,7 +277,7 @@ def choices(path: Keys) -> list[str]:
     """Return the words that a known key allows, such as "auto", "true" or "null".
 
     Args:
-        path: Path of the key, or of a value within its value.
+        path: Path of the key. Path entries below the key are ignored.
     """
     return [word for part in _variants(path) for word in _words(part) if _lists_words(part)]
 

@@ -76,7 +76,7 @@ def _reference(section: type[Section], above: str) -> Iterator[str]:
 
 
 def _cell(text: str | None) -> str:
-    """Return a text, or "" for None, as the cell of a table in Markdown, on one line.
+    """Return a text as the cell of a table in Markdown, on one line. None is an empty cell.
 
     Parts in angle brackets or braces become code. A vertical bar is escaped.
     """

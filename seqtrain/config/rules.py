@@ -175,7 +175,7 @@ def _keys_go_together(config: Config) -> Problems:
 
 @_rule
 def _step_columns_fit_the_model(config: Config) -> Problems:
-    """Yield a problem for each of three keys that doesn't fit the columns of data.steps.
+    """Yield a problem for each key that doesn't fit the columns of data.steps.
 
     data.standardize needs a column of numbers. model.kernels and training.augment allow no tokens.
     """
@@ -216,9 +216,9 @@ def _looks_like_fraction(name: str) -> bool:
 
 @_rule
 def _files_have_one_known_format(config: Config) -> Problems:
-    """Yield a problem for each key whose files have an unknown format or different formats.
+    """Yield a problem for each key whose files have an unknown format, or more than one format.
 
-    Files of pretraining.data may have different formats.
+    pretraining.data may have files of more than one format.
     """
     for key in (*FILES, "pretraining.data"):
         names = [name for name in names_of(config.value(key)) if not _looks_like_fraction(name)]
@@ -258,10 +258,7 @@ def _formats(config: Config) -> dict[str, str]:
 
 @_rule
 def _columns_need_a_table(config: Config) -> Problems:
-    """Yield a problem for each of three keys that name columns, if a data file has no columns.
-
-    The keys are data.group, data.steps and data.static.
-    """
+    """Yield a problem for data.group, data.steps and data.static if a data file has no columns."""
     for key in ("data.group", "data.steps", "data.static"):
         for format, file in _formats(config).items():
             if config.value(key) is not None and columns_of_format(format) == "none":
@@ -271,10 +268,10 @@ def _columns_need_a_table(config: Config) -> Problems:
 
 @_rule
 def _tables_need_columns(config: Config) -> Problems:
-    """Yield a problem for each missing one of data.sequence and data.label, if a file is a table.
+    """Yield a problem if a file is a table, but data.sequence or data.label is missing.
 
-    data.sequence may be missing if data.steps is set. It may also be missing if data.kind is
-    features and all tables are delimited text or in memory: all other columns are then numbers.
+    data.sequence isn't needed if data.steps is set. It isn't needed either if data.kind is features
+    and all tables are delimited text or in memory. All columns but the label are then numbers.
     """
     data = config.data
     formats = [format for format in _formats(config) if columns_of_format(format) != "none"]
@@ -312,7 +309,7 @@ def _columns_have_one_role(config: Config) -> Problems:
 
 @_rule
 def _increase_needs_order(config: Config) -> Problems:
-    """Yield a problem if a step column is the increase of data.order, but data.order is null."""
+    """Yield a problem if a column of data.steps has the kind order, but data.order is null."""
     steps = config.data.steps or {}
     if "order" in steps.values() and config.data.order is None:
         name = next(name for name in steps if steps[name] == "order")
@@ -337,7 +334,7 @@ def _numbers_depend_on_tokens(config: Config) -> Problems:
 
 @_rule
 def _only_numbers_are_carried(config: Config) -> Problems:
-    """Yield a problem if data.missing is last, but a previous number can't replace a missing one.
+    """Yield a problem if data.missing is last, but the numbers don't allow it.
 
     This is the case if all step columns are tokens, or if a number depends on a token.
     """
@@ -356,8 +353,9 @@ def _only_numbers_are_carried(config: Config) -> Problems:
 def _ngrams_name_token_columns(config: Config) -> Problems:
     """Yield a problem for model.ngrams if it doesn't fit the token columns of data.steps.
 
-    A mapping may only name token columns, but needn't name all. A list needs a single one. Without
-    data.steps, only a list is allowed.
+    - A mapping may name any of the token columns, and no other column.
+    - A list is allowed if there is a single token column.
+    - Without data.steps, only a list is allowed.
     """
     sizes, steps = config.model.ngrams, config.data.steps
     if sizes is None:

@@ -146,7 +146,7 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _resolve_kind(self) -> DataConfig:
-        """Replace kind: auto by the kind that it means. The key still counts as not set."""
+        """Replace ``kind: auto`` by the kind of the data. The key still counts as not set."""
         if self.kind == "auto":
             kind = default_kind(resolve_format(names_of(self.train)[0], self.format))
             self.__dict__["kind"] = kind if self.steps is None else "steps"
@@ -232,7 +232,10 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _resolve_width(self) -> ModelConfig:
-        """Replace embedding_dim: null by 128 if no file has vectors. It still counts as not set."""
+        """Replace ``embedding_dim: null`` by 128 if vectors is null.
+
+        The key still counts as not set.
+        """
         if self.vectors is None and self.embedding_dim is None:
             self.__dict__["embedding_dim"] = 128
         return self
@@ -242,7 +245,8 @@ class ModelConfig(Section):
         """Value of embedding_dim, the size of an embedded time step.
 
         Raises:
-            ValueError: If it is null because the file of model.vectors hasn't been read yet.
+            ValueError: If embedding_dim is null because the file of model.vectors hasn't been read
+                yet.
         """
         if self.embedding_dim is None:
             raise ValueError("model.embedding_dim: read the file of model.vectors first")
@@ -250,9 +254,9 @@ class ModelConfig(Section):
 
     @property
     def architecture(self) -> ModelConfig:
-        """Copy of the section without word vectors, which a trained model doesn't need any more.
+        """Copy of the section with the defaults of vectors, vectors_keep and freeze.
 
-        The keys vectors, vectors_keep and freeze have their defaults.
+        A trained model doesn't need these keys any more.
         """
         of_training = ("vectors", "vectors_keep", "freeze")
         fields = ModelConfig.model_fields
@@ -377,7 +381,7 @@ class Config(Section):
         """Reset keys without effect to their defaults, then check the rules between keys.
 
         Raises:
-            ValidationError: With all broken rules.
+            ValidationError: If rules are broken. It names all of them.
         """
         reset_unused_keys(self)
         errors: list[InitErrorDetails] = [
@@ -396,7 +400,7 @@ class Config(Section):
         """Validate the values as pydantic does, but raise its errors as one ConfigError.
 
         Raises:
-            ConfigError: With one line per problem.
+            ConfigError: If a value is wrong. It has one line per problem.
         """
         from seqtrain.config.problems import config_error
 

@@ -87,7 +87,7 @@ ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_leng
 def _has_option(kind: str, option: str, form: str) -> AfterValidator:
     """Return a validator of a step column with an option, such as {token: true, min_count: 2}.
 
-    The key of the kind must be true, and the option must not.
+    The value of `kind` must be true. The value of `option` mustn't be true.
 
     Args:
         kind: Key of the kind of column, such as "token".
