@@ -88,7 +88,7 @@ def cell_of_list(value: Sequence[Any]) -> Cell:
 def is_plainly_text(text: str) -> bool:
     """Return True if the length and the first letter of a cell show that it is text.
 
-    Other cells may be text, too: `cell_of_text` decides.
+    False means that `cell_of_text` must decide.
     """
     is_long = len(text) > LONGEST_SPECIAL_WORD and not text[-1].isspace()
     is_period = is_long and text[0] == "P" and PERIOD.fullmatch(text)

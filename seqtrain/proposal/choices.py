@@ -158,8 +158,8 @@ class Situation:
     def stops_early(self) -> bool:
         """True if there are enough validation rows to stop training early: `HELD_OUT_TO_STOP`.
 
-        If validation is a separate file, the rows of train are counted instead. It is False without
-        validation.
+        If validation is a separate file, the rows of train are counted instead. Without validation,
+        training doesn't stop early.
         """
         is_share = isinstance(self.validation, float)
         held_out = self.rows * self.validation if is_share else self.rows  # type: ignore[operator]

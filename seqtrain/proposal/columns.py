@@ -412,7 +412,7 @@ class ColumnProfile:
     def is_calendar(self) -> bool:
         """True if all kept cells are dates written as whole numbers: see `CALENDAR`.
 
-        Also True without cells.
+        It is also True if there are no cells.
         """
         return all(map(CALENDAR.fullmatch, {*self.cells}))
 
@@ -462,8 +462,8 @@ def profile_blocks(blocks: Iterable[Mapping[Column, Sequence[Any]]]) -> list[Col
     """Return one profile per column of a table, in the order in which columns first appear.
 
     Args:
-        blocks: Blocks of rows. Each maps columns to their cells. In the rows of a block that lacks
-            a column, the column's cells count as blank.
+        blocks: Blocks of rows. Each maps columns to their cells. A column that a block lacks is
+            blank in its rows.
     """
     profiles: dict[Column, ColumnProfile] = {}
     total = 0

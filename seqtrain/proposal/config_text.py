@@ -68,9 +68,9 @@ def write_config(
 
 
 def command_line(splits: Splits, options: InitOptions) -> str:
-    """Return the `seqtrain init` command, quoted for a shell, that proposes this config again.
+    """Return the `seqtrain init` command that proposes this config again, quoted for a shell.
 
-    Control characters are escaped as by `printable`, so that the command is one line.
+    Control characters are escaped by `printable`, so that the command is one line.
     """
     words = ["seqtrain", "init", *names_of(splits["train"])]
     words += names_of(splits.get("validation"))
@@ -101,7 +101,7 @@ def shown_labels(profile: DataProfile) -> str:
 def _file_choices(
     splits: Splits, rows: Mapping[str, int], profile: DataProfile
 ) -> Iterator[Choice]:
-    """Yield the settings data.train, data.validation and, if it is among the splits, data.test.
+    """Yield the settings data.train, data.validation and, if there are test files, data.test.
 
     Args:
         splits: Maps each split to its value in the config.

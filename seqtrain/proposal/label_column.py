@@ -123,7 +123,7 @@ def with_one_label(
     """Return columns and options in which one column replaces several one-hot label columns.
 
     The new column is the last one. Its cells hold the names of the columns that have a mark in the
-    row, joined by |. It is blank in a row without a mark.
+    row, joined by |. A cell is blank if the row has no mark.
 
     If the options name fewer than two label columns, the arguments are returned unchanged.
 

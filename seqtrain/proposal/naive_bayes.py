@@ -114,9 +114,9 @@ def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
     """Return only the occurrences of features that are clearly more frequent in some classes.
 
     A feature is kept if the G statistic of its counts per class exceeds its expectation by
-    `SIGNIFICANT` standard deviations. Only learned rows of the `MOST_CLASSES` most frequent classes
-    are counted: see `naive_bayes_error`. The result has occurrences in all rows. A row without a
-    kept feature gets one occurrence of an additional feature.
+    `SIGNIFICANT` standard deviations. Only rows that `naive_bayes_error` learns are counted. The
+    result has the kept features of all rows. A row without a kept feature gets one occurrence of an
+    additional feature.
 
     Args:
         found: Occurrences of features in the rows.

@@ -53,7 +53,11 @@ class ReadingProgress:
             yield block
 
     def report(self, number: int = 0) -> None:
-        """Report the step if its next report is due, with the number of rows unless it is 0."""
+        """Report the current step if its next report is due.
+
+        Args:
+            number: Number of rows read so far, or 0 to report none.
+        """
         if time.monotonic() >= self._next:
             self._emit(f"{self._step}: {number:,} rows so far" if number else f"{self._step} …")
             self._next = time.monotonic() + NEXT_SECONDS

@@ -94,8 +94,8 @@ def _count(path: str, progress: ReadingProgress) -> tuple[int, int]:
 def _write_sample(path: str, target: Path, lines: int, size: int) -> int:
     """Write `NUM_BLOCKS` evenly spread blocks of lines to a file, and return the bytes written.
 
-    Lines with an odd number of quotes may belong to a field of several lines. Only the first block
-    keeps such lines.
+    Lines with an odd number of quotes are left out, except in the first block: they may belong to a
+    field of several lines.
 
     Args:
         path: The data file, perhaps compressed.

@@ -349,10 +349,13 @@ def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
 def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
     """Return the reason why a column is ignored, or None if it is used.
 
-    If the user chose columns, exactly these are used. Otherwise, columns are ignored if they repeat
-    the id or the label, or have one value. Lists, dates, unique values, texts that hardly repeat,
-    and columns without a name are also ignored. Their reason is "", as `ColumnProfile.describe`
-    gives it. Times of day and durations aren't dates here.
+    If the user chose columns, exactly these are used. If not, these columns are ignored:
+
+    - Columns of one value, and columns that repeat the id or the label.
+    - Lists, dates, unique values, texts that hardly repeat, and columns without a name. Their
+      reason is "", as `ColumnProfile.describe` gives it.
+
+    Times of day and durations are used.
     """
     if table.chosen:
         return None if column in table.chosen else "not among --steps"
@@ -418,7 +421,7 @@ def _check_order(table: StepTable) -> None:
 
 
 def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Yield a warning for each column that can't sort rows, as its dates can't be read.
+    """Yield a warning for each column that can't sort rows because its dates can't be read.
 
     Args:
         dates: Columns of dates.

@@ -120,7 +120,7 @@ def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> 
 
     Args:
         characters: Maps each character to its count.
-        scripts: First words of the Unicode names of the characters. They lie beyond U+0DFF.
+        scripts: First words of the Unicode names of the characters, all beyond U+0DFF.
         letters: Number of all characters except whitespace.
     """
     beyond_ascii = {c: unicodedata.name(c, "") for c in characters if c > "\u0dff"}

@@ -107,11 +107,11 @@ def read_cells(
         source: The table.
         problems: Collector to which the problems of unusable rows are added.
         drop_bad_rows: True to leave out unusable rows without adding their problems.
-        sample: As in `read_rows`.
+        sample: Sample of the rows to read, or None to read all.
 
     Yields:
-        One list per block of rows. It contains a list of cells for each column. If `source.keep`
-        asks for all columns, JSON objects are one column of dicts.
+        A list for each block of rows: for each column, the list of its cells. If `source.keep` asks
+        for all columns of JSON objects, there is one column, whose cells are the objects.
     """
     opened = source.opened(problems, labelled=False)
     opened = replace(opened, at_once=CELLS_AT_ONCE, as_cells=True, sample=sample)

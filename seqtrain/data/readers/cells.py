@@ -40,14 +40,13 @@ def read_cells(
     """Yield one Example per row or, if rows are time steps, blocks of rows as `Rows`.
 
     With `source.as_cells`, every block is a list of these columns: the line numbers, None for each
-    row, and one column for each column to keep. An unusable row is a separate block, which has the
-    line number and the problem.
+    row, and each column to keep. An unusable row is a block with only its line number and problem.
 
     Args:
         source: Input to which the rows belong. Its schema names the columns.
         rows: Line number and content of each row. The content of an unreadable row is a BadRow.
-        getter: Called with a list of columns: label, group, columns of the sequence, row
-            features, one-hot label columns, and columns to keep.
+        getter: Function that takes a list of columns, and returns a function that selects their
+            cells from a row.
     """
     parser = _RowParser(source, getter)
     if source.schema.steps is None and not source.as_cells:
@@ -65,7 +64,8 @@ class _RowParser:
 
     Args:
         source: Input to which the rows belong. Its schema names the columns.
-        getter: As in `read_cells`.
+        getter: Function that takes a list of columns, and returns a function that selects their
+            cells from a row.
 
     Raises:
         DataError: If the input must have labels and the schema names no label column.
@@ -138,7 +138,7 @@ class _RowParser:
         return [lines, none, label, group, kept, id_cells(cells[0]), *cells[1 : self.count]]
 
     def parse_step(self, row: tuple[int, Any]) -> Rows:
-        """Return a block of one row, as `parse_columns` does.
+        """Return a block of one row, with the columns of `parse_columns`.
 
         The block of an unusable row contains the reason, the row's id, and None in every other
         column. The id is None if it is blank or can't be read.
@@ -213,8 +213,8 @@ def is_mark(column: Column, cell: object) -> bool:
 def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
     """Yield the rows of a file of JSON objects: one object per line, or one array of objects.
 
-    An array is read into memory as a whole. The line number of a row is then the number of its
-    object in the array, from 1.
+    An array is read into memory as a whole. In an array, line numbers are the numbers of the
+    objects, from 1.
 
     Raises:
         DataError: If the array isn't valid, an object extends over several lines, or the only

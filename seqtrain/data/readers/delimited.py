@@ -210,10 +210,9 @@ def _first_record(
 ) -> tuple[Numbered, _Columns]:
     """Return an iterator over the records that are rows, and the columns.
 
-    The first record that is decodable and not blank determines the columns.
-
-    - With a header, its fields are their names. The rows begin after this record.
-    - Without a header, they are numbered. All records are rows.
+    The first record that is decodable and not blank determines the number of columns. With a
+    header, this record also has their names, and the rows begin after it. Without a header, all
+    records are rows.
 
     Raises:
         DataError: If `has_header` is true and the header, or a record before it, can't be decoded.
@@ -251,8 +250,8 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
     """Yield the line number and the fields of each line. Quotes are ordinary characters.
 
     With `with_quoted_records`, a record whose fields are all in quotes is read as in csv.
-    `seqtrain predict` writes such records, which may contain line breaks. If the number of fields
-    doesn't fit the first record, quotes are ordinary characters in this record, too.
+    `seqtrain predict` writes such records, which may contain line breaks. A record may be read as
+    plain lines if its number of fields differs from the first record's.
 
     Args:
         source: Input whose lines are read.

@@ -37,7 +37,7 @@ class Part:
 
     Attributes:
         path: Path of the file.
-        reading: Name of the file's format, or `WHOLE`.
+        reading: Name of the file's format, or `WHOLE` if the file is one sequence.
         label: Label of all rows of the file, or None if the rows contain their labels.
     """
 
@@ -64,8 +64,8 @@ class FileSource(RowSource):
     def digest(self) -> str:
         """Return a SHA-256 of the content, in hexadecimal.
 
-        The digest of a folder covers the names and contents of all files that training reads. A
-        file is read for it only if it wasn't read completely since the last call.
+        The digest of a folder covers the names and contents of all files that training reads. Files
+        that were read completely since the last call aren't read again.
         """
         files = self._files()
         digests = [self.digests.pop(file, "") or file_digest(file) for file in files]
@@ -175,7 +175,7 @@ def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Exam
 
     Args:
         source: The file and its format.
-        reading: Name of the format, or `WHOLE`.
+        reading: Name of the format, or `WHOLE` if the file is one sequence.
         pipes: True to allow standard input and named pipes. With `WHOLE` they are never allowed.
     """
     read = read_whole if reading == WHOLE else reader_of(reading)
@@ -256,7 +256,7 @@ def saved_dataset(path: str) -> list[Part]:
 def holds_whole_files(path: str) -> bool:
     """Return True if a path is a folder with at least one sub-folder.
 
-    Each file in the sub-folders is then one sequence.
+    Each file in such sub-folders is one sequence.
     """
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 

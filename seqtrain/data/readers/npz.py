@@ -90,9 +90,10 @@ def labels_file(path: str) -> str:
 
 
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
-    """Return a dict that maps meanings, values of `NAMES`, to the file's arrays.
+    """Return the arrays of a file under the names of the module's docstring; y is named labels.
 
-    Arrays of Python objects, whose loading could run code, are refused.
+    `NAMES` maps other usual names, such as x_train, to these names. Arrays of Python objects are
+    refused, as their loading could run code.
 
     Args:
         stream: The open file.
@@ -154,7 +155,9 @@ def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
 def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
     """Return the array `values`, (N,) or (N, C), and the B + 1 borders of its sequences.
 
-    Arguments and results are as in `_rectangle`.
+    Args:
+        arrays: Result of `_load`.
+        name: Name of the file for messages.
 
     Raises:
         DataError: If an array is missing or has a wrong type or shape, or the borders don't cover

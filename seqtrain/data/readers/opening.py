@@ -105,7 +105,7 @@ def _decompressed(stream: Any, path: str) -> Any:
 
 
 def _converted(content: Any, path: str) -> Any:
-    """Return a stream of the content in UTF-8 if it is UTF-16, or else the stream itself.
+    """Return a stream of the content. UTF-16 is converted to UTF-8, and other content is unchanged.
 
     Raises:
         DataError: If the content begins as UTF-16 but can't be decoded.

@@ -62,7 +62,13 @@ class RowSample:
     read: int = 0
 
     def includes(self, row: int, total: int, size: int) -> bool:
-        """Return True if some rows are in the sample, and count them: see `RowSource.is_read`."""
+        """Return True if some rows are in the sample, and count them.
+
+        Args:
+            row: Index of the first of these rows, from 0.
+            total: Number of rows of the input.
+            size: Number of these rows.
+        """
         period, length = -(-total // NUM_BLOCKS), self.most_rows // NUM_BLOCKS
         if total > self.most_rows and row % period >= length:
             return False
@@ -262,9 +268,10 @@ class RowSource:
         return None if text is None else (text,)
 
     def _label_list(self, text: str) -> Any:
-        """Return the list in a label cell that may be a JSON list, or the unchanged text.
+        """Return the list in a label cell if its text is a JSON list, or the unchanged text.
 
-        A list without texts, such as ``[1, 2]``, is one label unless data.label_separator is set.
+        Without data.label_separator, a list without texts, such as ``[1, 2]``, is also returned as
+        text, which is one label.
 
         Raises:
             BadRow: If data.label_separator is set and the list isn't valid JSON.

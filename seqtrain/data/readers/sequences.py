@@ -307,10 +307,13 @@ def duration_text(count: int, per_second: int) -> str:
 
 
 def time_text(text: str) -> str:
-    """Return a date or time, as numpy and Arrow write it, in the form of Python's `isoformat`.
+    """Return a date or time in the form of Python's `isoformat`.
 
-    Decimals of the second are left out if they are zero; otherwise there are six, or nine for
-    nanoseconds. A time zone is written as ``+00:00``.
+    The seconds have six decimals, or nine for nanoseconds. Decimals that are all zero are left out.
+    A time zone is written as ``+00:00``.
+
+    Args:
+        text: The date or time, as numpy or Arrow writes it.
     """
     found = TIME_OF_DAY.fullmatch(text)
     if found is None:  # a date

@@ -77,9 +77,12 @@ class SequenceBuilder:
 
     Args:
         source: Input that the rows come from.
-        scattered: False if the rows of each id are consecutive. True if they aren't; then all rows
-            are held in memory at once. None if this isn't known, as for a stream; then an id that
-            occurs again after another id makes an unusable sequence.
+        scattered: One of
+
+            - False if the rows of each id are consecutive.
+            - True if they aren't. All rows are then held in memory at once.
+            - None if this isn't known, as for a stream. An id that occurs again after another id
+              then makes an unusable sequence.
     """
 
     def __init__(self, source: RowSource, scattered: bool | None) -> None:
@@ -201,8 +204,8 @@ class SequenceBuilder:
     def _times(self, rows: Rows) -> tuple[Any, Any]:
         """Return the times of an id's rows in ascending order, and the indices that sort the rows.
 
-        The indices are None if the rows are sorted already. Both are None without an order column.
-        Integers are exact, also beyond int64.
+        The indices are None if the rows are sorted already. Without an order column, both values
+        are None. Integers are exact, also beyond int64.
 
         Raises:
             BadRow: If a cell of the order column can't be read.
@@ -324,8 +327,10 @@ def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
 def _grouped(blocks: Iterable[Rows]) -> list[Rows]:
     """Join all blocks to one, in which the rows of each id are consecutive.
 
-    Ids are in the order of their first occurrence. Returns a list of the block, or an empty list
-    without rows.
+    Ids are in the order of their first occurrence.
+
+    Returns:
+        A list with this block, or an empty list if there are no rows.
     """
     known, ranks = dict[str, str](), dict[str | None, int]()
     parts, ranks_of_rows = list[Rows](), list[int]()
