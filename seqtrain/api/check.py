@@ -33,7 +33,7 @@ class Check(Summarized):
         carried: True if a sequence starts from the final state of the row before it in its group
             (``model.initial_state: carried``).
         allowed: Largest difference of logits that passes the check.
-        differences: Largest differences for each pair of a batching and an engine.
+        differences: Largest differences for each kind of batches and each engine.
     """
 
     run: Path
@@ -87,8 +87,7 @@ def check(
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
         data: A file of sequences, or a table as `fit` takes it, with or without labels. None for
-            the run's test split, or if there is none, validation, or else train. A model folder has
-            no splits.
+            the first split that the run has of test, validation and train.
         device: auto, cpu, cuda, cuda:N or mps.
         listener: Function that is called before each comparison. Its arguments are the name of the
             comparison and the share of all comparisons that are done, in [0, 1].

@@ -69,7 +69,7 @@ def diff(
 
     Args:
         a: A run directory, a model folder, what `fit` returned, or None for the newest run.
-        b: The other run, in one of these forms.
+        b: The other run, as for `a`.
         split: test, validation or train. None is test, or validation if only this split is in both
             runs.
         data: A labelled file to compare the runs on, in place of a split, or None.

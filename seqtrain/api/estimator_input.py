@@ -74,8 +74,8 @@ def checked_sequence(sequence: Any) -> Any:
 def are_lists(y: Any) -> bool:
     """Return True if y is a list with a list of labels for each example, as in a multi-label task.
 
-    If the lists have equal lengths and no text, return False: they may be rows of 0s and 1s. Tuples
-    count as lists. The labels of an example may also be a set.
+    Lists of equal length without any text don't count, because they may be rows of 0s and 1s.
+    Tuples count as lists, and the labels of an example may also be a set.
     """
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):

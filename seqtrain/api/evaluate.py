@@ -148,7 +148,7 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     A split with its own files is read from them. A changed file only gives a warning.
 
     If rows were held out of train, train and the held-out split are divided again as in training.
-    The files must then be unchanged.
+    This needs the unchanged files of train.
 
     Args:
         run: The run.
@@ -322,19 +322,19 @@ def evaluate(
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
-        split: test, validation or train, as the run's config names them; or None for test, or
+        split: test, validation or train, as the run's config names them. None for test, or
             validation if there is no test split.
-        data: Data to score in place of a split, or None. A labelled file, a pattern of several
-            files, or a table as `fit` takes it.
+        data: Data to score in place of a split: a labelled file, a pattern of several files, or a
+            table as `fit` takes it. None to score a split.
         steps: Also score predictions after 10 %, 20 % … of each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
         CheckpointError: If there is no complete model, or `run` is a model folder without `data`.
             Also if the split was held out of files that changed.
-        ConfigError: If the run has no such split, or there is no such device. If both `split` and
-            `data` are set. Also if `steps` is True for an ensemble or a multi-label task, or if
-            the runs of an ensemble hold out different rows.
+        ConfigError: If the run has no such split, there is no such device, or both `split` and
+            `data` are set. Also if `steps` is True for an ensemble or a multi-label task, or if the
+            runs of an ensemble hold out different rows.
         DataError: If a file is missing or has rows that can't be used. If there are no rows, or
             the model knows none of their labels.
         RunError: If memory ran out, or a prediction isn't finite.
@@ -366,8 +366,8 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     """Return the scores of an ensemble, and the scores of each run by its name.
 
     An ensemble predicts by the means of its runs' probabilities and thresholds. In validation
-    splits of folds, each row is predicted only by the run that held it out. Then the first item of
-    `each` also gets the warning EACH_BY_ONE.
+    splits of folds, each row is predicted only by the run that held it out. For such splits, the
+    first item of `each` gets the warning EACH_BY_ONE.
 
     Args:
         path: Directory of the ensemble.

@@ -219,7 +219,7 @@ def _read_data(
 
     Args:
         config: The config.
-        start: Starting point of the run. If it has a fitted preprocessing, that one is used.
+        start: Starting point of the run. Its fitted preprocessing is used, if it has one.
         processes: All training processes.
         cache_folder: Folder of the cache, or None for no cache. If None, several processes on one
             host share a temporary folder.

@@ -56,7 +56,7 @@ def input_source(
     Args:
         given: Path of a file or folder, or "-" for standard input; or a table in memory.
         classifier: The classifier.
-        options: Differences in format, and columns to keep; or None for none.
+        options: Format of the input and columns to keep, or None to read it as in training.
 
     Raises:
         ConfigError: If there is no such encoding, or columns are to be kept of a format without
@@ -154,7 +154,7 @@ def predict(
 def _bursts(
     source: Any, classifier: Classifier, options: PredictionOptions
 ) -> tuple[Iterable[Iterable[Example]], str]:
-    """Return the rows of a source as iterables of rows that arrive together, and its name.
+    """Return the rows of a source in iterables that arrive together, and the name of the source.
 
     Args:
         source: Path, "-" for standard input, or sequences or a table in memory.
@@ -206,7 +206,7 @@ def format_warnings(
 
 
 def arrivals(source: Source) -> Iterator[Iterable[Example]]:
-    """Yield iterables of the examples of a source that are available at the same time.
+    """Yield the examples of a source in iterables that are available at the same time.
 
     A file gives one iterable of all examples. Standard input is read by a second thread, and each
     iterable has the examples that arrived meanwhile, at most `CHUNK_ROWS`. An error is raised after

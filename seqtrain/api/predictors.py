@@ -51,7 +51,8 @@ class Classifier(Summarized):
         thresholds: Maps a label to the lowest probability at which it is predicted. In a
             multi-label task it has all labels, at first with the means of the models' calibrated
             thresholds. In a single-label task it has the labels that `set_threshold` added. Such a
-            label is preferred to all others from its threshold on, and comes last below it.
+            label is preferred to all others if it reaches its threshold. It comes last if it
+            doesn't.
     """
 
     def __init__(self, models: List[Model], device: torch.device, path: Path) -> None:
@@ -250,7 +251,7 @@ class Classifier(Summarized):
                 is ignored if multi-label.
             empty: What an empty sequence gets: "error" raises an error, "unk" reads an unknown
                 token, and "blank" makes no prediction. None is "blank" if the model was trained
-                with ``data.empty: error``, and otherwise "unk".
+                with ``data.empty: error``, and "unk" if not.
             bad_rows: What a row that can't be read gets: "error" raises an error, and "blank" makes
                 no prediction.
 

@@ -337,9 +337,8 @@ def fit_branch_weights(
         default: Weights to prefer, or None for equal ones.
 
     Returns:
-        The weights, or `default` if no others are better. Others must gain more than the standard
-        error of the gain. With one branch, or if the default makes no mistake, `default` is
-        returned.
+        The best weights, or `default` if the gain is below its standard error. With one branch, or
+        if the default weights make no mistake, `default` is returned.
 
     Reference:
         Wolpert 1992, "Stacked generalization".

@@ -34,7 +34,7 @@ class LogitDifference:
     """Largest difference between predictions in batches and predictions for single sequences.
 
     Attributes:
-        way: Name of the batching, such as "batches of 8".
+        way: Name of the kind of batches, such as "batches of 8".
         variant: Name of the engine or unroll that computes the batches.
         logits: Largest absolute difference of a logit.
         probabilities: Largest absolute difference of a probability.
@@ -65,8 +65,8 @@ def differences(
             comparisons that are done, in [0, 1).
 
     Returns:
-        The logits of single sequences by torch's own module, (B, C); and one `LogitDifference` for
-        each batching and each engine.
+        The logits of single sequences by torch's own module, (B, C), and a `LogitDifference` for
+        each kind of batches and each engine.
     """
     groups = carried_groups(model, store)
     ways = _batchings(store, model.input_size, groups)
@@ -124,7 +124,7 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 def _batchings(
     store: SequenceStore, input_size: int, groups: Ints | None
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
-    """Return the batchings to compare.
+    """Return the kinds of batches to compare.
 
     Args:
         store: The sequences.
@@ -132,7 +132,7 @@ def _batchings(
         groups: Group of each row, or None. No batch holds two rows of one group.
 
     Returns:
-        Maps the name of a batching to the row numbers of each batch and a collate function.
+        Maps the name of each kind to the row numbers of its batches and a collate function.
     """
     ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
     rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]

@@ -28,9 +28,9 @@ class Scores(Metrics, Summarized):
         num_unknown_labels: Number of examples with a label that the training split lacks.
         labels: Label of each class index.
         per_class: Maps each label to the scores of its class: precision, recall, f1, support,
-            num_predicted (how often the class is predicted). It has auc and average_precision if
-            they were computed. It has threshold if multi-label, or if thresholds of two classes
-            differ.
+            num_predicted (how often the class is predicted). Keys auc and average_precision are
+            added if they were computed. The key threshold is added if multi-label, or if the
+            thresholds of two classes differ.
         by_length: Accuracy in groups of examples of similar length, the shortest first, as {min,
             max, num_examples, accuracy}.
         unknown_predicted: How often each class was predicted for unknown labels, (C,). Empty if
@@ -83,7 +83,8 @@ class Scores(Metrics, Summarized):
     def has_rare_class(self) -> bool:
         """True if the task is single-label with two classes, and one class is rare.
 
-        It is rare if it has less than a fifth of the examples with known labels, but at least one.
+        A rare class has at least one example, but less than a fifth of the examples with known
+        labels.
         """
         support = [int(row["support"]) for row in self.per_class.values()]
         return not self.multi_label and rare_class(support) is not None

@@ -48,9 +48,11 @@ def score_branches(
 ) -> tuple[Tensor, Scores, dict[str, Scores]]:
     """Score the combined logits of a model's branches, and each branch by itself.
 
-    If the thresholds of two classes differ, each branch is scored with thresholds at which it
-    predicts the second class as often as the model does. If multi-label, each branch is scored with
-    the one threshold that is best for it on these examples.
+    A branch predicts the most probable class, with these exceptions:
+
+    - If the thresholds of two classes differ, the branch gets thresholds at which it predicts the
+      second class as often as the model does.
+    - If multi-label, the branch gets the one threshold that is best for it on these examples.
 
     Args:
         network: The model, whose calibration combines the branches.

@@ -107,7 +107,7 @@ def export_model(model: Model, folder: Path) -> Exported:
 def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
     """Return the content of golden.jsonl.
 
-    Each line is a JSON object with a sequence, its row features, the inputs of the graph, the
+    Each line is a JSON object. It has a sequence, its row features, the inputs of the graph, the
     predicted label, and the probability of each class. The inputs lack the length and the row of
     each n-gram, because these follow from the other inputs.
 

@@ -1,11 +1,12 @@
 """Classify the rows of a file with the model in this script's folder: python predict.py FILE
 
 FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl, also with .gz,
-have the columns of the training file. A .txt file has one sequence per line, and so has standard
-input, whose name is `-`. If the model was trained on whole files, a .txt file is one sequence, and
-so is each file of a folder. The output has one line per row with the label and its probability.
-Both are empty if the sequence is empty. The script only needs numpy and onnxruntime; reading.zip
-has the modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141 closed pipe.
+have the columns of the training file. A .txt file has one sequence per line. Standard input, whose
+name is `-`, is read in the same way. If the model was trained on whole files, a .txt file, or each
+file of a folder, is one sequence. The output has one line per row with the label and its
+probability. Both are empty if the sequence is empty. The script only needs numpy and onnxruntime;
+reading.zip has the modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141
+closed pipe.
 """
 
 import json

@@ -154,8 +154,7 @@ def _fit_repeats(
 
 @contextmanager
 def _resume_command(words: Sequence[str], directory: Path, *, is_named: bool) -> Iterator[None]:
-    """Replace the message of an `Interrupted` error in a block by one that names the resume
-    command.
+    """Replace the message of an `Interrupted` error in a block by the command to resume.
 
     Args:
         words: Arguments of this command.

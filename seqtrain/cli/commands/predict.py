@@ -281,7 +281,7 @@ def _input_path(source: str) -> str:
 def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     """Return the output format: the chosen format, the format of the ending, or a default.
 
-    The default on a terminal is "lines". Otherwise it is "tsv", or "jsonl" with --steps.
+    The default is "tsv", or "jsonl" with --steps. On a terminal the default is "lines".
 
     Args:
         chosen: Value of --format, or None.

@@ -33,8 +33,8 @@ class EpochTable:
     lines:
 
     - An epoch that doesn't improve the monitored score, as it is shown, shares the row of the epoch
-      before it. The row has the range of its epochs and the values of the best epoch. If none of
-      them was the best so far, it has the values of the newest epoch.
+      before it.
+    - A shared row has the values of its best epoch, or of its newest if none was the best so far.
     - All epochs of pretraining share one line.
     - All epochs of a refit share one line.
 

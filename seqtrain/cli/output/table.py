@@ -155,10 +155,10 @@ class GrowingTable:
         self.heading = self.row([column.name for column in columns])
 
     def row(self, cells: Sequence[str]) -> str:
-        """Return the line of a row, given the cells of all columns, also of those that aren't
-        shown.
+        """Return the line of a row, given the cells of all columns.
 
-        Numbers are never cut. Longer texts are cut to the width of their column.
+        Columns that don't fit the table are left out. Numbers are never cut. Longer texts are cut
+        to the width of their column.
         """
         texts = []
         for i, column in zip(self._kept, self._columns, strict=True):
