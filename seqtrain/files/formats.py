@@ -1,9 +1,9 @@
 """Registry of the formats of data files: the only list of them.
 
 To add a format, add an entry to `FORMATS` and a module with its reader to
-``seqtrain/data/readers/``. The choices of ``data.format``, ``--format`` and ``--input-format``,
-the endings, how ``seqtrain init`` reads a file, and the table in ``data/README.md`` follow from
-the entry.
+``seqtrain/data/readers/``. Everything else follows from the entry: the choices of ``data.format``,
+``--format`` and ``--input-format``, the endings, how ``seqtrain init`` reads a file, and the table
+in ``data/README.md``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Format:
             such as ``"plain.read_fasta"``.
         row: Meaning of one row, for the documentation.
         kinds: Kinds of sequences that such a file can hold. The first one is the default.
-        columns: How the config identifies a column: ``"none"`` if the format fixes where sequence
-            and label are, ``"named"`` by name, ``"delimited"`` by name or by index from 0.
+        columns: How the config identifies a column: ``"named"`` by name, ``"delimited"`` by name or
+            by index from 0. ``"none"`` if the format fixes where sequence and label are.
         labelled: False if rows have no label, so that only prediction reads such files.
         binary: True if the file isn't lines of text.
     """

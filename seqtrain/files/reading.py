@@ -162,8 +162,8 @@ def parse_json(text: str) -> object:
     A number beyond the range of float, such as 1e999, becomes infinity; see `number_at`.
 
     Raises:
-        NotJSONError: If the text is malformed or nested too deeply, or contains repeated keys,
-            NaN, Infinity, escapes of lone surrogates, or integers that are too long to convert.
+        NotJSONError: If the text is malformed or nested too deeply. Repeated keys, NaN, Infinity,
+            escapes of lone surrogates, and very long integers aren't allowed either.
     """
     try:
         value: object = _DECODER.decode(text)

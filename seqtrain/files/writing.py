@@ -1,8 +1,8 @@
 """Atomic writing of files and folders, and locks.
 
-After a kill or a power loss a file or folder is either the old or the new one. The old folder may
-then have another name, which `complete_folder` finds. A folder has a manifest with the SHA-256 of
-each of its files.
+After a kill or a power loss, a file or folder is either the old one or the new one. If the old
+folder has another name then, `complete_folder` finds it. A folder has a manifest with the SHA-256
+of each of its files.
 """
 
 import json

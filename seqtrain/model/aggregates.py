@@ -10,8 +10,8 @@ A sequence with K columns per step becomes one row of A columns:
   Only number columns that depend on the token's column (`by` in data.steps) have them,
 - its row features, with tokens as counts.
 
-Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch
-change nothing. An exported model computes the same function.
+Sums run in float64, and padding is left out. So the aggregates of a sequence don't depend on the
+batch. An exported model computes the same function.
 
 B sequences, T longest length, K columns of a step, A aggregates.
 """

@@ -1,8 +1,8 @@
 """Gradient-boosted trees on the columns of a matrix: fitting, and prediction of logits.
 
 Trees are complete binary trees of `DEPTH` levels. The values of a column are put into bins by their
-quantiles in train, and the edges of bins are the possible splits. A missing value (NaN) goes left.
-If an example has exactly one of two classes, only the second class has trees.
+quantiles in train. A split is at an edge of a bin. A missing value (NaN) goes left. In a
+single-label task with two classes, only the second class has trees.
 
 B examples, A columns, K classes, R rounds, S = 2**DEPTH - 1 splits, L = 2**DEPTH leaves.
 
@@ -32,9 +32,9 @@ TREES = 4000
 FOLDS = 4
 """Number of folds of train that are held out in turn to choose the number of rounds."""
 ONE_FOLD_ABOVE = 20_000
-"""Number of examples above which only one fold is held out. It is also one with many classes."""
+"""Number of examples above which `fit_trees` holds out only one fold."""
 COLUMN_SHARE = 0.5
-"""Share of the columns that a tree may use, at least one. They are drawn for each tree."""
+"""Share of the columns that a tree may use, at least one column, drawn for each tree."""
 EDGE_ROWS = 20_000
 """Largest number of examples from which the edges of bins are computed."""
 LARGEST = torch.finfo(torch.float32).max

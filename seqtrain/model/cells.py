@@ -27,9 +27,9 @@ class Cell:
             ``aten/src/ATen/native/cudnn/RNN.cpp``.
         module: torch's module, which holds the parameters.
         kernel: torch's function over padded or packed sequences.
-        step: function of one time step. It takes the projected inputs W_ih x + b_ih, (B, gates *
-            H); the recurrent products W_hh h + b_hh of the same shape; and the state (S, B, H). It
-            returns the next state.
+        step: function that returns the next state, (S, B, H). Its arguments are the projected
+            inputs W_ih x + b_ih and the recurrent products W_hh h + b_hh, (B, gates * H) each; and
+            the state, (S, B, H).
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Convolutions before the recurrent encoder, over packed sequences.
 
 A layer is a convolution without bias, batch normalization over the valid time steps of all
-sequences, and ReLU. Zeros continue a sequence beyond its true ends, and padding is never read. The
-window is centered on every stride-th step from the first, so that a sequence of L steps becomes one
-of ceil(L / stride) steps.
+sequences, and ReLU. Zeros continue a sequence beyond its true ends, and padding is never read.
+Windows are centered on the first step and every stride-th step after it. So L steps become
+ceil(L / stride) steps.
 
 B sequences, T longest length, N packed time steps, F input channels, W output channels, K kernel.
 """

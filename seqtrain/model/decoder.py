@@ -1,10 +1,10 @@
 """Pretraining of the encoder on sequences without labels, before it learns to classify.
 
-An autoencoder (Dai & Le 2015, arXiv:1511.01432) has a decoder that unrolls from the encoder's last
-valid state and predicts the sequence, token by token. A language model predicts from each state of
-the encoder the next token of its direction. Backward, that is the token before (Peters et al. 2018,
-arXiv:1802.05365). Nothing is computed on padding. END is predicted at the end of a sequence, or in
-backward direction at its beginning.
+In an autoencoder (Dai & Le 2015, arXiv:1511.01432), a decoder predicts the sequence token by token,
+starting from the encoder's last valid state. A language model predicts the next token from each
+state of the encoder. The backward direction predicts the previous token instead (Peters et al.
+2018, arXiv:1802.05365). Nothing is computed on padding. END is predicted after the last token, and
+in backward direction before the first token.
 
 B sequences, N steps of all sequences, S tensors of a state. D directions, H hidden size, W width of
 the states that predict, V vocabulary.
@@ -32,9 +32,9 @@ from seqtrain.model.splitmix64 import number
 END = PAD
 """Id that is predicted after the last token, or before the first one in backward direction."""
 FREQUENT = 100
-"""Number of the most frequent ids, which the softmax always scores. Rarer ones form groups."""
+"""Number of the most frequent ids, which the softmax always scores. Rarer ids form groups."""
 LARGEST_GROUP = 2000
-"""Largest number of ids in a group. Up to it, each group doubles the number of ids so far."""
+"""Largest number of ids in a group. A smaller group has as many ids as all groups before it."""
 SHRINKING = 1.15
 """Factor by which the number of dimensions shrinks from group to group, for wide states."""
 SMALLEST = 8

@@ -1,11 +1,12 @@
 """The recurrent encoder, over whole packed sequences or segment by segment.
 
-Segments are cut backward from the ends, so that the last segment has the last `steps` time steps of
-each sequence. In training this is truncated backpropagation through time (Williams & Peng 1990):
-states go from segment to segment, gradients don't. If only the last valid state is used, all
-segments but the last run without gradients. If states are pooled, gradients reach all time steps,
-each within its segment, which is computed again in the backward pass (Chen et al. 2016,
-arXiv:1604.06174).
+Segments are cut backward from the ends: the last segment has the last `steps` time steps of each
+sequence. In training this is truncated backpropagation through time (Williams & Peng 1990): states
+go from segment to segment, gradients don't.
+
+- If only the last valid state is used, only the last segment has gradients.
+- If states are pooled, all segments have gradients. To save memory, each segment is computed again
+  in the backward pass (Chen et al. 2016, arXiv:1604.06174).
 
 B sequences, T longest length, N packed time steps. H hidden size, L layers, S tensors of a state: 1
 (h), or 2 (h and c of an LSTM).
@@ -28,9 +29,14 @@ from seqtrain.model.pooling import AnyPooling, add_segment
 RunPacked = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
 """Function that runs an encoder over packed time steps.
 
-It takes the time steps; the initial states (S, L, B, H), or None for zeros; and the time step at
-which each row begins in its sequence, (B,), or None for 0. It returns the states of all time steps,
-or None if they aren't needed, and the last states (S, L, B, H).
+The function has three arguments:
+
+- the time steps,
+- the initial states, (S, L, B, H), or None for zeros,
+- the time step at which each row begins in its sequence, (B,), or None for 0.
+
+It returns the states of all time steps, or None if they aren't needed, and the last states,
+(S, L, B, H).
 """
 
 
@@ -170,8 +176,8 @@ def encode_padded(
         start: initial state of all rows, (S, L * D, H), or None for zeros.
 
     Returns:
-        The states of the top layer, (T, B, D * H), which are arbitrary at padding; and the last
-        valid states of the top layer, (B, D * H).
+        Two tensors of the top layer: the states, (T, B, D * H), arbitrary at padding; and the last
+        valid states, (B, D * H).
     """
     last = steps
     reversed_steps = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)

@@ -1,15 +1,17 @@
 """Initial weights of networks, and networks whose weights have no memory yet.
 
 Networks are built on torch's device "meta": tensors have a shape, but no memory and no values. Then
-the weights are either loaded, or `materialize` gives them memory and the modules draw them on the
-CPU from a generator.
+saved weights are loaded. In a new network, `materialize` gives the weights memory instead, and the
+modules draw them on the CPU from a generator.
 
-Recurrent matrices are orthogonal, gate by gate (Saxe et al. 2014, arXiv:1312.6120). Input matrices
-are Xavier-uniform. Biases are zero, except for the gate that keeps the state: the update gate of a
-GRU (in torch's form h' = (1 - z) n + z h) and the forget gate of an LSTM start at +1 (Jozefowicz et
-al. 2015), so that the first gradients reach far back. Embeddings are normal with a small standard
-deviation for words (model.embedding_std). With torch's 1 the random part of the vectors of rare
-words is larger than anything that they learn; over a small alphabet, 1 learns faster.
+- Recurrent matrices are orthogonal, gate by gate (Saxe et al. 2014, arXiv:1312.6120).
+- Input matrices are Xavier-uniform.
+- Biases are zero. Only the bias of the gate that keeps the state starts at +1 (Jozefowicz et al.
+  2015), so that the first gradients reach far back. This is the forget gate of an LSTM, and the
+  update gate of a GRU in torch's form h' = (1 - z) n + z h.
+- Embeddings are normal. Their standard deviation, model.embedding_std, is small for words. With
+  torch's default of 1, the random part of a rare word's vector would be larger than the learned
+  part. For a small alphabet, 1 learns faster.
 """
 
 import math

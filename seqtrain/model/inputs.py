@@ -1,8 +1,8 @@
 """Input layers: from packed ids or numbers to the vectors that the recurrent encoder reads.
 
-Ids become word vectors, with subwords if model.subwords is set. Numbers are standardized per series
-if data.standardize asks for that, and mapped linearly. With model.convolutions, convolutions
-follow. For series they replace the linear map.
+Ids become word vectors, with subwords if model.subwords is set. Numbers are mapped linearly, after
+a standardization per series if data.standardize asks for this. With model.convolutions,
+convolutions follow. For series, convolutions replace the linear map.
 
 N packed time steps, E size of an embedded step, U distinct tokens of a batch, V vocabulary.
 """
@@ -230,7 +230,7 @@ class Inputs:
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
     """Return the distinct ids in ascending order, (U,), and the index of each id in them, (N,).
 
-    The results equal those of `torch.unique`, but are computed without sorting.
+    Unlike `torch.unique`, the function doesn't sort.
 
     Args:
         ids: ids below `vocab_size`, (N,).

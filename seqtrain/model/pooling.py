@@ -1,9 +1,9 @@
 """Pooling: from the encoder's states of all time steps to one vector per sequence.
 
 A pooling is one class in this module, entered in `POOLINGS` under its name in model.pooling. It
-defines how the states of some time steps are summarized, how the summaries of two consecutive parts
-of a sequence are merged, and how a summary becomes a vector. These three methods suffice to pool
-whole sequences, to pool segment by segment or after every time step, and to export to ONNX.
+has three methods: `summarize` summarizes the states of some time steps, `merge` merges the
+summaries of two consecutive parts of a sequence, and `finish` turns a summary into a vector. They
+suffice to pool whole sequences, to pool segment by segment, and to export to ONNX.
 
 B sequences, N packed time steps, H width of a state (both directions), S width of a summary, K
 poolings.

@@ -1,11 +1,11 @@
 """Random numbers of training as a pure function of seed, update, purpose, and key.
 
 The key of a number is an example and a time step, or a token. A number doesn't depend on the batch,
-the device, the process, or the numbers drawn before. A resumed run therefore gets the numbers that
-it would have had without the stop, and there is no state of a generator to save.
+the device, the process, or the numbers drawn before. A resumed run therefore gets the same numbers
+as a run without a stop, although no state of a generator is saved.
 
-Each level is a stream of SplitMix64, whose numbers are the seeds of the next level: update,
-purpose, and keys. Each number of the last level decides about four units.
+Streams of SplitMix64 form levels: update, purpose, and keys. A number of one level is the seed of a
+stream of the next level. Each number of the last level decides about four units.
 
 B sequences, N rows, W width of a row. A unit is one number of a row.
 """

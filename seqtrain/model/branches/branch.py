@@ -109,8 +109,8 @@ The names are those of the leading axes, whose sizes vary.
 class Branch(nn.Module):
     """Part of the classifier with its own logits.
 
-    A branch is one file in this folder and one entry of `BRANCHES`. Its parameters have the name of
-    the branch as a prefix in the state dict, except for the first branch, which has none.
+    A branch is one file in this folder and one entry of `BRANCHES`. In the state dict, the names of
+    its parameters begin with the name of the branch. Only the first branch has no such prefix.
 
     Attributes:
         name: name of the branch in state dicts, in JSON, and on screens.

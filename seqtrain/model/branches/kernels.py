@@ -1,9 +1,9 @@
 """The kernel branch: a bank of fixed convolution kernels with a linear classifier, for series.
 
-The kernels are MiniRocket's 84 kernels of 9 time steps, at several dilations, in four views of a
-series: scaled by train or by the series itself, as values or as differences. A feature is the
-fraction of a series' own time steps at which the output of a kernel is above a bias. Zeros continue
-a series beyond its ends. Nothing is padded or interpolated. If the lengths in train differ, some
+The kernels are MiniRocket's 84 kernels of 9 time steps, at several dilations. They read four views
+of a series: values and differences, each scaled by train and by the series itself. A feature is the
+fraction of a series' time steps at which the output of a kernel is above a bias. Zeros continue a
+series beyond its ends. Nothing is padded or interpolated. If the lengths in train differ, some
 dilations are proportional to the length of a series. The classifier is a ridge regression in closed
 form.
 
@@ -49,16 +49,16 @@ GRID, LARGEST = 2.0**11, 2.0**17
 Outputs stay below 2^24, since 12 * MAX_CHANNELS * LARGEST does.
 """
 BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
-"""Largest numbers of sequences drawn for biases and for the scale of views, and of their steps.
+"""Sizes of samples of train: sequences for biases, sequences for the scale of views, and steps.
 
-The limit on steps is for biases.
+The last one is the largest number of steps of the sequences for biases.
 """
 MAX_ROWS = 4096
 """Largest number of sequences that the ridge regression learns from."""
 LEAST_STD = 1e-6
 """A feature with at most this standard deviation counts as constant."""
 GOLDEN_RATIO = 0.6180339887
-"""Fractional part of the golden ratio. Those of its multiples are spread evenly over 0 to 1."""
+"""Fractional part of the golden ratio. Its multiples modulo 1 are spread evenly over 0 to 1."""
 MAX_NUMBERS, MAX_NUMBERS_ON_DEVICE = 2**19, 2**26
 """Largest number of values that are computed at once, on the CPU and on other devices.
 

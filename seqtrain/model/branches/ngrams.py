@@ -3,8 +3,8 @@
 The value of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence
 are scaled to a vector of length 1.
 
-With model.ngrams_spelling, character n-grams within words are features, too. The vocabulary's
-`spelling_share` is their share of the squared length.
+With model.ngrams_spelling, character n-grams within words are additional features. The vocabulary's
+`spelling_share` is the share of the character n-grams in the squared length.
 
 B sequences, N packed time steps, K n-grams of the vocabulary, C classes.
 """

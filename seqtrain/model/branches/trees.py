@@ -1,7 +1,7 @@
 """The trees branch: gradient-boosted trees on aggregates of each sequence.
 
-It suits tables with a row per time step and symbols, whose classes often follow from a count, an
-extreme value or a fact of the whole sequence.
+It suits tables with a row per time step, and symbols. Their classes often follow from a count, an
+extreme value or a row feature.
 
 B sequences, T longest length, K columns of a step, C classes, R rounds, S splits, L leaves.
 """

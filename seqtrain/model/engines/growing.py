@@ -79,8 +79,9 @@ def grow_tree_in_torch(
         hessian: second derivative of the loss, (B,) float64.
 
     Returns:
-        For each split its column, (S,), and the last bin that goes left, (S,); then the leaf of
-        each example, (B,). All are int64. Splits are in the order of levels, from left to right.
+        Three int64 tensors: the column of each split, (S,); the last bin that goes left at each
+        split, (S,); and the leaf of each example, (B,). Splits are in the order of levels, from
+        left to right.
     """
     node = torch.zeros(len(gradient), dtype=torch.long)
     chosen = bins[columns].long()

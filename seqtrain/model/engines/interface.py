@@ -71,6 +71,6 @@ class Engine(ABC):
             between: function for the states between two layers, such as dropout, or None.
 
         Returns:
-            The packed states of the top layer at all time steps, (N, D * H), or None if they aren't
-            needed; and the last valid states, (S, L * D, B, H).
+            The packed states of the top layer, (N, D * H), or None without `need_outputs`; and the
+            last valid states of all layers, (S, L * D, B, H).
         """

@@ -1,4 +1,4 @@
-"""The engine of torch's own kernels: over packed steps, over padded ones, or masked step by step.
+"""The engine of torch's own kernels: over packed steps, padded steps, or masked step by step.
 
 All unrolls give equal states up to rounding. Shapes as in `engines.interface`; T is the longest
 length.
@@ -28,7 +28,7 @@ from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
 AUTO = "auto"
-"""Unroll that pads a batch on CUDA if cuDNN is then faster, and otherwise packs it."""
+"""Unroll that packs a batch, or pads it on CUDA if cuDNN is faster with padding."""
 LEAST_FULL = 0.5
 """Least fraction of valid steps in a batch that AUTO pads."""
 

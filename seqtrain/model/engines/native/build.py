@@ -32,8 +32,8 @@ MACHINE = os.environ.get("_PYTHON_HOST_PLATFORM", "").rpartition("-")[2] or plat
 PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
 """Maps each vector path to its compiler flags. The program chooses the path when it runs.
 
-The path bfloat16 has products that take bfloat16, for calls that allow it. Compilers that don't
-know its flag leave it out.
+The path bfloat16 has matrix products of bfloat16 numbers. It is left out if the compiler doesn't
+know its flag.
 """
 
 if MACHINE in {"x86_64", "AMD64"}:
