@@ -73,10 +73,10 @@ def write_file(path: Path, content: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield an unused path next to `path`, where the block writes a file.
+    """Yield an unused path next to `path`, where the `with` block writes a file.
 
-    The block must flush the file to the disk, as `write_new` does. At its end the file is renamed
-    to `path`. If the block raises, the new file is removed, and `path` is unchanged.
+    The block must flush the file to the disk, as `write_new` does. After the block, the file is
+    renamed to `path`. If the block raises, the new file is removed, and `path` is unchanged.
     """
     new = free_path(path)
     try:
@@ -104,7 +104,7 @@ def write_new(path: Path, content: Content) -> str:
     """Write a new file, flush it to the disk, and return its SHA-256 in hexadecimal digits.
 
     Raises:
-        OSError: If the file exists or can't be written. A part of it may be left.
+        OSError: If the file exists or can't be written. A part of the file may be left.
     """
     digest = sha256()
     with open(path, "xb") as file:

@@ -90,7 +90,7 @@ def _lstm(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
 def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
     """Return the next state of a simple recurrent network (Elman 1990), (1, B, H).
 
-    The arguments are as for `Cell.step`. The state isn't read: `recurrent` depends on it.
+    The arguments are as for `Cell.step`. `recurrent` already depends on the state.
     """
     return torch.tanh(projected + recurrent).unsqueeze(0)
 

@@ -31,8 +31,8 @@ class LogitCalibration:
     """Calibration that turns the logits of the branches into the logits of a prediction.
 
     Attributes:
-        branch_weights: weights of the mean of the branches' logits, with a sum of 1, or None for
-            equal weights.
+        branch_weights: weight of each branch in the mean of the logits, with a sum of 1, or None
+            for equal weights.
         temperature: number by which the mean is divided. In a multi-label task it may be one number
             for each class.
         shift: number that is added to the logit of each class after the division, or None.

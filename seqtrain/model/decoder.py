@@ -253,8 +253,8 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
         packed: ids of the sequences.
 
     Returns:
-        The first token of each sequence followed by the token after each step, (B + N,); and the
-        token before each step, (N,).
+        Two tensors of tokens: the first token of each sequence, then the token after each step,
+        (B + N,); and the token before each step, (N,).
     """
     sizes, ids = packed.batch_sizes, packed.data
     first = int(sizes[0])

@@ -207,8 +207,8 @@ def select_steps(values: Tensor, steps: Tensor) -> Tensor:
 def _one_direction(encoder: nn.RNNBase, steps: Tensor, number: int, start: Tensor | None) -> Tensor:
     """Return the states of one layer and direction for padded steps, (T, B, H).
 
-    The steps are read from the first to the last, padding included. For the backward direction (1),
-    the caller must reverse them.
+    The steps are read from the first to the last, padding included. For the backward direction, the
+    caller must reverse the steps.
 
     Args:
         encoder: torch's module with the parameters.

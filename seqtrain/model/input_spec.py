@@ -20,8 +20,8 @@ class KernelSizes:
 
     Attributes:
         channels: number of channels of a series.
-        indicators: True if each channel has an indicator, which is 1 where a value is missing. The
-            branch leaves out missing values. False if missing values are carried forward.
+        indicators: True if each channel has an indicator, which is 1 where a value is missing and
+            must be left out. False if missing values are carried forward.
         lengths: number of time steps of train's shortest, median and longest sequence.
     """
 
@@ -40,8 +40,8 @@ class InputSpec:
         features: True if data.kind is features: time steps are vectors of numbers.
         words: character n-grams of the words of the vocabulary, or None without subwords.
         ngrams: n-grams of tokens in train, or None without model.ngrams.
-        series: standardization of each series by itself, or None unless data.standardize is
-            "series" or "both".
+        series: standardization of each series by itself if data.standardize is "series" or "both",
+            else None.
         kernels: facts for the bank of kernels, or None without model.kernels.
         steps: columns of a time step, or None without data.steps.
         static: columns of row features, or None without data.static.

@@ -54,7 +54,7 @@ class DistinctTokens:
 class Inputs:
     """The modules before the encoder.
 
-    It isn't a module itself: the recurrent branch registers its modules as its own.
+    This class isn't an nn.Module. The recurrent branch registers the modules in it as submodules.
 
     Args:
         config: the section model of a config.
@@ -101,7 +101,7 @@ class Inputs:
             random: random numbers for dropout, or None for prediction.
 
         Returns:
-            The packed time steps, ready for `read`:
+            The packed time steps:
 
             - without convolutions: ids, or numbers that aren't embedded yet. With subwords, each
               unknown word has an id above the ids of the vocabulary.
@@ -142,8 +142,8 @@ class Inputs:
             begin: time step at which each row begins in its sequence, (B,), or None for 0.
 
         Returns:
-            One vector for each packed step. For tokens without convolutions, it is a
-            `DistinctInputs`, which holds equal vectors only once.
+            One vector for each packed step: `DistinctInputs` for tokens without convolutions, else
+            a PackedSequence.
         """
         if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
             return packed  # `read_whole` embedded the steps before the convolutions

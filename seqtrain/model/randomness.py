@@ -80,7 +80,7 @@ class RandomNumbers:
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
         """Apply dropout: set each unit to 0 with the probability `rate`, and scale other units.
 
-        The scale preserves the expected value. If `rate` rounds to 0, `values` is returned.
+        The scale preserves the expected value. If `rate` rounds to 0, no unit is changed.
 
         Args:
             values: rows of units.

@@ -32,12 +32,11 @@ class ForwardContext:
 
     Attributes:
         random: random numbers of the update, for dropout and random initial states, or None for
-            prediction. Their examples are in the order of the rows of the batch.
+            prediction. Its `examples` are in the order of the rows of the batch.
         start: state before the first time step of each row, or None to use model.initial_state.
         bptt: largest number of time steps of a segment in truncated backpropagation through time,
             or None for whole sequences. It is only used with gradients.
-        engine: engine that computes the recurrence, or None for the one that `choose_engine`
-            returns.
+        engine: engine that computes the recurrence, or None for the default of `choose_engine`.
         prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the
             batch.
         final_states: the last valid state of each row, or None until the recurrent branch sets it.
@@ -80,7 +79,7 @@ def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
 
     Args:
         steps: padded time steps, (T, B, …). Only T is used.
-        lengths: number of valid steps of each row, (B,), on the CPU as the result.
+        lengths: number of valid steps of each row, (B,), on the CPU. The result is on the CPU.
     """
     return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 

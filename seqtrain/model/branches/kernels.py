@@ -302,8 +302,8 @@ class KernelBranch(Branch):
     def _fit_gain(self, batch: Batch) -> None:
         """Set `gain`, the factor of each view before rounding.
 
-        Values are multiplied by GRID. Differences are also divided by the root mean square of their
-        channel in the sample, unless it is 0.
+        For values, the factor is GRID. For differences, GRID is divided by the root mean square of
+        the channel in the sample, if this isn't 0.
 
         Args:
             batch: sample of series.

@@ -338,8 +338,8 @@ class RecurrentBranch(Branch):
     def begin_export(self) -> ExampleInputs:
         """Return examples of the inputs that `export` reads besides time steps and lengths.
 
-        These are row features, and with subwords the n-grams of unknown words. With subwords, also
-        compute the vectors of all known words for `export`.
+        These are row features, and the n-grams of unknown words if the model has subwords. For
+        subwords, the method also computes the vectors of all known words, which `export` needs.
         """
         inputs: ExampleInputs = {}
         if self.static is not None:

@@ -28,8 +28,7 @@ def choose_engine(
             on CUDA then never pads, because padding loses c.
 
     Raises:
-        ConfigError: If model.engine is native, but the native engine can't run with this cell,
-            device and type, or its library isn't available.
+        ConfigError: If model.engine is native, but the native engine can't compute this model.
     """
     asked, unroll = config.engine, config.unroll
     problem = NativeEngine.unavailable(CELLS[config.rnn], device, dtype)

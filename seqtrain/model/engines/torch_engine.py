@@ -38,9 +38,12 @@ class TorchEngine(Engine):
 
     Args:
         reason: reason why this engine was chosen, for screens.
-        unroll: "packed" reads valid steps only. "padded" also computes padding, and takes the last
-            state at step length - 1. "masked" goes step by step, and a sequence that has ended
-            keeps its state. `AUTO` chooses between packed and padded for each batch.
+        unroll: how a batch is computed.
+
+            - "packed": only valid steps are computed.
+            - "padded": padding is also computed. The last state is taken at step length - 1.
+            - "masked": all rows go step by step. A sequence that has ended keeps its state.
+            - `AUTO`: packed or padded, chosen for each batch.
     """
 
     name = "torch"

@@ -279,7 +279,7 @@ def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torc
         dtype: type that the tensor must have.
 
     Raises:
-        TypeError: If the tensor isn't contiguous, on the CPU, and of this type.
+        TypeError: If the tensor isn't contiguous, isn't on the CPU, or has another type.
     """
     if tensor is None:
         return 0

@@ -187,7 +187,8 @@ class _RunLayer(torch.autograd.Function):
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
         """Return one gradient or None for each argument of `forward` after `ctx`, in their order.
 
-        The parameters have gradients. So have `vectors` and `start`, if torch asks for them.
+        The parameters always have gradients. `vectors` and `start` have gradients if torch needs
+        them.
 
         Args:
             ctx: torch's context of the forward pass.
