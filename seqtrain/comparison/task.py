@@ -179,8 +179,8 @@ class Task:
 def prepare_task(config: Config, device: torch.device, config_folder: Path | None) -> Task:
     """Read the data as `fit` does, and choose the rows that accuracies and logits are compared on.
 
-    Without a validation split, a tenth of train is held out, unless data.group is set. Of the
-    held-out rows, at most HELD_OUT_ROWS are chosen at random. The encoded data is stored in the
+    Accuracies are measured on at most HELD_OUT_ROWS random rows of validation. If there is neither
+    validation nor data.group, a tenth of train is held out. The encoded data is stored in the
     user's cache folder.
 
     Args:

@@ -102,9 +102,9 @@ class DataConfig(Section):
     static: StaticColumns | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
     label: Column | Columns | None = None
-    """Column of the label: its name, or its index from 0. A list of columns is multi-label: a row
-    has the label that a column is named after if the cell is 1, true or yes, and not if it is 0,
-    false, no or blank."""
+    """Column of the label: its name, or its index from 0. A list of columns is multi-label: each
+    column is named after a label. A row has the label if the cell is 1, true or yes, and lacks it
+    if the cell is 0, false, no or blank."""
     label_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """Separator of the labels of a multi-label row, such as "|". null: one label per row, or lists
     of labels in jsonl and parquet."""
@@ -132,14 +132,15 @@ class DataConfig(Section):
     missing: Literal["error", "mask", "last"] = "error"
     """Handling of missing numbers. error: stop with an error. mask: read 0, marked in an additional
     channel. last (only with data.steps): read the last number before it in the sequence, marked in
-    the same way, and add a channel with the time since then (by the column order of data.steps,
-    else in steps)."""
+    the same way. A further channel has the time since that number: by the column order of
+    data.steps, or in steps without this column."""
     standardize: Literal["train", "series", "both"] = "train"
     """Mean and standard deviation by which numbers are scaled: of train, of each sequence (series),
     or both, as separate channels."""
     number_bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    """steps: encode numbers piecewise linearly, too, with the quantiles of train as edges of this
-    many bins, or with the distinct values if there are fewer. null: numbers are only scaled."""
+    """steps: number of bins of a piecewise linear encoding of numbers, in addition to the scaled
+    numbers. The edges of the bins are quantiles of train, or the distinct values if there are
+    fewer. null: numbers are only scaled."""
     bad_rows: Literal["error", "drop"] = "error"
     """Handling of rows that can't be read. error: stop with an error. drop: skip them; fit and eval
     name and count them."""
@@ -289,11 +290,11 @@ class TrainingConfig(Section):
     max_grad_norm: Positive | None = 1.0
     """Largest norm of the gradients; larger gradients are scaled down. null: no clipping."""
     patience: PositiveInt | Literal["auto"] | None = "auto"
-    """Number of epochs without improvement of monitor after which training stops. auto: the larger
-    of 3 and a fifth of all epochs; a lower validation loss is an improvement, too; and training
-    stops after half of the epochs, at least 10, if none beat the majority-class baseline. null: no
-    early stopping. In any case, the number of auto applies once all of validation is predicted
-    correctly (with fewer than 100 rows: with a loss below 0.1)."""
+    """Number of epochs without improvement of monitor after which training stops. null: no early
+    stopping. auto: the larger of 3 and a fifth of all epochs. With auto, a lower validation loss is
+    also an improvement, and training stops after half of the epochs, at least 10, if none beat the
+    majority-class baseline. Once all of validation is predicted correctly, the number of auto
+    applies in any case (with fewer than 100 rows: once the loss is also below 0.1)."""
     min_delta: Annotated[float, Field(ge=0.0, le=1000.0)] | Literal["auto"] = "auto"
     """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
     the number of validation rows, as if the log-likelihood of one row changed by 1."""
@@ -311,19 +312,19 @@ class TrainingConfig(Section):
     """Numbers only, in training. shift: add a normal random number to each channel, with this
     standard deviation. slice: remove at most this fraction of the series. null: neither."""
     refit: bool = False
-    """Finally train a new model on train and validation together. It has as many epochs as there
-    were up to the last one within one standard error of the best, with a validation loss that isn't
-    clearly higher than the lowest (if all of validation is right: up to the last decrease of its
-    loss). It is calibrated on validation by the first model after as many epochs. The threshold of
+    """Finally train a new model on train and validation together. It has as many epochs as the
+    first model had up to its best epoch, or up to the last epoch that was about as good: within one
+    standard error of the best, with a validation loss not clearly above the lowest. It is
+    calibrated by the logits on validation of the first model after as many epochs. The threshold of
     a rare class is chosen on the rows that it learned."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
     (multi-label: one number and one threshold per class)."""
     thresholds: Literal["one", "class", "none"] = "class"
-    """Probability from which on a label is predicted, chosen on validation. Multi-label: by F1, one
-    for all classes; class: one for each class with at least 10 rows there. Of two classes, the
-    smaller one, if it has less than a fifth of train, is predicted as often as it occurs in at
-    least 10 rows there. none: the most probable class; multi-label: 0.5."""
+    """Probability from which on a label is predicted, chosen on validation. Multi-label: by F1.
+    one: the same for all classes. class: one for each class with at least 10 rows there. With two
+    classes: if the smaller class has less than a fifth of train and at least 10 rows there, it is
+    predicted as often as it occurs there. none: the most probable class; multi-label: 0.5."""
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     """Precision of matrix products in training. tf32: 10 bits of mantissa on CUDA, float32
     elsewhere. bfloat16: under autocast. Predictions are always computed in float32."""

@@ -381,8 +381,8 @@ def _read_weights(
     """Return the tensors of a safetensors file by name.
 
     Raises:
-        CheckpointError: If `read_tensors` raises it, or if names, shapes or types differ from those
-            of `expected`.
+        CheckpointError: If the file is missing, damaged or too large, or if names, shapes or types
+            differ from `expected`.
     """
     found = read_tensors(saved, name, sum(tensor.nbytes for tensor in expected.values()))
     try:

@@ -58,8 +58,8 @@ class RunWriter:
 
     Attributes:
         run, session: The arguments of these names.
-        engine: Name of the engine of the recurrence as "engine", and the reason for its choice as
-            "engine_reason".
+        engine: Dict with the name of the engine of the recurrence ("engine") and the reason for its
+            choice ("engine_reason").
     """
 
     def __init__(

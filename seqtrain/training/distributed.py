@@ -1,7 +1,7 @@
 """Distributed training by processes that torchrun starts: sums, broadcasts, stop signals.
 
-If a process fails, the others find the connection closed and end, too. Gradients are summed over
-processes. Of a table with a sparse gradient, only the rows that some process used are summed.
+Gradients are summed over processes. For a table with a sparse gradient, only rows that a process
+used are summed. If a process fails, the other processes find the connection closed, and end.
 
 U touched rows of a table, E size of a row.
 """
@@ -163,7 +163,7 @@ class Processes:
     def first_before_others(self) -> Iterator[None]:
         """Run the body of a `with` statement on rank 0 first, and then on the other ranks.
 
-        If it fails on rank 0, the other processes end, too.
+        If the body fails on rank 0, the other processes end.
         """
         yield
 
@@ -259,7 +259,7 @@ class ConnectedProcesses(Processes):
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
-        """Run the block on rank 0 before the others; if it fails there, the others end, too."""
+        """Run the block on rank 0 first. If it fails there, the other processes end."""
         if not self.is_first:
             self.broadcast()
         yield

@@ -1,11 +1,11 @@
 """Updates of all weights of a model on a GPU, with few kernel launches.
 
-Except for rounding, the results equal the results of `training.optimizer`. The host doesn't wait
-for the GPU to find out if a loss or a gradient isn't finite. Instead, the GPU then sets a flag, and
-no weight is changed by this update or a later one. The host reads the norm of the gradients later
-and ends the run.
+Except for rounding, the results equal the results of `training.optimizer`. If a loss or a gradient
+isn't finite, the GPU sets a flag, and neither this update nor later ones change a weight. So the
+host needn't wait for the GPU. The host reads the norm of the gradients later and ends the run.
 
-A table is a weight of which an update changes only the rows that a batch uses: the touched rows.
+A table is a weight with a row per token or n-gram. An update changes only the rows that a batch
+uses: the touched rows.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class WeightUpdate:
 class _SelectedRows:
     """The rows of a weight that an update changes.
 
-    If the gradient is dense, all rows are selected. Otherwise the touched rows are selected, by
-    their indices or by a mask.
+    If the gradient is dense, all rows are selected. If it is sparse, the touched rows are selected,
+    by their indices or by a mask.
 
     Args:
         gradient: Gradient of the weight.

@@ -154,15 +154,15 @@ class Learner:
     def update(self, batch: Batch, lr: float) -> float:
         """Update the weights by the gradient of one batch, and return the batch's loss in nats.
 
-        The loss is the mean over examples, and the sum over the branches of the model. The update
-        is counted in `progress`. Before the call, no other update may be queued.
+        The loss is averaged over examples and added up over the branches of the model. The update
+        is counted in `progress`. No other update may be queued.
 
         Args:
             batch: Sequences, on the device of the model.
             lr: Learning rate.
 
         Raises:
-            RunError: If the loss or a gradient isn't finite. Then no weight is changed.
+            RunError: If the loss or a gradient isn't finite. No weight is changed in this case.
         """
         self.queue_update(batch, lr)
         return self.finish_update()[1]

@@ -112,9 +112,9 @@ def tune(
     """Search for better settings of a config, and finish the run of the best trial.
 
     Each trial trains the config with other values at some keys. The validation split chooses the
-    best trial. Its run is then calibrated, refitted if the config says so, and scored on test. It
-    becomes the run of the search's directory. If the config has neither data.test nor data.group, a
-    tenth of train is held out as test.
+    best trial. The run of the best trial is calibrated, refitted if the config says so, and scored
+    on test. It becomes the run in the directory of the search. If the config has neither data.test
+    nor data.group, a tenth of train is held out as test.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
