@@ -277,9 +277,10 @@ class Preprocessing:
 def chunked(
     examples: Iterable[Example], rows: int
 ) -> Iterator[tuple[list[Example], DataError | None]]:
-    """Yield lists of at most `rows` examples, each with the error of reading or None.
+    """Yield pairs of a list of at most `rows` examples, and None.
 
-    If reading raises a DataError, the list has the examples before it and is the last one.
+    If reading raises a DataError, the last pair has this error in place of None. Its list has the
+    examples before the error.
     """
     iterator = iter(examples)
     while True:

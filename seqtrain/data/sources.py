@@ -191,8 +191,8 @@ def files_of(key: str, value: object) -> list[str]:
 def matching_files(name: str) -> list[str]:
     """Return the files that match a pattern, sorted by name.
 
-    A name without wildcards, or of an existing path, is returned as it is. `**` matches any number
-    of folders, doesn't follow links, and doesn't match hidden files or folders.
+    The name itself is returned if it has no wildcards, or if a file has this name. `**` matches any
+    number of folders. It doesn't follow links, and doesn't match hidden files or folders.
     """
     if not glob.has_magic(name) or os.path.lexists(name):
         return [name]
@@ -329,7 +329,10 @@ def _missing(key: str, path: str, folder: Path | None) -> str:
 
 
 def _is_missing(path: str) -> bool:
-    """Return True if nothing has this path. A path that may not be looked at isn't missing."""
+    """Return True if no file or folder has this path.
+
+    If permission to look is lacking, the path doesn't count as missing.
+    """
     try:
         os.lstat(path)
     except PermissionError:

@@ -202,7 +202,8 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
         ConfigError: If the package tokenizers isn't installed.
 
     Reference:
-        Sennrich, Haddow, Birch 2016, arXiv:1508.07909; on bytes, so that no text is unknown.
+        Sennrich, Haddow, Birch 2016, arXiv:1508.07909. The merges are of bytes, so that no text is
+        unknown.
     """
     package = _import_tokenizers()
     tokenizer = package.Tokenizer(package.models.BPE())

@@ -180,7 +180,7 @@ def refused_numbers(
         numbers: Numbers of the sequence, (T, C), NaN for missing ones.
         width: Expected number of columns C.
         missing: Policy for missing numbers. With "error", a missing number is refused.
-        names: Names of the columns for messages; empty for the channels of a series.
+        names: Names of the columns for messages. Empty for the channels of a series.
     """
     if numbers.shape[1] != width:
         return f"{numbers.shape[1]} channels; expected {width}"

@@ -33,9 +33,9 @@ class SeriesEncoder(CellEncoder):
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Features]:
         """Return the series. An empty series replaces each one that can't be encoded.
 
-        A series is refused if it has another number of channels than C. With the policy "error", it
-        is also refused if a number is missing. All series are refused if they are all empty and C
-        isn't known.
+        A series is refused if it has a wrong number of channels. With the policy "error", it is
+        also refused if a number is missing. If all series are empty and the number of channels
+        isn't known, all are refused.
 
         Args:
             cells: One series for each row, (T, C).

@@ -274,8 +274,8 @@ def _spelled(
 
     Returns:
         Stores by name. Their attribute `words` has the n-grams of the first MOST_SPELLINGS unknown
-        words, the same for all stores. Their attribute `spellings` has the index in `words` for
-        each time step, or -1 if there is none.
+        words. It is the same for all stores. Their attribute `spellings` has the index in `words`
+        of the unknown word at each step, or -1 at other steps.
     """
     unknown = np.flatnonzero(ids == UNK)
     unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
