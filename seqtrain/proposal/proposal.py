@@ -62,8 +62,8 @@ def propose(
     """Inspect data files and return a config for them.
 
     Large training files are only sampled. If there are few rows (`TRIED_ROWS`), the data is also
-    prepared as `fit` does, to find problems. A warning tells if a test file has no labels, and it
-    is left out.
+    prepared as `fit` does, to find problems. A test file without labels isn't used. The proposal
+    then has a warning.
 
     Args:
         files: Data files, or one folder. The folder holds the files, or is the training data

@@ -86,9 +86,8 @@ def find_step_table(
         format: How the file is written.
 
     Raises:
-        DataError: If rows are time steps, but the id or the label isn't clear, an option doesn't
-            fit the table, or numbers have units. Also if the user gave --id, --order or --steps,
-            but no column can be the id or a step column.
+        DataError: If the id or the label isn't clear, the options don't fit the table, or numbers
+            have units.
     """
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
     if not is_requested and not _may_be_step_table(columns, options):
@@ -255,21 +254,19 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
 def _likeliest_ids(
     found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
 ) -> list[ColumnProfile]:
-    """Return the possible ids of the first group that isn't empty.
+    """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
-    The groups are:
-
-    - Columns named like codes whose equal values are contiguous.
-    - Columns named like codes.
-    - Columns whose equal values are contiguous.
-    - Names and numbers that repeat, if another column holds measurements.
+    1. Columns named like codes whose equal values are contiguous.
+    2. Columns named like codes.
+    3. Columns whose equal values are contiguous.
+    4. Names and numbers that repeat, if another column holds measurements.
 
     Args:
         found: The possible ids.
         columns: All columns.
 
     Returns:
-        The columns of the group, or an empty list.
+        The columns of the group, or an empty list if all groups are empty.
     """
     contiguous = [x for x in found if np.count_nonzero(np.diff(x.codes)) == x.codes.max()]
     codes = [x for x in found if x.is_code]
@@ -288,7 +285,7 @@ def _growth(
     Args:
         id: The id column.
         column: The column, which holds numbers or dates.
-        sort: Sort the values of each id first.
+        sort: True to sort the values of each id first.
     """
     values = column.times
     by_id = np.lexsort((values if sort else np.arange(len(values)), id.codes))

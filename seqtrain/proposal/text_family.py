@@ -131,8 +131,8 @@ def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> 
 def _are_symbols(texts: Sequence[str]) -> bool:
     """Return True if the texts are symbols of a small set, separated by blanks.
 
-    Each symbol must occur more than ten times on average. More than `MANY_BROKEN` of them must have
-    one of these properties:
+    Each symbol must occur more than ten times on average. A share of more than `MANY_BROKEN` of the
+    symbols must have one of these properties:
 
     - They have marks inside, such as a dot or a hyphen.
     - Their letters usually occur in another case: see `MOST_OF_ONE_CASE`.

@@ -199,11 +199,10 @@ class RowSource:
     ) -> Iterator[Example]:
         """Yield the example of each row, in order.
 
-        If a row's content is a BadRow, or `parse` raises an error, the example is empty and its
-        field `problem` has the reason.
+        An unusable row is an empty example whose field `problem` has the reason.
 
         Args:
-            rows: Line number and content of each row.
+            rows: Line number and content of each row. The content of an unreadable row is a BadRow.
             parse: Function that takes a row's content and returns its sequence and its labels.
                 Further values are the fields of `Example` from `group` on. It may raise BadRow or
                 NotJSONError.
@@ -251,10 +250,11 @@ class RowSource:
             return None
 
     def _labels_in(self, value: Any) -> Labels | None:
-        """Return the labels in a cell, as `labels` does.
+        """Return the labels in a cell, or None if the cell is blank.
 
         Raises:
-            BadRow: If the cell can't be read, also in an unlabelled input.
+            BadRow: If the cell can't be read, also in an unlabelled input. Also if it is blank in a
+                labelled input, unless rows are time steps.
         """
         if isinstance(value, str) and value[:1] == "[":
             value = self._label_list(value)

@@ -186,7 +186,9 @@ class SequenceBuilder:
     def _row_features(
         self, columns: Sequence[Cells], name: str, lines: Sequence[int]
     ) -> Steps | None:
-        """Return the row features of an id, or None without any. All rows must have the same cells.
+        """Return the row features of an id, or None if the schema names none.
+
+        All rows of the id must have the same cells.
 
         Args:
             columns: Cells of the row features: one column for each of them.
@@ -285,7 +287,7 @@ class SequenceBuilder:
         return table
 
     def _growth(self, times: Any, name: str) -> Any:
-        """Return the difference of each time to the one before, (T,); 0 for the first step.
+        """Return the increase of the time from step to step, (T,), which is 0 for the first step.
 
         It is in seconds if the order is by dates or durations.
 
@@ -304,9 +306,9 @@ class SequenceBuilder:
 
 
 def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the same blocks, with an id for each bad row without one.
+    """Yield the blocks with an id in every row.
 
-    The row gets the id of the row before it or, at the start, of the row after it.
+    A bad row without an id gets the id of the row before it or, at the start, of the row after it.
     """
     last: str | None = None
     waiting = list[Rows]()
