@@ -70,8 +70,9 @@ class VariantResult:
     def is_right(self) -> bool:
         """True if the variant may be recommended.
 
-        Three conditions must hold: its speed in training was measured, its logits differ from the
-        reference by at most TOLERANCE, and its kind is neither "wrong" nor "pooling".
+        - Its speed in training was measured.
+        - Its logits differ from the reference by at most TOLERANCE.
+        - Its kind isn't "wrong" or "pooling".
         """
         difference = self.largest_difference
         is_same = difference is not None and difference <= TOLERANCE

@@ -165,7 +165,7 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
     """Return the value of an unquoted scalar: None, True, False, a number, or the text itself.
 
     Return an `Unreadable` for a scalar that YAML tools read in different ways, such as `no`, `012`
-    or `1:30`, and for a number of more than NUMBER_LIMIT characters.
+    or `1:30`. A number of more than NUMBER_LIMIT characters also gives an `Unreadable`.
     """
     if text in _WORDS:
         return _WORDS[text]

@@ -46,8 +46,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         overrides: Options `section.key=value` that replace values of the file.
 
     Raises:
-        ConfigError: If the file can't be read, or its values or the options are wrong. It names all
-            problems.
+        ConfigError: If the file can't be read, or if its values or the options are wrong. The error
+            names all problems.
         RunError: If the machine failed to read the file, for example because of a broken disk.
     """
     return parse_config(_read(path), str(path), overrides)
@@ -62,7 +62,7 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
         overrides: Options `section.key=value` that replace values of the text.
 
     Raises:
-        ConfigError: If the text or the options are wrong. It names all problems.
+        ConfigError: If the text or the options are wrong. The error names all problems.
     """
     shown = shorten(name, 4096)
 
@@ -90,7 +90,7 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
         overrides: Options `section.key=value` that replace values of the mapping.
 
     Raises:
-        ConfigError: If the mapping or the options are wrong. It names all problems.
+        ConfigError: If the mapping or the options are wrong. The error names all problems.
     """
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"config: found {brief(mapping)}; expected a mapping of sections")
@@ -110,7 +110,7 @@ def resolved_config(
         overrides: Options `section.key=value` that replace values of the config.
 
     Raises:
-        ConfigError: If the config or the options are wrong. It names all problems.
+        ConfigError: If the config or the options are wrong. The error names all problems.
         RunError: If the machine failed to read the file.
     """
     if isinstance(config, str | os.PathLike):
@@ -172,7 +172,7 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
         overrides: Options `section.key=value`.
 
     Raises:
-        ConfigError: If the values or the options are wrong. It names all problems.
+        ConfigError: If the values or the options are wrong. The error names all problems.
     """
     for number, option in enumerate(overrides):
         _apply_override(values, locations, option, number)

@@ -216,9 +216,9 @@ def _looks_like_fraction(name: str) -> bool:
 
 @_rule
 def _files_have_one_known_format(config: Config) -> Problems:
-    """Yield a problem for each key whose files have an unknown format, or more than one format.
+    """Yield a problem for each key with a file of unknown format, or with files of two formats.
 
-    pretraining.data may have files of more than one format.
+    pretraining.data may have files of two or more formats.
     """
     for key in (*FILES, "pretraining.data"):
         names = [name for name in names_of(config.value(key)) if not _looks_like_fraction(name)]
@@ -270,8 +270,11 @@ def _columns_need_a_table(config: Config) -> Problems:
 def _tables_need_columns(config: Config) -> Problems:
     """Yield a problem if a file is a table, but data.sequence or data.label is missing.
 
-    data.sequence isn't needed if data.steps is set. It isn't needed either if data.kind is features
-    and all tables are delimited text or in memory. All columns but the label are then numbers.
+    data.sequence isn't needed
+
+    - if data.steps is set,
+    - if data.kind is features, and all tables are delimited text or in memory. All other columns
+      are then numbers.
     """
     data = config.data
     formats = [format for format in _formats(config) if columns_of_format(format) != "none"]

@@ -382,7 +382,7 @@ class Config(Section):
         """Reset keys without effect to their defaults, then check the rules between keys.
 
         Raises:
-            ValidationError: If rules are broken. It names all of them.
+            ValidationError: If a rule is broken. The error names all of them.
         """
         reset_unused_keys(self)
         errors: list[InitErrorDetails] = [
@@ -401,7 +401,7 @@ class Config(Section):
         """Validate the values as pydantic does, but raise its errors as one ConfigError.
 
         Raises:
-            ConfigError: If a value is wrong. It has one line per problem.
+            ConfigError: If a value is wrong. The error has one line per problem.
         """
         from seqtrain.config.problems import config_error
 

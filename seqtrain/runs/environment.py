@@ -174,7 +174,7 @@ def check_space(folder: Path, session: TrainingSession) -> None:
         session: The session at its start.
 
     Raises:
-        RunError: If less is free than `CHECKPOINTS` model folders with their training states need.
+        RunError: If the disk has no space for `CHECKPOINTS` model folders with training states.
     """
     model = Model(session.network, session.data.preprocessing, session.calibration)
     size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
@@ -201,7 +201,7 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
         device: Device that trains. If its memory is unknown, nothing is checked.
 
     Raises:
-        ConfigError: If they need more memory than the device has, by `available_memory`.
+        ConfigError: If the needed memory exceeds `available_memory`.
     """
     available = available_memory(device)
     network = new_network(model, preprocessing)  # without kernels, which aren't parameters
@@ -230,7 +230,7 @@ def check_longest(config: Config, train: SequenceStore, device: torch.device) ->
         device: Device that trains. If its memory is unknown, nothing is checked.
 
     Raises:
-        DataError: If they need more memory than the device has, by `available_memory`.
+        DataError: If the needed memory exceeds `available_memory`.
     """
     available, model = available_memory(device), config.model
     longest = int(train.lengths.argmax())

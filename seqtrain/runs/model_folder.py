@@ -360,8 +360,7 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
         size: Largest total size of its tensors in bytes.
 
     Raises:
-        CheckpointError: If the file is missing, damaged, larger than `size` and a header need, or
-            isn't safetensors.
+        CheckpointError: If the file is missing, damaged or too large, or isn't safetensors.
     """
     content = saved.read(name, limit=size + LARGEST_HEADER)
     try:

@@ -206,8 +206,8 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     Args:
         path: Path of the run directory, with or without "runs/" before it, or None for the newest
             run. Its content isn't checked.
-        name: Name of the config whose newest run is returned, or None for the newest run of all
-            that have a model. It is only used without a path.
+        name: Name of the config whose newest run is returned, or None for the newest run that has a
+            model. It is only used without a path.
 
     Raises:
         CheckpointError: If there is no such directory or run.

@@ -75,9 +75,9 @@ def _adapter() -> TypeAdapter[_Saved]:
 
 
 def save_results(run: RunDirectory, results: SplitResults) -> None:
-    """Write the predictions of a run for its validation or test split into the run directory.
+    """Write the predictions of a run for one of its splits into the run directory.
 
-    Results of other data, and results of more than `LARGEST` bytes, aren't written.
+    Nothing is written for data outside of the splits, or if the file would exceed `LARGEST` bytes.
 
     Args:
         run: Run directory.

@@ -129,8 +129,8 @@ def find_starting_point(
     Raises:
         ConfigError: If the arguments contradict one another, the directory can't be used, or the
             old model doesn't fit the config. Also if training.max_epochs is less than the number of
-            epochs that a resumed run began, or if `directory` is None although the launcher may
-            restart.
+            epochs that a resumed run began, or if `directory` is None but `processes.may_restart`
+            is True.
         CheckpointError: If the model or checkpoint to start from is missing or damaged, if the run
             to resume is locked, or if its config differs in a key that isn't in MAY_CHANGE.
         RunError: If the lock can't be written.

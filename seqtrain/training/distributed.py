@@ -103,7 +103,7 @@ class Processes:
     def sum(self, *tensors: Tensor) -> list[Tensor]:
         """Return the sums of tensors over all processes, with the same bits on every rank.
 
-        All tensors must have one type and device.
+        All tensors must have the same type and device.
 
         Raises:
             RunError: If a process is lost.
@@ -309,7 +309,7 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     """Connect the processes that torchrun started, until the end of the `with` statement.
 
     Yields:
-        The processes, and the device of this one: on CUDA, the GPU of its local rank.
+        The processes, and the device of this process. On CUDA, it is the GPU of the local rank.
 
     Raises:
         ConfigError: If the processes can't share the device, or weren't started by torchrun.

@@ -53,10 +53,9 @@ class EpochEvent:
         loss: Training loss in nats, computed with dropout during the epoch. It is the mean over
             examples and branches, or in pretraining the mean over predicted tokens.
         accuracy: Training accuracy in [0, 1], computed in the same way. In pretraining it is 0.
-        validation_loss: Mean loss on validation in nats, without dropout, or None without the
-            split. It is the loss of the whole model, not a mean over its branches. In pretraining
-            it is the mean over predicted tokens.
-        validation: Scores on validation. None without the split, and in pretraining.
+        validation_loss: Mean loss of the whole model on validation in nats, without dropout, or
+            None without validation. In pretraining it is the mean over predicted tokens.
+        validation: Scores on validation, or None without validation and in pretraining.
         lr: Learning rate of the last update of the epoch.
         seconds: Duration of the updates, without the scoring.
         time_steps: Number of time steps that were learned from, without padding.

@@ -253,7 +253,7 @@ class Learner:
         """Compute the gradients of the mean loss of a batch, and store them in ``weight.grad``.
 
         Returns:
-            The mean loss, the loss of each example or predicted token, and the number of these.
+            The mean loss, the loss of each example or predicted token, and the number of losses.
         """
         losses = self._losses(batch)
         mean_loss = losses.each.mean()

@@ -247,8 +247,8 @@ class Classification(Objective):
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the cross-entropy of each example, added up over the branches.
 
-        It is multiplied by the weight of the class and of the example, if there are weights. The
-        correct predictions are counted for the mean of the branches' logits. If states are carried,
+        The losses are multiplied by the weights of classes and of examples, if there are any.
+        Correct predictions are counted by the mean of the branches' logits. If states are carried,
         the states after the batch are kept for the next sequences of the groups.
         """
         carried = None if self.groups is None else self.carried

@@ -220,8 +220,8 @@ class TrainingSession:
         After a refit, these are train and validation. The calibration of the session is replaced.
         Without a rare class, or without thresholds, do nothing.
 
-        The model of a refit needs this. The threshold of the earlier model would predict the rare
-        class too often or too seldom, because the mean probabilities of two models differ.
+        The model of a refit needs this, because the mean probabilities of two models differ. With
+        the threshold of the earlier model, it would predict the rare class too often or too seldom.
         """
         if self.rare is None or not self.calibration.thresholds:
             return
@@ -275,9 +275,9 @@ class TrainingSession:
         return -value if self.config.training.monitor == "loss" else value
 
     def nothing_left(self) -> str | None:
-        """Return the reason why no epoch is left to train, or None if there is one.
+        """Return the reason why no epoch is left to train, or None if an epoch is left.
 
-        Epochs of pretraining, training and a refit count.
+        Epochs of pretraining, training and a refit are considered.
         """
         learner, progress = self.learner, self.learner.progress
         is_over = progress.epoch >= learner.last_epoch or learner.stopped_early
@@ -293,9 +293,12 @@ class TrainingSession:
     def advice(self) -> str | None:
         """Return advice to the user on how to get a better model, or None if there is none.
 
-        There is advice in two cases: the best epoch isn't clearly better than the majority-class
-        baseline, or training ran all of its epochs and the last one was the best. Without
-        validation, or with a perfect score, return None.
+        There is advice in two cases:
+
+        - The best epoch isn't clearly better than the majority-class baseline.
+        - Training ran all of its epochs, and the last one was the best.
+
+        Without validation, or with a perfect score, return None.
         """
         learner, progress = self.learner, self.learner.progress
         stopping = learner.stopping

@@ -184,7 +184,7 @@ def rounded(value: float) -> float:
 
 
 def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
-    """Return the error messages if a key of a config has a new value, or an empty tuple."""
+    """Return the messages about a wrong value of a key, or an empty tuple if the value is valid."""
     try:
         changed(config, {key: value})
     except ConfigError as error:

@@ -213,7 +213,7 @@ class Study:
 
         Args:
             kept: Maps keys to values that Optuna must use. Optuna chooses the values of all other
-                keys, and a number for a key that has a range but the value None.
+                keys. If the value of a key with a range is None, Optuna chooses this value as well.
         """
         lists = {key for key, tried in self.space.items() if isinstance(tried, list)}
         fixed = {key: flow(value) if key in lists else value for key, value in kept.items()}

@@ -236,8 +236,8 @@ def train_trial(
 ) -> Trial:
     """Train a trial, and return a copy of it with its state and results.
 
-    After an error of the package, or if memory runs out, the state is "failed", and the message is
-    the `problem` of the trial. Other errors, and Interrupted, are raised.
+    If memory runs out, or a SeqtrainError is raised, the state is "failed", and `problem` has the
+    message. Other errors, and Interrupted, are raised.
 
     Args:
         config: The config that is tuned.
