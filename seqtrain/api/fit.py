@@ -250,7 +250,7 @@ def _read_data(
 def _check_data(
     config: Config, data: PreparedData, device: torch.device, processes: Processes
 ) -> None:
-    """Check that model and data fit into memory, and that all processes have the same.
+    """Check that model and data fit into memory, and that all processes have equal config and data.
 
     Raises:
         ConfigError: If the model needs too much memory, or the config differs between processes.

@@ -98,7 +98,7 @@ def default_split(*runs: RunLike) -> str:
 def learned_rows(config: Config, split: str | None) -> str:
     """Return words for a message if the model was trained on the rows of a split, else "".
 
-    It was trained on train, and with ``training.refit`` also on validation.
+    A model is trained on train, and with ``training.refit`` also on validation.
 
     Args:
         config: Config of the run.

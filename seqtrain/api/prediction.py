@@ -126,10 +126,9 @@ def _ranked(probabilities: Tensor, first: list[list[int]] | None, ranks: int | N
 
     Args:
         probabilities: Probability of each class, (B, C).
-        first: List of one class for each example, which comes first. None to order by probability
-            only.
-        ranks: Number of classes to return, if it is 1 and `first` is set. All classes in all other
-            cases.
+        first: Class that comes first for each example, as a list of one. None to order by
+            probability only.
+        ranks: If 1 and `first` is set, only the first class is returned, (B, 1).
     """
     if first is None:
         return probabilities.argsort(dim=1, descending=True, stable=True)

@@ -251,7 +251,7 @@ def sequence_text(
     """Return a sequence as text for people.
 
     Symbols are joined by spaces. In a table of time steps, commas join the cells of a step, and
-    spaces join the steps, after "id:". Of feature vectors, only the size is shown, such as
+    spaces join the steps, after "id:". A sequence of feature vectors is shown as its size, such as
     "90 × 3 values".
 
     Args:

@@ -79,7 +79,8 @@ class Classifier(Summarized):
         self.thresholds = state["thresholds"]
 
     def _fitted_thresholds(self) -> list[float]:
-        """Return the mean of the models' thresholds for each class, or [] if a model has none."""
+        """Return the mean of the models' thresholds per class, or [] if a model has no thresholds.
+        """
         return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
     def summary(self) -> dict[str, str]:
@@ -143,7 +144,8 @@ class Classifier(Summarized):
         """Threshold of each class, (C,), for the functions of `seqtrain.data.decisions`.
 
         In a multi-label task, thresholds of `set_threshold` are included. In a single-label task,
-        `decide` applies them later, and the list is empty unless one of two classes is rare.
+        the list is empty unless one of two classes is rare. `decide` then applies thresholds of
+        `set_threshold` itself.
         """
         if self.preprocessing.multi_label:
             return [*self.thresholds.values()]
@@ -152,7 +154,7 @@ class Classifier(Summarized):
     def decide(self, probabilities: Tensor) -> tuple[list[list[int]], list[float]]:
         """Return the predicted classes of each example, and the probability of each prediction.
 
-        Calibrated thresholds and those in `thresholds` are applied.
+        The calibrated thresholds and `thresholds` are applied.
 
         Args:
             probabilities: Probability of each class, (B, C) float64.

@@ -29,7 +29,7 @@ class DataEvent:
 
     @cached_property
     def summaries(self) -> dict[str, SplitSummary]:
-        """Maps the name of each split to its size, lengths and shares."""
+        """Size, lengths and shares of each split, by its name."""
         return summarize(self.data)
 
     @cached_property

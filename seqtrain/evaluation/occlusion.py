@@ -45,8 +45,8 @@ def occlusion_weights(
         store: Encoded sequences.
         row: Index of the row in the store.
         device: Device of the model.
-        thresholds: Threshold of each class, (C,). Empty to predict the most probable class, if the
-            task isn't multi-label.
+        thresholds: Threshold of each class, (C,). In a single-label task it may be empty, to
+            predict the most probable class.
         steps: Encoding of the step columns, or None if a step is one token or vector.
         row_features: Encoding of the row features, or None if there are none.
 
@@ -87,10 +87,10 @@ def _variants(
     steps: ColumnTable | None,
     row_features: ColumnTable | None,
 ) -> Iterator[SequenceStore]:
-    """Yield copies of a sequence, each without one piece, and then without one row feature.
+    """Yield copies of a sequence that lack one piece each, and then copies without one row feature.
 
-    A piece is removed from the sequence. In a table of steps, each copy instead lacks the cells of
-    one column in a piece. A sequence of one token or vector is yielded unchanged.
+    A piece is a range of time steps. In a table of steps, a copy lacks the cells of one column in a
+    piece. A sequence of one token or vector is yielded unchanged.
 
     Args:
         original: Store of one sequence.

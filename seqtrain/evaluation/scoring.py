@@ -81,7 +81,7 @@ def score_branches(
 
 
 def _thresholds_for(logits: Tensor, number: int) -> list[float]:
-    """Return thresholds of two classes at which the second one is predicted for `number` examples.
+    """Return thresholds of two classes that predict the second class for `number` examples.
 
     If equal probabilities prevent this, the number is as near as possible. With these thresholds a
     branch is comparable to a model that has thresholds.

@@ -29,7 +29,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 class CoveragePoint(Section):
     """Summary of the predictions whose probability reaches a threshold.
 
-    They are predictions of all classes, or of one class.
+    It counts the predictions of all classes, or of one class.
     """
 
     coverage: Share

@@ -61,7 +61,7 @@ class EventLog:
                 split.
             scores: Maps the name of a score to its value, or the name of a split to a mapping of
                 scores. Values that aren't floats are ignored.
-            at: Number of the update, or for the group "test" of the epoch.
+            at: Number of the update. For the group "test", number of the epoch.
         """
         for name, value in scores.items():
             if isinstance(value, Mapping):

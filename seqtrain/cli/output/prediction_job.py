@@ -144,7 +144,7 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
 
     Raises:
         ConfigError: If the file can't be opened.
-        RunError: If it can't be written.
+        RunError: If the file can't be written.
     """
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):

@@ -60,7 +60,7 @@ class PredictionColumns:
     Attributes:
         labels: Label of each class.
         format: "tsv", "csv", "jsonl", or "lines" for a terminal.
-        top_k: Number of most probable labels to write, or None for one (for all in jsonl).
+        top_k: Number of most probable labels to write. None is one, and in jsonl all.
         each_class: Also write the probability of each class, in the order of `labels`.
         keep: Names of the columns to copy from the input.
         where: Columns that say where a row comes from: ["file", "line"] or ["file"] for the files
@@ -92,7 +92,7 @@ class PredictionColumns:
 
     @cached_property
     def predicted(self) -> dict[str, Any]:
-        """Maps the name of each column that a prediction fills to an example of its values."""
+        """Example value of each column that a prediction fills, by the column's name."""
         first, shares = self.labels[0], dict.fromkeys(self.labels, 0.0)
         return self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))
 
@@ -112,7 +112,7 @@ class PredictionColumns:
         return found
 
     def copied_values(self, example: Example) -> list[Any]:
-        """Return the values of the columns in `copied` for an example. None if one is missing."""
+        """Return the values of the columns in `copied` for an example. A missing value is None."""
         kept = example.kept or {}
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
@@ -143,7 +143,7 @@ class PredictionColumns:
         return row | guess | classes
 
     def is_undecided(self, prediction: Prediction) -> bool:
-        """Return True if there is a threshold, and a prediction is less probable than it."""
+        """Return True if there is a threshold and the prediction is less probable."""
         return self.threshold is not None and prediction.probability < self.threshold
 
     def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
@@ -300,7 +300,7 @@ def step_line(prediction: StepPredictions) -> Text:
 
     A step is bold from the probability `SURE` on, and dim below `UNSURE`. Each change of the
     prediction is marked by the new label and its probability. Feature vectors are shown as bars
-    whose height is the largest probability. Of a long sequence, only `SHOWN_STEPS` steps at each
+    whose height is the largest probability. If a sequence is long, only `SHOWN_STEPS` steps at each
     end are shown.
     """
     line, before = Text(), None

@@ -71,7 +71,7 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     The runs of an ensemble are always shown. Scores of prefixes are shown if there are any.
 
     Args:
-        found: Scores of the run and of its parts. These are branches, or the runs of an ensemble.
+        found: Scores of the run, and of its branches or the runs of an ensemble.
         every: Also show branches, all classes, and accuracy by length and by confidence.
     """
     console = stdout_console()

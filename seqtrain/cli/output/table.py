@@ -25,8 +25,8 @@ class TableColumn(NamedTuple):
 
     Attributes:
         name: Heading.
-        kind: Kind of the cells. A "number", and a "whole" such as a path, is never cut or wrapped.
-            "words" are wrapped. A "text" is cut to the available width.
+        kind: Kind of the cells. The kinds "number" and "whole" (such as a path) are never cut or
+            wrapped. The kind "words" is wrapped. The kind "text" is cut to the available width.
         rank: Columns with the highest rank are left out first, if the table is too wide. A column
             of rank 0 is never left out.
         width: Width in characters, which only `GrowingTable` uses.
