@@ -79,7 +79,9 @@ class Classifier(Summarized):
         self.thresholds = state["thresholds"]
 
     def _fitted_thresholds(self) -> list[float]:
-        """Return the mean of the models' thresholds per class, or [] if a model has no thresholds.
+        """Return the mean of the models' thresholds per class.
+
+        The list is empty if a model has no thresholds.
         """
         return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
@@ -258,8 +260,8 @@ class Classifier(Summarized):
                 no prediction.
 
         Raises:
-            DataError: If a row can't be read, or is empty where `empty` is "error". Predictions for
-                the rows before it come first.
+            DataError: If a row can't be read, or if it is empty and `empty` is "error". Predictions
+                for the rows before it come first.
             RunError: If memory ran out, or a prediction isn't finite.
         """
         copies = tee(_lists(bursts), len(self.models))
@@ -274,7 +276,7 @@ class Classifier(Summarized):
             yield from predictions_of(examples, unknown, mean, self.decide(mean), label_set, ranks)
 
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
-        """Return a threshold of probability at which predictions reach a precision.
+        """Return a threshold such that predictions from it on reach a precision.
 
         The model stores about a hundred thresholds, and twenty per label. Of those that reach the
         precision on validation, the one with the most predictions is returned.
@@ -333,7 +335,8 @@ class Classifier(Summarized):
 
         Yields:
             The examples of a chunk; the probability of each class, (B, C) float64; and the share of
-            unknown tokens of each example. The numbers of an example with a problem mean nothing.
+            unknown tokens of each example. The values for an example with a problem have no
+            meaning.
         """
         model, carried = self.models[number], CarriedStates()
         rules = self._prediction_rules(number, *policy)

@@ -26,8 +26,8 @@ def examples_of(
     Args:
         given: Sequences or a table, as for `Classifier.predict`.
         preprocessing: Preprocessing of the classifier.
-        groups: Group of each sequence, or None. It must be None for a table, which has a column of
-            groups if the model reads groups.
+        groups: Group of each sequence, or None. It must be None for a table, because a table has
+            its own column of groups.
         keep: Columns of a table whose cells are copied to `Example.kept`.
 
     Raises:

@@ -34,7 +34,7 @@ POLL_SECONDS = 0.2
 def seeds_of(text: str) -> list[int]:
     """Return the seeds in a text such as "0,1,2".
 
-    It must have 2 to `MOST_RUNS` different seeds, from 0 to `LARGEST_SEED`.
+    The text must have 2 to `MOST_RUNS` different seeds, from 0 to `LARGEST_SEED`.
 
     Raises:
         ConfigError: If the text isn't of this form.
@@ -98,7 +98,7 @@ def fit_repeats(
         resume: Resume the runs that have a config already, and start the others.
         force: Replace earlier runs. They are only removed once the data are read.
         jobs: Number of runs to train at the same time, in worker processes that share the threads.
-            1 trains them in this process, one after another.
+            With 1, the runs are trained in this process, one after another.
         listener: Function that returns the listener of a run, given the run's name. With several
             jobs, the listeners are called in the worker processes.
         cache: Store encoded data in the user's cache folder, and load it from there.

@@ -1,7 +1,7 @@
 """Invariance of predictions: comparison of logits in different batches and by different engines.
 
-Each result is compared with logits that torch's own module computes of one sequence at a time. It
-sees neither padding nor another sequence.
+Each result is compared with logits that torch's own module computes for one sequence at a time,
+without padding.
 """
 
 from collections.abc import Callable, Sequence
