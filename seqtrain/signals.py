@@ -135,7 +135,7 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
 
 
 def code_of_signal(error: BaseException) -> int | None:
-    """Return the exit code if a signal caused an error, or None for other errors.
+    """Return the exit code if an error was raised after a signal, or None for other errors.
 
     A signal raises a KeyboardInterrupt, with the exit code 130, or a SystemExit, with its own exit
     code. The cleanup that follows may raise another error, whose `__context__` is the first

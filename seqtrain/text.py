@@ -149,7 +149,7 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the valid name that is most similar to an unknown one, or None if no name is similar.
+    """Return the valid name that is most similar to an unknown name, or None if none is similar.
 
     Args:
         name: Unknown name, such as a misspelt one.

@@ -101,7 +101,7 @@ class VariantRun(VariantResult):
         return 0.0 if speed is None else speed.tokens_per_second
 
     def take_turn(self, mode: str, left: float) -> None:
-        """Measure the speed in one more turn, and set the attribute that `mode` names to it.
+        """Measure the speed in one more turn, and update the attribute `training` or `prediction`.
 
         A turn of training takes at least TURN seconds and at least one batch. Each batch changes
         the weights of the variant's model. A turn of prediction classifies a number of batches at

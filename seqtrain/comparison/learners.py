@@ -166,8 +166,8 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
 def randomize_biases(network: ClassifierNetwork) -> None:
     """Replace the biases of a network by random numbers, which are the same in every call.
 
-    Initial biases and the vector of <pad> are zero. With these, an encoder that reads padding by
-    mistake would still compute the right states before training.
+    Initial biases and the vector of <pad> are zero. With these zeros, an encoder that reads padding
+    by mistake would still compute the right states.
     """
     generator = torch.Generator("cpu").manual_seed(0)
     for name, weight in network.named_parameters():

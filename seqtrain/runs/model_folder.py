@@ -80,7 +80,7 @@ class Model:
         return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
 
     def calibrated(self, calibration: Calibration) -> Model:
-        """Set the calibration of the network; return a Model with this network and calibration."""
+        """Return a Model with the same network and another calibration. The network is changed."""
         self.network.calibration = calibration.for_network()
         return replace(self, calibration=calibration)
 

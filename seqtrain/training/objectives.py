@@ -62,7 +62,8 @@ class Objective:
     Attributes:
         phase: Phase of the run.
         classifier: The classifier that is trained or pretrained.
-        groups: Number of the group of each sequence if states are carried within groups, else None.
+        groups: Number of the group of each sequence, or None if states aren't carried within
+            groups.
         carried: Last state of each group, which its next sequence starts from.
         key: Name of the config's section with the learning rate.
         sort: Value of batching.sort: where the rows of a batch are sorted by length. In pretraining
@@ -353,9 +354,10 @@ def shared_logits(
 ) -> list[Tensor]:
     """Return the logits of each branch on all rows of a store, (B, C) each, on the CPU.
 
-    The rows have the order of the store, the branches that of the model. All processes must call
-    this function together. They share the batches, and all get the whole result. If states are
-    carried, rank 0 computes all batches.
+    Rows have the order of the store, and branches have the order of the model.
+
+    All processes must call this function together. They share the batches, and each gets the whole
+    result. If states are carried, rank 0 computes all batches.
 
     Args:
         model: The classifier.

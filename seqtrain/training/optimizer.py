@@ -222,7 +222,7 @@ class Optimizer:
         """Restore the state that `tensors` returned.
 
         Args:
-            tensors: Tensors by name. Other names than those of `tensors` are ignored.
+            tensors: Tensors by name. Tensors of other parts of the training state are ignored.
             some: True if weights may have no tensors, as before their first update.
 
         Raises:

@@ -39,7 +39,7 @@ class Progress:
         best_value: Monitored value of the best epoch, negated if smaller is better. None before the
             first epoch ends.
         best_epoch: Number of the best epoch, from 1, or 0 before the first epoch ends.
-        best_error: Standard error of the best value, or 0 if it has none.
+        best_error: Standard error of the best value, or 0 if it is unknown.
         refit_epochs: Number of epochs for a refit by the epochs so far, see
             `StoppingRule.note_epoch`.
         epochs_without_better: Number of epochs since the last progress, see `StoppingRule`.

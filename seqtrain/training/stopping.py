@@ -62,8 +62,10 @@ class StoppingRule:
     def is_over(self, progress: Progress) -> bool:
         """Return True if training ends early after the epochs in `progress`.
 
-        This is the case after too many epochs without progress. It is also the case if no epoch
-        beat the majority-class baseline for too long. The limit `epochs` isn't considered.
+        - There were too many epochs without progress, by patience.
+        - No epoch beat the majority-class baseline, after `hopeless_after` epochs or more.
+
+        The limit `epochs` isn't considered.
         """
         is_late = self.hopeless_after is not None and progress.epoch >= self.hopeless_after
         if is_late and not self.beats_baseline(progress):
@@ -74,9 +76,9 @@ class StoppingRule:
     def is_perfect(self, progress: Progress) -> bool:
         """Return True if the best epoch predicted all of validation correctly, and not by chance.
 
-        A monitored value of 1 means that all predictions were right. Chance is ruled out by at
-        least MANY_ROWS validation rows, or by a lowest validation loss below CONFIDENT_LOSS.
-        Without a validation split, the result is False.
+        All predictions were right if the monitored value is 1. Chance is excluded by at least
+        MANY_ROWS validation rows, or by a validation loss below CONFIDENT_LOSS. Without a
+        validation split, the result is False.
         """
         best = progress.best_value
         is_clear = self.rows >= MANY_ROWS or progress.lowest_loss < CONFIDENT_LOSS
@@ -99,7 +101,7 @@ class StoppingRule:
         resets only the number for patience, and only if `loss_is_progress`.
 
         `refit_epochs` becomes the number of the best epoch, or of a later epoch that is about as
-        good:
+        good. An epoch is about as good if all of this holds:
 
         - The value is below 1, and within one standard error of the best value.
         - The loss is within `loss_error` of the lowest validation loss.

@@ -136,7 +136,7 @@ def _set_up(lifeline: Connection, threads: int) -> None:
 def _run_or_end(call: Callable[[], T]) -> T:
     """Return the result of `call`, or end this worker process if it was asked to stop.
 
-    A call that raises Interrupted ends the process, too. Other errors are raised.
+    If the call raises Interrupted, the process also ends. Other errors are raised.
     """
     try:
         return call()
