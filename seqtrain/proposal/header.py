@@ -28,7 +28,7 @@ def has_header(
     4. A row with three or more numbers that count up by one, and with names, is a header.
     5. A row with any other numbers, or with equal cells, is data.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
-       (`MOST_NAMES`), or at most one cell of the row may occur again in its column.
+       (`MOST_NAMES`), or only one cell of the row may occur again in its column.
     7. A row of which a cell occurs again in its column is data.
     8. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
 

@@ -38,8 +38,8 @@ def are_codes(
     - They look like codes, or tell the label as codes do.
 
     Numbers look like codes if they change abruptly, are sparse, repeat, and have equally many
-    characters. They tell the label as codes do if naive Bayes makes clearly fewer errors on the
-    numbers than on `RANGES` ranges of them.
+    characters. They tell the label as codes do if naive Bayes makes clearly more errors on `RANGES`
+    ranges of them.
 
     Args:
         column: The column, which holds numbers.

@@ -158,8 +158,8 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
         label: The label column, one of `columns`.
 
     Raises:
-        DataError: If no column can be the sequence, if several columns can, or if the table seems
-            to have a row per time step.
+        DataError: If no column or several columns can be the sequence. Also if the table seems to
+            have a row per time step.
     """
     others = [column for column in columns if column is not label and column.column != ""]
     texts = [column for column in others if column.kind == "text"]
@@ -182,8 +182,8 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of lists. Lists of few numbers are left out if there is free text.
 
-    A column of such lists is kept if its name is in `TEXT_NAMES`, and no column of free text has a
-    name in `TEXT_NAMES`.
+    They are kept in a column with a name in `TEXT_NAMES`, unless a column of free text also has such
+    a name.
 
     Args:
         others: All columns except the label.

@@ -144,10 +144,11 @@ def find_columns(
 ) -> DataProfile:
     """Return a profile with the format and schema of a file or folder, but without counts.
 
+    A txt file may turn out to be fasttext or tsv. The profile then has this format.
+
     Args:
         path: The data file, or the folder of text files.
-        format: Name of its format. The profile has another format if a txt file turns out to be
-            fasttext, or tsv with the label in the second of two columns.
+        format: Name of its format.
         encoding: Name of its encoding.
         options: Options of the user about the file.
         progress: Reports long steps.
@@ -192,7 +193,7 @@ def find_columns(
 def _has_labels_last(lines: Sequence[str]) -> bool:
     """Return True if all lines are text<TAB>label.
 
-    They must have two fields. The second field must have fewer distinct values than the first.
+    They must have two fields. The last field must have fewer distinct values than the first.
     """
     fields = [line.split("\t") for line in lines]
     if any(len(line) != 2 for line in fields):

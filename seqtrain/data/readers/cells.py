@@ -217,8 +217,8 @@ def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
     objects, from 1.
 
     Raises:
-        DataError: If the array isn't valid, an object extends over several lines, or the only
-            object of a labelled input is a table by columns.
+        DataError: If the array isn't valid, or an object extends over several lines. Also if a
+            labelled input is a single object that is a table by columns.
     """
     lines = source.lines()
     line, text = next((row for row in lines if row[1].strip()), (0, ""))

@@ -94,8 +94,12 @@ def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
 def sequence_from_json(value: object, kind: str, decimal: str = ".") -> Sequence:
     """Return the sequence in a JSON value.
 
-    A string is read by `sequence_from_text`. None is an empty sequence. A list holds symbols for
-    kind tokens, numbers or vectors for kind features, sentences or turns of a chat for kind text.
+    A string is read by `sequence_from_text`. None is an empty sequence. The entries of a list
+    depend on the kind:
+
+    - Kind text: sentences, or turns of a chat.
+    - Kind tokens: symbols.
+    - Kind features: numbers or vectors.
 
     Args:
         value: A string, a list, or None.
@@ -206,7 +210,9 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
 
 
 def _matrix(rows: list[Any]) -> Features:
-    """Return features (T, C) from a list of T rows of C cells, or (T, 1) from a list of T cells.
+    """Return features (T, C) from a list of T rows of C cells.
+
+    A list of T cells gives (T, 1).
 
     Raises:
         BadRow: If a cell isn't a number, or rows have different lengths.

@@ -100,8 +100,8 @@ class SequenceBuilder:
     def build(self, blocks: Iterable[Rows]) -> Iterator[Example]:
         """Yield the sequence of each id, in the order in which ids first occur.
 
-        A sequence with an unusable row is unusable. An unusable row without an id belongs to the
-        sequence of the row before it or, at the start, of the row after it.
+        A sequence with an unusable row is unusable. If an unusable row has no id, it belongs to the
+        sequence of the row before it. At the start, it belongs to the next sequence.
         """
         read = map(self._read, _with_ids(blocks))
         yield from map(self._example, _by_id(_grouped(read) if self.scattered else read))
@@ -308,7 +308,8 @@ class SequenceBuilder:
 def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
     """Yield the blocks with an id in every row.
 
-    A bad row without an id gets the id of the row before it or, at the start, of the row after it.
+    A bad row without an id gets the id of the row before it. At the start, it gets the id of the
+    next row that has one.
     """
     last: str | None = None
     waiting = list[Rows]()
