@@ -182,8 +182,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of lists. Lists of few numbers are left out if there is free text.
 
-    They are kept in a column with a name in `TEXT_NAMES`, unless a column of free text also has such
-    a name.
+    A column with a name in `TEXT_NAMES` is kept, unless a column of free text also has such a name.
 
     Args:
         others: All columns except the label.
