@@ -32,9 +32,9 @@ class Outcome:
         num_unknown: Number of examples with at least one label that the training split lacks.
         num_correct: Number of examples that are predicted correctly. If multi-label, all labels of
             the example must be right.
-        hits: Number of examples for which a class is predicted correctly, for each class, (C,).
+        hits: Number of examples of each class for which this class is predicted, (C,).
         support: Number of examples of each class, (C,).
-        predicted: Number of examples for which a class is predicted, for each class, (C,).
+        predicted: Number of examples for which each class is predicted, (C,).
         loss: Mean cross-entropy in nats, over the examples without unknown labels.
         brier: Brier score, over the same examples.
         ece: Expected calibration error over 15 intervals of probability.
@@ -161,8 +161,8 @@ def metric(
 def cohen_kappa(outcome: Outcome) -> float:
     """Return Cohen's kappa: agreement of labels and predictions beyond chance, in [-1, 1].
 
-    In a multi-label task, all decisions on classes of examples are compared together. If the
-    agreement expected by chance is 1, return 0.
+    In a multi-label task, each class of each example is one decision, and all decisions are
+    compared together. If the agreement expected by chance is 1, return 0.
 
     Reference:
         Cohen 1960, "A coefficient of agreement for nominal scales".

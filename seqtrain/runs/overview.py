@@ -165,8 +165,8 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
 
     Args:
         runs: The runs.
-        name: A name in SORTABLE or ALIASES, a dotted key, or the last part of a key if only one key
-            ends with it. Keys that differ between the runs are searched first.
+        name: A name in SORTABLE or ALIASES, a dotted key, or the last part of a key if it is
+            unique. It is first searched among the keys that differ between the runs.
 
     Raises:
         ConfigError: If there is no such column or key. Without runs, no error is raised.

@@ -173,7 +173,9 @@ def _is_restarted(directory: Path, processes: Processes) -> bool:
 
 
 def _new_run(config: Config, directory: Path | None, init_from: str | Path | None) -> StartingPoint:
-    """Return the starting point of a new run, as `find_starting_point` does, but without `force`.
+    """Return the starting point of a new run. Its attribute `force` isn't set.
+
+    `find_starting_point` describes the arguments.
 
     Raises:
         ConfigError: If the run directory contains a data file, or the old model doesn't fit.
