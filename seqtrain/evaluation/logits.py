@@ -162,7 +162,7 @@ def run_batches(
             None to start each group from zeros.
         plan: Row numbers of each batch, or None for large batches of similar length. If states are
             carried, the rows of a group must be in different batches, in order.
-        collate: Function that makes a batch of a store with its rows.
+        collate: Function that makes a batch of all rows of a store.
         before_batch: Function that is called before each batch.
         engine: Engine of the recurrence, or None to choose it for the model and the device.
     """

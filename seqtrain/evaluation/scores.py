@@ -105,7 +105,7 @@ class Scores(Metrics, Summarized):
     def standard_error(self, name: str) -> float:
         """Return the approximate standard error of a metric, as if it were a share of the examples.
 
-        It is 0 for metrics of which smaller is better, such as the loss. It is 1 with fewer than
+        It is 0 for metrics that are better if smaller, such as the loss. It is 1 with fewer than
         FEWEST_TO_COMPARE examples, because few may all be right by chance.
         """
         if METRICS[name].smaller_is_better:

@@ -371,9 +371,10 @@ def _overconfidence(confidence: Tensor, correct: Tensor) -> Tensor:
 
 
 def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]:
-    """Return `Scores.by_length`: at most LENGTH_GROUPS groups with about as many examples each.
+    """Return `Scores.by_length`, with at most LENGTH_GROUPS groups of similar size.
 
-    Examples of equal length are in one group, so groups may be fewer and of unequal size.
+    Examples of equal length are in one group, so there may be fewer groups, and their sizes may
+    differ.
 
     Args:
         correct: 1.0 for each correct example, (B,).

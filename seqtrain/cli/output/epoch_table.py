@@ -65,8 +65,8 @@ class EpochTable:
     def _shares_line(self, event: EpochEvent) -> bool:
         """Return True if an epoch can share the last line.
 
-        It can if it is of the same phase, and its score, as it is shown, isn't better than the
-        scores of the line. The score only counts in training with validation.
+        The epoch must be of the same phase. In training with validation, its score, as it is shown,
+        must also not be better than the scores of the line.
         """
         last = self._group[-1]
         if event.phase != last.phase:
@@ -151,7 +151,7 @@ class EpochTable:
     def _phase_line(self) -> str:
         """Return a line about the last epochs of pretraining or of a refit.
 
-        It has the range of the epochs, the scores of the newest, and the time of all.
+        It has the range of the epochs, the scores of the newest epoch, and the total time.
         """
         event = self._group[-1]
         parts = [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]

@@ -155,8 +155,8 @@ def monitor_of(run: Path) -> str:
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
     """Print the score of each branch, and a line if the model isn't better than the baseline.
 
-    The baseline predicts the most frequent class for each example. There is no line about it if one
-    of two classes is rare. For multi-label scores nothing is printed.
+    The baseline predicts the most frequent class for each example. If one of two classes is rare,
+    there is no line about the baseline. For multi-label scores nothing is printed.
 
     Args:
         scores: Scores of the whole model.
