@@ -348,7 +348,7 @@ def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
 
     If the user chose columns, exactly these are used. If not, these columns are ignored:
 
-    - Columns of one value, and columns that repeat the id or the label.
+    - Columns of one value, and columns that repeat the id or tell the label.
     - Lists, dates, unique values, texts that hardly repeat, and columns without a name. Their
       reason is "", as `ColumnProfile.describe` gives it.
 

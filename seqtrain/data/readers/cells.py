@@ -160,7 +160,7 @@ class _RowParser:
         return [(line,), (problem,), nothing, nothing, nothing, [name], *others]
 
     def _marked(self, cells: Sequence[Any]) -> list[str]:
-        """Return the labels of a row that has one-hot label columns: the names of marked columns.
+        """Return the labels of a row with one-hot label columns: the names of the marked columns.
 
         Args:
             cells: The row's cells of the one-hot columns.
@@ -201,7 +201,7 @@ def is_mark(column: Column, cell: object) -> bool:
         cell: The cell.
 
     Raises:
-        BadRow: If the cell isn't blank and isn't one of 1, 0, true, false, yes, no.
+        BadRow: If the cell is neither blank nor one of 1, 0, true, false, yes, no.
     """
     text = "" if cell is None or cell != cell else str(cell).strip().lower().removesuffix(".0")
     if text not in MARKS:

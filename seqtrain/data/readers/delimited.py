@@ -147,7 +147,8 @@ def read_records(
 ) -> Iterator[Example | Rows]:
     """Yield the rows of an input whose rows are lists of fields, as `read_cells` does.
 
-    If the schema names no sequence column, every column without another meaning is a time step.
+    If the schema names no sequence column, the sequence is in all columns without another meaning.
+    Each of them is a time step.
 
     Args:
         source: Input to which the records belong.

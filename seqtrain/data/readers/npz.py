@@ -90,10 +90,10 @@ def labels_file(path: str) -> str:
 
 
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
-    """Return the arrays of a file under the names of the module's docstring; y is named labels.
+    """Return a dict of the arrays in a file, named X, values, offsets, lengths and labels.
 
-    `NAMES` maps other usual names, such as x_train, to these names. Arrays of Python objects are
-    refused, as their loading could run code.
+    `NAMES` maps other usual names, such as x_train or y, to these names. Arrays of Python objects
+    are refused, as their loading could run code.
 
     Args:
         stream: The open file.
