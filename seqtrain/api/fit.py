@@ -181,8 +181,8 @@ def _checked_config(
 ) -> Config:
     """Check files, word vectors and engine of a config, and return the config to train.
 
-    In the returned config, ``model.embedding_dim`` is the width of the file of word vectors, if
-    there is one.
+    If there is a file of word vectors, its width becomes ``model.embedding_dim`` of the returned
+    config.
 
     Args:
         config: The config.
@@ -191,9 +191,10 @@ def _checked_config(
         processes: All training processes.
 
     Raises:
-        ConfigError: If the engine can't be used, or several processes train a model with
-            convolutions.
-        DataError: If a data file is missing.
+        ConfigError: If the engine can't be used, or ``model.embedding_dim`` isn't null or the
+            width. Also if several processes train a model with convolutions.
+        DataError: If a data file or the file of word vectors is missing, or the first line of word
+            vectors isn't valid.
     """
     with processes.first_before_others():
         check_files(config, None if source is None else source.parent)

@@ -131,7 +131,10 @@ def _epoch_row(event: EpochEvent) -> dict[str, str]:
 
 
 def best_epoch_line(run: Run) -> str:
-    """Return a line about the best epoch of a finished run, early stopping, and a refit."""
+    """Return a line about the best epoch of a finished run.
+
+    It mentions the refit or, without one, early stopping.
+    """
     if run.refit:
         epochs = counted(run.epochs, "epoch")
         return f"best epoch {run.best_epoch}; the model of the refit is kept ({epochs})"

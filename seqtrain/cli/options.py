@@ -54,8 +54,8 @@ def _check_device(name: str | None) -> str | None:
 def complete_override(incomplete: str) -> list[str]:
     """Return completions for the value of `--set`.
 
-    Before an "=" they are keys of the config. After it, they are the values of the key, or none if
-    the key is unknown or takes any value.
+    Before an "=", each is ``KEY=``. After it, each is ``KEY=VALUE``. There are none if the key is
+    unknown or takes any value.
     """
     from seqtrain.config.problems import KEYS, choices
     from seqtrain.config.schema import SECTIONS

@@ -37,7 +37,10 @@ class Steps:
         return len(self) * len(self.tokens) + self.numbers.size
 
     def cells(self) -> list[list[str]]:
-        """Return one list per step: the texts of its cells, tokens before numbers."""
+        """Return one list per step: the texts of its cells, tokens before numbers.
+
+        Numbers have up to 6 digits. A missing number is "nan".
+        """
         tokens = zip(*self.tokens, strict=True) if self.tokens else [()] * len(self)
         steps = zip(tokens, self.numbers.tolist(), strict=True)
         return [[*cells, *(f"{number:g}" for number in numbers)] for cells, numbers in steps]

@@ -70,8 +70,9 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     def metrics(times: npt.NDArray[Any]) -> Floats:
         """Return accuracy and F1 of a and b in R resamples, (2, R, 2).
 
-        The axes are metric, resample, classifier. `times` counts the outcomes in each resample, (R,
-        K). An outcome is the label of an example with both predictions.
+        The axes are metric, resample, classifier. An outcome is a distinct triple: label,
+        prediction of a, prediction of b. `times`, (R, K), is how often each of K outcomes occurs in
+        each resample.
         """
         times = times.astype(np.float64)
         hits, all_of_them = (np.tensordot(times, each, 1) for each in (shared, sizes))

@@ -78,9 +78,10 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a line for an error message: the command that reads each column as a one-hot label.
+    """Return a list of one line that advises to read several columns of marks as labels.
 
-    The result is a list of this line, or [] if a value isn't a mark such as 0 or 1.
+    The line is an `init` command with ``--set data.label=[…]``. The list is empty if a value isn't
+    a mark such as 0 or 1.
     """
     if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
         return []

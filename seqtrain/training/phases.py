@@ -65,7 +65,9 @@ class TrainingSession:
         learner: Learner of the current phase: pretraining, training or refit.
         classifier_learner: Learner of training, or of the refit once it has started. It differs
             from `learner` only in pretraining.
-        must_settle: Argument of `train`: function that is called with the number of each update.
+        must_settle: Function that is called with the number of each update. If it returns True, the
+            learner can be saved after this update. If it returns False, the next update may have
+            been queued already. See `train`.
         validation_scores: Scores on validation of the calibrated model of the best epoch, also
             after a refit. None before calibration, without validation, and if the run resumed in
             its refit.

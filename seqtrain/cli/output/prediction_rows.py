@@ -330,7 +330,11 @@ def _gap(line: Text) -> str:
 
 
 def _pieces(prediction: StepPredictions) -> list[str]:
-    """Return the text that shows each time step: its token, or a bar for a feature vector."""
+    """Return the text that shows each time step, ready to be joined.
+
+    A token is followed by a blank, unless the tokenizer is char, byte or bpe. Tokens of byte and
+    bpe are decoded. A feature vector is a block character. Its height is the largest probability.
+    """
     tokens = prediction.tokens
     if tokens is None:
         heights = prediction.probabilities.max(dim=1).values.mul(len(BARS)).long()

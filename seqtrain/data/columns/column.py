@@ -113,7 +113,10 @@ class Column(ABC):
 
     @property
     def channels(self) -> int:
-        """Number of measured values per step, without ids, indicators and times."""
+        """Number of measured values per step; 0 if steps are ids.
+
+        Values that encoding adds don't count, such as marks of missing numbers.
+        """
         return 0
 
     @property

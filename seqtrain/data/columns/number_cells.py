@@ -63,10 +63,10 @@ class NumberCells:
         return fitted if bins is None else replace(fitted, edges=fitted._edges(cells, bins))
 
     def _edges(self, cells: Mapping[str, Array], bins: int) -> tuple[float, ...]:
-        """Return the edges of at most `bins` bins, ascending.
+        """Return the edges of at most `bins` bins, ascending, with both ends: up to `bins` + 1.
 
-        The edges are quantiles of the standardized numbers. If there are at most `bins` + 1
-        distinct numbers, these are the edges. At most about EDGE_ROWS steps are read.
+        The edges are quantiles of the standardized numbers, without missing ones. If there are so
+        few distinct numbers, these are the edges. At most about EDGE_ROWS steps are read.
 
         Args:
             cells: Cells of all columns of the table in train, as for `fit`.

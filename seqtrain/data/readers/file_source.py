@@ -80,7 +80,11 @@ class FileSource(RowSource):
         return total.hexdigest()
 
     def stamps(self) -> list[tuple[str, int, int]]:
-        """Return one tuple for each file: path, size in bytes, modification time in nanoseconds."""
+        """Return path, size in bytes and modification time in nanoseconds of each file to read.
+
+        Raises:
+            DataError: If a file is missing or can't be read.
+        """
         found = []
         for file in self._files():
             with path_problems(file, DataError):
@@ -282,7 +286,10 @@ def _entries(*path: str) -> list[tuple[str, int]]:
 
 
 def _class_of(name: str) -> str:
-    """Return the label in the name of a .txt or FASTA file, or "" for any other file."""
+    """Return the name of a .txt or FASTA file without its endings, which is the label of its rows.
+
+    The result is "" for any other file. An ending such as .gz is removed, too.
+    """
     stem, ending = os.path.splitext(uncompressed(name))
     return stem if ending == ".txt" or resolve_format(name, "auto") == "fasta" else ""
 

@@ -96,7 +96,8 @@ class _Steps(NamedTuple):
     """Layout of the time steps of a packed batch. Tensors are contiguous.
 
     Attributes:
-        which: index of the vector of each time step, (N,), or None if step i has vector i.
+        which: row of the input vectors for each time step, (N,), or None if step i uses row i.
+            Equal inputs can share a row.
         sizes: number of sequences at each time step, (T,).
         tokens: number N of time steps.
         batch: number B of sequences.
