@@ -40,11 +40,16 @@ class Predictions:
 
 
 def decided(task: Task, found: Predictions, per_class: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return the labels that the thresholds give, computed from the probabilities."""
+    """Return the labels that the thresholds give, computed from the probabilities.
+
+    A multi-label row with a probability within the printed digits of a threshold keeps its labels.
+    """
     thresholds = [per_class[x].get("threshold") for x in found.classes]
     if task.multi_label:
         reached = found.probabilities >= np.array(thresholds)
-        return [tuple(np.array(found.classes)[row]) for row in reached]
+        is_near = (abs(found.probabilities - np.array(thresholds)) <= 1e-6).any(1)
+        labels = [tuple(np.array(found.classes)[row]) for row in reached]
+        return [a if near else b for a, b, near in zip(found.labels, labels, is_near, strict=True)]
     if thresholds[0] is None:
         return [(found.classes[i],) for i in found.probabilities.argmax(1)]
     assert sum(thresholds) == pytest.approx(1)
