@@ -80,7 +80,7 @@ FORMATS = {
         Format(
             "jsonl",
             (".jsonl", ".ndjson", ".json"),
-            "cells.read_jsonl",
+            "named_cells.read_jsonl",
             "one JSON object per line, or one array of objects; the sequence is a string, a list "
             "of symbols, of sentences, of turns (a chat), of numbers or of vectors; `meta.label` "
             "is the field `label` of the object in `meta`",

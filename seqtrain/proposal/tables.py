@@ -19,8 +19,8 @@ from seqtrain.data.readers import (
     read_cells,
     read_rows,
 )
-from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.file_source import class_folder, holds_whole_files
+from seqtrain.data.readers.named_cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
 from seqtrain.data.sources import source_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from seqtrain.data.examples import BadRow, Example, Numbered, RowProblems
 from seqtrain.data.read_options import Column, FileFormat, column_names, keeps_all, missing_name
-from seqtrain.data.readers.cells import read_cells
+from seqtrain.data.readers.named_cells import read_cells
 from seqtrain.data.readers.row_source import LINE_BYTES, RowSource, without_end
 from seqtrain.data.readers.step_cells import Rows
 from seqtrain.errors import DataError

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, TypeAlias
 
 from seqtrain.data.examples import Example, Numbered
-from seqtrain.data.readers.cells import read_objects
+from seqtrain.data.readers.named_cells import read_objects
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import PER_SECOND, duration_text, time_text

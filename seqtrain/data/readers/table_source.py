@@ -20,7 +20,7 @@ import numpy as np
 
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.read_options import Column, FileFormat, Schema, keeps_all, missing_name
-from seqtrain.data.readers.cells import read_objects
+from seqtrain.data.readers.named_cells import read_objects
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import PER_SECOND, duration_text, plain, time_text
 from seqtrain.data.readers.step_cells import Rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from seqtrain.data.examples import Example
-from seqtrain.data.readers.cells import read_objects
+from seqtrain.data.readers.named_cells import read_objects
 from seqtrain.data.readers.opening import refuse_bomb
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import plain

@@ -8,7 +8,7 @@ import pytest
 from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.readers import FileSource, TableSource, read_rows
-from seqtrain.data.readers.cells import is_mark
+from seqtrain.data.readers.named_cells import is_mark
 from seqtrain.errors import DataError
 
 SCHEMA = Schema(sequence="text", one_hot=["login", "billing"])
