@@ -17,12 +17,12 @@ from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.sources import check_files, files_of
+from seqtrain.data.readers import FileSource
+from seqtrain.data.sources import check_files, split_sources
 from seqtrain.data.store import Array
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
-from seqtrain.files.formats import IN_MEMORY, resolve_format
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
 from seqtrain.model.engines.choice import choose_engine
@@ -310,9 +310,7 @@ def _check_sample_weight(sample_weight: Array, config: Config, data: PreparedDat
     Raises:
         ConfigError: If train isn't a table in memory, or has more rows than there are weights.
     """
-    if {resolve_format(path, "auto") for path in files_of("train", config.data.train)} != {
-        IN_MEMORY
-    }:
+    if any(isinstance(source, FileSource) for source in split_sources(config.data, "train")):
         problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
         raise ConfigError(f"sample_weight: {problem}")
     rows = int(data.splits["train"].lines.max())

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from shlex import join
 from typing import Any
 
+import numpy as np
+
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.readers.file_source import holds_whole_files
-from seqtrain.data.splits import ENOUGH_OF_CLASS, LEAST_OF_CLASS
+from seqtrain.data.splits import hold_out
 from seqtrain.files.formats import names_of
 from seqtrain.proposal.choices import Choice, choices
 from seqtrain.proposal.data_profile import DataProfile
@@ -118,9 +120,11 @@ def _file_choices(
     yield Choice("data.train", splits["train"], found)
     reason = "there are few rows, so all of them are learned"
     if isinstance(validation, float):
-        counts = () if profile.multi_label or profile.scale > 1 else profile.classes.values()
-        least = [LEAST_OF_CLASS - round(validation * n) for n in counts if n >= ENOUGH_OF_CLASS]
-        held_out = round(validation * profile.total_rows) + sum(n for n in least if n > 0)
+        held_out = round(validation * profile.total_rows)
+        if not profile.multi_label and profile.scale == 1:
+            counts = [*profile.classes.values()]
+            labels = np.repeat(np.arange(len(counts)), counts)
+            held_out = len(hold_out(labels, {"validation": validation}, seed=0)["validation"])
         reason = f"{about}{held_out:,} {unit} of train choose the best epoch"
     elif validation is not None:
         reason = f"{rows['validation']:,} {unit} choose the best epoch"

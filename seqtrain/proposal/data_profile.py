@@ -18,7 +18,7 @@ from seqtrain.data.sources import source_of
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import ColumnProfile
-from seqtrain.proposal.options import THE_COMMAND
+from seqtrain.proposal.options import INIT_COMMAND
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.sampling import row_sample
 from seqtrain.proposal.text_family import Family, family_of
@@ -298,5 +298,5 @@ def refuse_problems(problems: RowProblems, source: Source, *, any_good: bool) ->
         try:
             problems.raise_if_any()
         except DataError as error:
-            advice = f"to leave such rows out: {THE_COMMAND} --set data.bad_rows=drop"
+            advice = f"to leave such rows out: {INIT_COMMAND} --set data.bad_rows=drop"
             raise DataError(*error.problems, f"{problems.name}: {advice}") from None

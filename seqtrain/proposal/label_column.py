@@ -9,7 +9,7 @@ from seqtrain.data.readers.named_cells import MARKS, is_mark
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import GROUP_NAMES, LABEL_NAMES, TEXT_NAMES
 from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile, columns_named
-from seqtrain.proposal.options import THE_COMMAND, InitOptions
+from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.text import counted
 
 FEW_VALUES = 50
@@ -86,7 +86,7 @@ def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
         return []
     setting = f"data.label={flow([each.column for each in columns])}"
-    return [f"  {THE_COMMAND} --set {shlex.quote(setting)}  # a row can have several labels"]
+    return [f"  {INIT_COMMAND} --set {shlex.quote(setting)}  # a row can have several labels"]
 
 
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
@@ -98,7 +98,7 @@ def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
         option: Option that names the column, such as "label".
         columns: Columns that the user can choose from, at least one.
     """
-    given = [f"{THE_COMMAND} --{option} {shlex.quote(str(each.column))}" for each in columns]
+    given = [f"{INIT_COMMAND} --{option} {shlex.quote(str(each.column))}" for each in columns]
     width = max(map(len, given[:MOST_LISTED]))
     lines = [
         f"  {command:<{width}}  # {counted(len(column.values), 'value')}"

@@ -8,7 +8,7 @@ from seqtrain.data.read_options import Column
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
-THE_COMMAND = "seqtrain init …"
+INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 KINDS = ("text", "tokens", "features")
 LIKE_OPTIONS = (*COLUMN_OPTIONS, "kind", "tokenizer", "bad_rows", "validation", "standardize")

@@ -16,7 +16,7 @@ from seqtrain.data.readers import (
     RowSample,
     Source,
     TableSource,
-    read_cells,
+    read_column_blocks,
     read_rows,
 )
 from seqtrain.data.readers.file_source import class_folder, holds_whole_files
@@ -326,7 +326,7 @@ def _read_columns(
         source = replace(source, keep=[EVERY_COLUMN])
     name, problems = source.name, RowProblems(source.name)
     drop = options.drops_bad_rows
-    cells = read_cells(source, problems, drop_bad_rows=drop, sample=sample)
+    cells = read_column_blocks(source, problems, drop_bad_rows=drop, sample=sample)
     head = next(cells, list[Any]())
     first = [str(column[0]) for column in head] if is_delimited else []
     if len(first) > MANY_COLUMNS:

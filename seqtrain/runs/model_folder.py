@@ -77,7 +77,7 @@ class Model:
         Thresholds are used in multi-label tasks and with two classes. With more classes, the most
         probable class is predicted.
         """
-        return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
+        return self.calibration.class_thresholds(len(self.preprocessing.labels))
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return a Model with the same network and another calibration. The network is changed."""
@@ -178,7 +178,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 
 
 def read_model(saved: VerifiedFolder) -> Model:
-    """Return the model in a verified folder. Errors are those of `load_model`."""
+    """Return the model in a verified folder. Raise the same errors as `load_model`."""
     path = saved.path / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.dataset import PreparedData
+from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.store import Array, SequenceStore, joined_stores
 from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresholds
@@ -115,7 +115,7 @@ class TrainingSession:
     @property
     def thresholds(self) -> list[float]:
         """Threshold of each class, in the order of `labels`: 0.5 if calibration set none."""
-        return self.calibration.thresholds or [0.5] * len(self.labels)
+        return self.calibration.class_thresholds(len(self.labels))
 
     @property
     def rare(self) -> int | None:
@@ -194,9 +194,9 @@ class TrainingSession:
         if objective.phase == "refit":
             validation = self.data.splits["validation"]
             lines = validation.lines[_has_known_labels(validation)]
-            has_files = isinstance(self.config.data.validation, str | list)
-            held_out = np.full(len(lines), own.mean()) if has_files else weights[lines - 1]
-            own = np.concatenate([own, held_out])
+            is_held_out = "validation" in held_out_fractions(self.config.data)
+            added = weights[lines - 1] if is_held_out else np.full(len(lines), own.mean())
+            own = np.concatenate([own, added])
         objective.set_sample_weights(own)
 
     def start_refit(self) -> None:

@@ -120,10 +120,10 @@ def space_of(config: Config) -> Space:
         del space["batching.batch_size"]
     if config.model.vectors is not None:
         space.pop("model.embedding_dim", None)  # the file says it
-    for key, of_user in (config.tune.space or {}).items():
+    for key, searched in (config.tune.space or {}).items():
         space.pop(key, None)
-        if of_user is not None:
-            space[key] = _values_of_user(config, key, of_user)
+        if searched is not None:
+            space[key] = _checked_values(config, key, searched)
     for key, each in space.items():
         own = values_by_key(config)[key]
         if isinstance(each, list):
@@ -192,15 +192,15 @@ def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
     return ()
 
 
-def _values_of_user(
-    config: Config, key: str, of_user: list[Any] | Mapping[Any, float]
+def _checked_values(
+    config: Config, key: str, searched: list[Any] | Mapping[Any, float]
 ) -> Range | list[Any]:
     """Return the values to try for a key of `tune.space`, after checking them.
 
     Args:
         config: The config that is tuned.
         key: The key, such as "model.dropout".
-        of_user: Value of the key in `tune.space`: a list, or a mapping with "low" and "high".
+        searched: Value of the key in `tune.space`: a list, or a mapping with "low" and "high".
 
     Raises:
         ConfigError: If a search can't change the key, if the config can't have one of the values,
@@ -211,9 +211,9 @@ def _values_of_user(
             f"tune.space: {key}: a search can't change this key, as scores couldn't be compared; "
             "remove it"
         )
-    values, whole = list(of_user), False
-    if isinstance(of_user, dict):
-        values = [of_user["low"], of_user["high"]]
+    values, whole = list(searched), False
+    if isinstance(searched, dict):
+        values = [searched["low"], searched["high"]]
         if values[0] >= values[1]:
             raise ConfigError(f"tune.space: {key}: found low {values[0]:g}, not below high")
         whole = all(float(value).is_integer() for value in values)
@@ -222,4 +222,4 @@ def _values_of_user(
     for value in values:
         if problems := _problems(config, key, value):
             raise ConfigError(*(f"tune.space: {line}" for line in problems))
-    return Range(values[0], values[1], whole) if isinstance(of_user, dict) else values
+    return Range(values[0], values[1], whole) if isinstance(searched, dict) else values

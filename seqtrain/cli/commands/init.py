@@ -115,7 +115,7 @@ def _write_proposal(
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
     from seqtrain.proposal.config_text import command_line
-    from seqtrain.proposal.options import THE_COMMAND
+    from seqtrain.proposal.options import INIT_COMMAND
     from seqtrain.runs.destination import check_destination
 
     path = output or default_name(data[0])
@@ -124,7 +124,7 @@ def _write_proposal(
     except DataError as error:
         command = command_line({"train": data, "test": test}, init_options)
         command += (f" --output {quote(output)}" if output else "") + " --force" * force
-        advice = [line.replace(THE_COMMAND, command) for line in error.problems]
+        advice = [line.replace(INIT_COMMAND, command) for line in error.problems]
         raise DataError(*advice) from None
     if output != "-":
         sources = [*data, *([test] if test else [])]

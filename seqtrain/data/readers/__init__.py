@@ -25,7 +25,7 @@ __all__ = [
     "RowSample",
     "Source",
     "TableSource",
-    "read_cells",
+    "read_column_blocks",
     "read_rows",
     "unchanged",
     "was_changed",
@@ -36,7 +36,7 @@ Digests: TypeAlias = dict[str, str]
 
 
 CELLS_AT_ONCE = 4096
-"""Largest number of rows of a block of `read_cells`."""
+"""Largest number of rows of a block of `read_column_blocks`."""
 Source: TypeAlias = FileSource | TableSource
 """An input of rows: a file, a folder or a table in memory."""
 
@@ -94,7 +94,7 @@ def read_rows(
         raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
 
 
-def read_cells(
+def read_column_blocks(
     source: Source,
     problems: RowProblems,
     *,
