@@ -184,8 +184,9 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
     """Return the config key of training files that include a file to score on, or "" if none do.
 
-    Files are compared by content. Training files are those of train, and with ``training.refit``
-    also those of validation. A model folder doesn't record its files, so the result is "".
+    Files are compared by content. Training files are the files of train, and with
+    ``training.refit`` also the files of validation. A model folder doesn't record its files, so the
+    result is "".
 
     Args:
         run: The run.

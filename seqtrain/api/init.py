@@ -106,7 +106,7 @@ def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
 def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
     """Return the paths of the files of a split.
 
-    For a table in memory, return one path that stands for it, and append the table to `tables`.
+    For a table in memory, return one path that refers to it, and append the table to `tables`.
 
     Args:
         name: Name of the split.

@@ -197,7 +197,7 @@ def _command_context(arguments: list[str]) -> Any:
 def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]:
     """Return exit code and message for an exception that isn't an error of seqtrain.
 
-    Usage errors of Typer, lack of memory, and some system errors have codes of their own. All other
+    Usage errors of Typer, lack of memory, and some system errors have separate codes. All other
     exceptions are bugs.
     """
     if isinstance(error, UsageError):

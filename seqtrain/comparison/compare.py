@@ -326,8 +326,8 @@ def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
     """Set `largest_difference` of each variant, or `problem` if its logits can't be computed.
 
     The biases of the variant's model are first replaced by random numbers. Then the variant
-    classifies the sequences of the task's probe. Its logits are compared with those of one sequence
-    at a time.
+    classifies the sequences of the task's probe. Its logits are compared with the logits of one
+    sequence at a time.
 
     Raises:
         SeqtrainError: If the sequences can't be classified one at a time.

@@ -172,8 +172,8 @@ class SequenceStore:
         offsets: Start of each sequence in `values`. The last entry is the number of steps.
         labels: Class index of each sequence. In a multi-label task, one number for each class, as
             `LabelSet.encode` returns them.
-        lines: Line of each sequence, from 1. If there are several files, the count goes on from
-            file to file. In a folder, rows are counted instead of lines.
+        lines: Line of each sequence, from 1. If there are several files, their lines are counted
+            together. In a folder, rows are counted instead of lines.
         groups: Number of the group (conversation, session) of each sequence, or -1 without one. The
             rows of a group are in their order in time. None if no sequence has a group.
         spellings: Index in `words` of the unknown word at each step, or -1 at other steps. None

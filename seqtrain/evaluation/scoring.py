@@ -265,8 +265,8 @@ def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict
 def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, float]]:
     """Return the AUC and the average precision of each class, by its index.
 
-    A class is left out if all examples have it, or none. Examples are ranked by log-probability, or
-    in a multi-label task by logit.
+    A class is left out if every example or no example belongs to it. Examples are ranked by
+    log-probability, or in a multi-label task by logit.
 
     Args:
         logits: Logits, (B, C).

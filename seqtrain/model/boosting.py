@@ -118,7 +118,7 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
     a single fold is held out in two cases:
 
     - There are more than `ONE_FOLD_ABOVE` examples.
-    - There are so many classes that `most_rounds` is below `ROUNDS`.
+    - There are many classes, so that `most_rounds` is below `ROUNDS`.
 
     Args:
         values: columns of the examples, (B, A) float32, NaN where missing.

@@ -92,7 +92,7 @@ class Processes:
     def lines(self, *lines: str) -> tuple[str, ...]:
         """Return the lines of an error message on rank 0, and no lines on other ranks.
 
-        Rank 0 alone prints the error, so it is printed once.
+        Only rank 0 prints the error, so it is printed once.
         """
         return lines if self.is_first else ()
 
@@ -183,7 +183,7 @@ class ConnectedProcesses(Processes):
 
     @property
     def stop_signal(self) -> int | None:
-        """Number of the signal that asked to stop, once all processes know of it; else None."""
+        """Number of the signal that asked to stop, or None until all processes know of it."""
         return self._agreed_signal
 
     def command(self) -> str:

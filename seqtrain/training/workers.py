@@ -86,7 +86,7 @@ class WorkerPool:
     def stop(self) -> None:
         """Ask each worker to save its run and to stop, and wait until all workers have ended.
 
-        Calls that haven't begun are cancelled. Without workers, do nothing.
+        Calls that haven't started are cancelled. Without workers, do nothing.
         """
         if self._pool is None or self._lifeline is None:
             return

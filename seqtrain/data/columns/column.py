@@ -78,7 +78,7 @@ class FitOptions:
         min_count: Smallest number of occurrences of a token in the vocabulary.
         max_size: Largest size of a vocabulary, including <pad> and <unk>.
         extend: Function that is called with the chosen vocabulary and returns words to add. Their
-            ids follow those of the vocabulary. The attribute is None if no words are added.
+            ids follow the ids of the vocabulary. The attribute is None if no words are added.
         bins: Largest number of bins of each number column of a table, or None for no bins.
     """
 

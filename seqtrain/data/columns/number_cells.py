@@ -65,8 +65,9 @@ class NumberCells:
     def _edges(self, cells: Mapping[str, Array], bins: int) -> tuple[float, ...]:
         """Return the edges of at most `bins` bins, ascending, with both ends: up to `bins` + 1.
 
-        The edges are quantiles of the standardized numbers, without missing ones. If there are so
-        few distinct numbers, these are the edges. At most about EDGE_ROWS steps are read.
+        The edges are quantiles of the standardized numbers, without missing ones. If there are no
+        more distinct numbers than edges, these are the edges. About EDGE_ROWS steps are read at
+        most.
 
         Args:
             cells: Cells of all columns of the table in train, as for `fit`.

@@ -271,7 +271,7 @@ class SequenceBuilder:
         """Return the numbers of each step, (T, F), in the order of data.steps' number columns.
 
         Args:
-            cells: Cells of each number column except those of kind "order".
+            cells: Cells of each number column, without columns of kind "order".
             times: Sorted times of the steps, or None without an order column.
             length: Number T of steps.
 
