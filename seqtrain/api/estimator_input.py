@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.read_options import Schema
-from seqtrain.data.readers import TableSource
-from seqtrain.data.readers.sequences import plain
+from seqtrain.sequences.read_options import Schema
+from seqtrain.sequences.readers import TableSource
+from seqtrain.sequences.readers.sequences import plain
 from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.text import quote
 

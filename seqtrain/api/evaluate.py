@@ -21,12 +21,12 @@ from seqtrain.api.named_runs import (
 )
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
-from seqtrain.data.cache import default_folder
-from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
-from seqtrain.data.labels import unknown_rows
-from seqtrain.data.readers import Source, TableSource, unchanged
-from seqtrain.data.sources import files_of, labelled_source, named_text
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
+from seqtrain.sequences.labels import unknown_rows
+from seqtrain.sequences.readers import Source, TableSource, unchanged
+from seqtrain.sequences.sources import files_of, labelled_source, named_text
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.prefixes import score_prefixes

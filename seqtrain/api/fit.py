@@ -15,12 +15,12 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.predictions import save_predictions
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
-from seqtrain.data.cache import default_folder
-from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.readers import FileSource
-from seqtrain.data.sources import check_files, split_sources
-from seqtrain.data.store import Array
-from seqtrain.data.word_vectors import with_width
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
+from seqtrain.sequences.readers import FileSource
+from seqtrain.sequences.sources import check_files, split_sources
+from seqtrain.sequences.store import Array
+from seqtrain.sequences.word_vectors import with_width
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked

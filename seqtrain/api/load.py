@@ -9,7 +9,7 @@ import torch
 
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predictors import Classifier, one_model
-from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import load_model

@@ -13,7 +13,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import Summarized
 
 if TYPE_CHECKING:
-    from seqtrain.data.readers import TableSource
+    from seqtrain.sequences.readers import TableSource
 
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
 

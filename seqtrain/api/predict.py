@@ -24,14 +24,14 @@ from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
 from seqtrain.api.python_input import examples_of
-from seqtrain.data.batch import map_batches
-from seqtrain.data.decisions import best_class
-from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import Example
-from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
-from seqtrain.data.read_options import STDIN, Column, PredictionOptions, Schema
-from seqtrain.data.readers import FileSource, Source, read_rows
+from seqtrain.sequences.batch import map_batches
+from seqtrain.sequences.decisions import best_class
+from seqtrain.sequences.encoding import EncodingReport, unknown_shares
+from seqtrain.sequences.examples import Example
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing
+from seqtrain.sequences.read_options import STDIN, Column, PredictionOptions, Schema
+from seqtrain.sequences.readers import FileSource, Source, read_rows
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqtrain.data.examples import Example
-from seqtrain.data.labels import LabelSet
-from seqtrain.data.readers.row_source import name_of
+from seqtrain.sequences.examples import Example
+from seqtrain.sequences.labels import LabelSet
+from seqtrain.sequences.readers.row_source import name_of
 from seqtrain.errors import ConfigError
 from seqtrain.text import Summarized
 

@@ -19,10 +19,10 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.decisions import best_class, reached
-from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import BadRow, Example
-from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
+from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.encoding import EncodingReport, unknown_shares
+from seqtrain.sequences.examples import BadRow, Example
+from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing, chunked
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
@@ -143,7 +143,7 @@ class Classifier(Summarized):
 
     @property
     def decision_thresholds(self) -> list[float]:
-        """Threshold of each class, (C,), for the functions of `seqtrain.data.decisions`.
+        """Threshold of each class, (C,), for the functions of `seqtrain.sequences.decisions`.
 
         In a multi-label task, thresholds of `set_threshold` are included. In a single-label task,
         the list is empty unless one of two classes is rare. `decide` then applies thresholds of

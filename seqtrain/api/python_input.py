@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from seqtrain.data.examples import BadRow, Example
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.read_options import Column, column_names
-from seqtrain.data.readers import TableSource, read_rows
-from seqtrain.data.readers.sequences import sequence_from_python
-from seqtrain.data.readers.table_source import columns_of
+from seqtrain.sequences.examples import BadRow, Example
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.read_options import Column, column_names
+from seqtrain.sequences.readers import TableSource, read_rows
+from seqtrain.sequences.readers.sequences import sequence_from_python
+from seqtrain.sequences.readers.table_source import columns_of
 from seqtrain.errors import DataError
 from seqtrain.text import listed
 

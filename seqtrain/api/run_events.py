@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from seqtrain.api.named_runs import Run
 from seqtrain.config.schema import Config
-from seqtrain.data.dataset import PreparedData
-from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
+from seqtrain.sequences.dataset import PreparedData
+from seqtrain.sequences.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 

@@ -25,8 +25,8 @@ from seqtrain.comparison.task import (
     variants_for,
 )
 from seqtrain.config import Config, resolved_config
-from seqtrain.data.plan import padding_fraction, plan_epoch
-from seqtrain.data.store import Ints
+from seqtrain.sequences.plan import padding_fraction, plan_epoch
+from seqtrain.sequences.store import Ints
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.model.engines.choice import choose_engine

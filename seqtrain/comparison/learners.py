@@ -20,10 +20,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, collate, map_batches, memory_errors
-from seqtrain.data.plan import plan_epoch
-from seqtrain.data.precision import float32_products
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.sequences.batch import Batch, collate, map_batches, memory_errors
+from seqtrain.sequences.plan import plan_epoch
+from seqtrain.sequences.precision import float32_products
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.cells import as_one_tensor

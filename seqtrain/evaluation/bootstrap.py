@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.store import Array
+from seqtrain.sequences.store import Array
 
 RESAMPLES = 5000
 SHARE = 0.95

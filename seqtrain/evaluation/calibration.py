@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.value_types import Section
-from seqtrain.data.decisions import best_class
+from seqtrain.sequences.decisions import best_class
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
     Share,

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batch import Batch, collate, map_batches
-from seqtrain.data.labels import unknown_rows
-from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.sequences.batch import Batch, collate, map_batches
+from seqtrain.sequences.labels import unknown_rows
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.recurrent import recurrent_branch

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from seqtrain.data.columns.column_table import ColumnTable
-from seqtrain.data.decisions import best_class, reached
-from seqtrain.data.store import Ints, SequenceStore, stacked
+from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.store import Ints, SequenceStore, stacked
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqtrain.data.labels import Labels, joined_labels
+from seqtrain.sequences.labels import Labels, joined_labels
 
 
 @dataclass(frozen=True)

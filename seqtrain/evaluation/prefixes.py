@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch
-from seqtrain.data.decisions import best_class
-from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.decisions import best_class
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     CarriedStates,

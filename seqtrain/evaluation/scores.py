@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from seqtrain.data.labels import rare_class
+from seqtrain.sequences.labels import rare_class
 from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics
 from seqtrain.text import Summarized, quote
 

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.decisions import best_class, reached
-from seqtrain.data.labels import has_class, unknown_rows
-from seqtrain.data.store import Array, SequenceStore
+from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.labels import has_class, unknown_rows
+from seqtrain.sequences.store import Array, SequenceStore
 from seqtrain.evaluation.calibration import CELLS, double_blocks
 from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.scores import Scores

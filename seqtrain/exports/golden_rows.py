@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqtrain.data.columns.column_table import ColumnTable
-from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.examples import Example, Steps
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.columns.series_column import SeriesColumn
+from seqtrain.sequences.examples import Example, Steps
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.errors import DataError
 from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.runs.model_folder import Model

@@ -23,13 +23,13 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
-from seqtrain.data.decisions import best_class, reached  # noqa: E402
-from seqtrain.data.encoding import EncodingReport  # noqa: E402
-from seqtrain.data.examples import Example  # noqa: E402
-from seqtrain.data.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
-from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
-from seqtrain.data.readers import read_rows  # noqa: E402
-from seqtrain.data.store import SequenceStore  # noqa: E402
+from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
+from seqtrain.sequences.encoding import EncodingReport  # noqa: E402
+from seqtrain.sequences.examples import Example  # noqa: E402
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
+from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
+from seqtrain.sequences.readers import read_rows  # noqa: E402
+from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import (  # noqa: E402
     delimited_line,

@@ -1,7 +1,7 @@
 """Registry of the formats of data files: the only list of them.
 
 To add a format, add an entry to `FORMATS` and a module with its reader to
-``seqtrain/data/readers/``. Everything else follows from the entry: the choices of ``data.format``,
+``seqtrain/sequences/readers/``. Everything else follows from the entry: the choices of ``data.format``,
 ``--format`` and ``--input-format``, the endings, how ``seqtrain init`` reads a file, and the table
 in ``data/README.md``.
 """
@@ -29,7 +29,7 @@ class Format:
     Attributes:
         name: Value of ``data.format``.
         endings: Endings of file names with this format.
-        reader: Module in ``seqtrain/data/readers/`` and its function that reads an open file,
+        reader: Module in ``seqtrain/sequences/readers/`` and its function that reads an open file,
             such as ``"plain.read_fasta"``.
         row: Meaning of one row, for the documentation.
         kinds: Kinds of sequences that such a file can hold. The first one is the default.

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Batch
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.initialization import draw_defaults, materialize

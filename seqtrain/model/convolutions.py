@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.transfer import to_device
+from seqtrain.sequences.transfer import to_device
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.batch import Batch
-from seqtrain.data.transfer import to_device
-from seqtrain.data.vocabulary import PAD
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.transfer import to_device
+from seqtrain.sequences.vocabulary import PAD
 from seqtrain.model.branches.recurrent import RecurrentBranch, recurrent_branch
 from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import ClassifierNetwork

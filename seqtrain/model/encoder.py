@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.transfer import to_device
+from seqtrain.sequences.transfer import to_device
 from seqtrain.model.cells import CELLS, as_torch_takes, cell_of
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import AnyPooling, add_segment

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqtrain.data.vocabulary import PAD, UNK
-from seqtrain.data.word_vectors import WordVectors
+from seqtrain.sequences.vocabulary import PAD, UNK
+from seqtrain.sequences.word_vectors import WordVectors
 from seqtrain.model.cells import cell_of
 
 KEEP_BIAS = 1.0

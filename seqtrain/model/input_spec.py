@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.data.columns.column_table import ColumnTable
-from seqtrain.data.ngram_vocabulary import NgramVocabulary
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.store import Ints
-from seqtrain.data.vocabulary import BUCKETS, WordGrams
+from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
 from seqtrain.model.standardization import SeriesStandardization
 
 

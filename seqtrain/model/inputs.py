@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Batch, Grams
-from seqtrain.data.transfer import move_together
-from seqtrain.data.vocabulary import PAD, UNK
+from seqtrain.sequences.batch import Batch, Grams
+from seqtrain.sequences.transfer import move_together
+from seqtrain.sequences.vocabulary import PAD, UNK
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines.interface import DistinctInputs

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, sort_and_pack
-from seqtrain.data.transfer import to_device
+from seqtrain.sequences.batch import Batch, sort_and_pack
+from seqtrain.sequences.transfer import to_device
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:

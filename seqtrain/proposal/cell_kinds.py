@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.numbers import DECIMAL_COMMAS, MISSING, is_number
-from seqtrain.data.readers.sequences import sequence_from_text
-from seqtrain.data.readers.times import ISO_DURATION
+from seqtrain.sequences.examples import BadRow
+from seqtrain.sequences.readers.numbers import DECIMAL_COMMAS, MISSING, is_number
+from seqtrain.sequences.readers.sequences import sequence_from_text
+from seqtrain.sequences.readers.times import ISO_DURATION
 
 LONGEST_NUMBER = 15
 """Largest number of digits of a whole number that counts as a number. A longer one is text."""

@@ -6,9 +6,9 @@ README.md has the measurement behind each rule.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from seqtrain.data.labels import rare_class
-from seqtrain.data.splits import ENOUGH_OF_CLASS
-from seqtrain.data.summary import are_uneven
+from seqtrain.sequences.labels import rare_class
+from seqtrain.sequences.splits import ENOUGH_OF_CLASS
+from seqtrain.sequences.summary import are_uneven
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.options import InitOptions
 

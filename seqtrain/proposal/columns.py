@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.examples import BadRow
-from seqtrain.data.read_options import Column
-from seqtrain.data.readers.numbers import DECIMAL_COMMAS, is_number, plain_numbers
-from seqtrain.data.readers.times import (
+from seqtrain.sequences.examples import BadRow
+from seqtrain.sequences.read_options import Column
+from seqtrain.sequences.readers.numbers import DECIMAL_COMMAS, is_number, plain_numbers
+from seqtrain.sequences.readers.times import (
     DATE,
     DAY_FIRST,
     DURATION,

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import BLANK_LABEL, Example, RowProblems, Steps
-from seqtrain.data.labels import Labels
-from seqtrain.data.read_options import FileFormat, Schema, token_columns
-from seqtrain.data.readers import RowSample, Source, read_rows
-from seqtrain.data.readers.row_source import NUM_BLOCKS, name_of
-from seqtrain.data.sources import source_of
-from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.sequences.examples import BLANK_LABEL, Example, RowProblems, Steps
+from seqtrain.sequences.labels import Labels
+from seqtrain.sequences.read_options import FileFormat, Schema, token_columns
+from seqtrain.sequences.readers import RowSample, Source, read_rows
+from seqtrain.sequences.readers.row_source import NUM_BLOCKS, name_of
+from seqtrain.sequences.sources import source_of
+from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import ColumnProfile
 from seqtrain.proposal.options import INIT_COMMAND

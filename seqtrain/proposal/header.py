@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seqtrain.data.readers.numbers import is_number
+from seqtrain.sequences.readers.numbers import is_number
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import KNOWN_NAMES
 from seqtrain.proposal.columns import LONGEST_LABEL, ColumnProfile

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.sequences.tokenizers import make_tokenizer
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 

@@ -8,11 +8,11 @@ from shlex import join
 from typing import Any
 
 from seqtrain.config import Config
-from seqtrain.data.dataset import prepare
-from seqtrain.data.read_options import Column
-from seqtrain.data.readers import read_rows
-from seqtrain.data.sources import files_of, source_of
-from seqtrain.data.summary import label_doubts, number_doubts, static_doubts
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.read_options import Column
+from seqtrain.sequences.readers import read_rows
+from seqtrain.sequences.sources import files_of, source_of
+from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import should_hold_out
 from seqtrain.proposal.config_text import shown_labels, write_config

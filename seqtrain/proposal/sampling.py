@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqtrain.data.readers.opening import BUFFER, open_input
-from seqtrain.data.readers.row_source import NUM_BLOCKS, RowSample
+from seqtrain.sequences.readers.opening import BUFFER, open_input
+from seqtrain.sequences.readers.row_source import NUM_BLOCKS, RowSample
 from seqtrain.errors import DataError
 from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.reading_progress import ReadingProgress

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import LIST_KINDS
 from seqtrain.proposal.column_names import TEXT_NAMES

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import RowProblems
-from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
-from seqtrain.data.readers import (
+from seqtrain.sequences.examples import RowProblems
+from seqtrain.sequences.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
+from seqtrain.sequences.readers import (
     FileSource,
     RowSample,
     Source,
@@ -19,12 +19,12 @@ from seqtrain.data.readers import (
     read_column_blocks,
     read_rows,
 )
-from seqtrain.data.readers.file_source import class_folder, holds_whole_files
-from seqtrain.data.readers.named_cells import BY_COLUMNS, is_by_columns
-from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
-from seqtrain.data.sources import source_of
-from seqtrain.data.summary import separator_of
+from seqtrain.sequences.readers.file_source import class_folder, holds_whole_files
+from seqtrain.sequences.readers.named_cells import BY_COLUMNS, is_by_columns
+from seqtrain.sequences.readers.npz import FEW_SYMBOLS
+from seqtrain.sequences.readers.opening import BUFFER, open_input, utf_16
+from seqtrain.sequences.sources import source_of
+from seqtrain.sequences.summary import separator_of
 from seqtrain.errors import DataError
 from seqtrain.files.formats import (
     ENDINGS,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.proposal.naive_bayes import (
     HELD_OUT,
     character_ngrams,

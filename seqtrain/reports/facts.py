@@ -6,7 +6,7 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config.schema import Config
-from seqtrain.data.sources import named_text
+from seqtrain.sequences.sources import named_text
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory

@@ -21,10 +21,10 @@ import torch
 
 import seqtrain
 from seqtrain.config.schema import Config, ModelConfig
-from seqtrain.data.dataset import PreparedData, held_out_fractions
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.sources import data_sources
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.dataset import PreparedData, held_out_fractions
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.sources import data_sources
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.files.writing import blocks_of

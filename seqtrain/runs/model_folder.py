@@ -19,14 +19,14 @@ from torch import Tensor
 
 from seqtrain.config.document import brief
 from seqtrain.config.schema import DataConfig, ModelConfig
-from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.ngram_vocabulary import ONLY, NgramVocabulary
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.read_options import column_names
-from seqtrain.data.readers.times import ORDER_TYPES
-from seqtrain.data.saved_values import saved_flag, saved_integer
-from seqtrain.data.store import Ints
-from seqtrain.data.vocabulary import BUCKETS, SPECIAL
+from seqtrain.sequences.columns.series_column import SeriesColumn
+from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.read_options import column_names
+from seqtrain.sequences.readers.times import ORDER_TYPES
+from seqtrain.sequences.saved_values import saved_flag, saved_integer
+from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.formats import TRAINING_FORMATS

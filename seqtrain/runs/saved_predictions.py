@@ -9,9 +9,9 @@ from hashlib import sha256
 
 from pydantic import TypeAdapter, ValidationError
 
-from seqtrain.data.dataset import held_out_fractions
-from seqtrain.data.readers.opening import file_digest
-from seqtrain.data.sources import files_of
+from seqtrain.sequences.dataset import held_out_fractions
+from seqtrain.sequences.readers.opening import file_digest
+from seqtrain.sequences.sources import files_of
 from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.evaluation.scores import Scores

@@ -14,9 +14,9 @@ from pathlib import Path
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import FileSource
-from seqtrain.data.sources import data_sources
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.readers import FileSource
+from seqtrain.sequences.sources import data_sources
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder

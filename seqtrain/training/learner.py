@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, collate
-from seqtrain.data.plan import plan_epoch, plan_epoch_of_groups
-from seqtrain.data.store import Ints
+from seqtrain.sequences.batch import Batch, collate
+from seqtrain.sequences.plan import plan_epoch, plan_epoch_of_groups
+from seqtrain.sequences.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from seqtrain.data.batch import Batch, collate, map_batches
-from seqtrain.data.plan import padding_fraction
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.sequences.batch import Batch, collate, map_batches
+from seqtrain.sequences.plan import padding_fraction
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.learner import Learner
 

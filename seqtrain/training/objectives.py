@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import Config, TrainingConfig
-from seqtrain.data.batch import Batch, augmented
-from seqtrain.data.labels import class_counts, rare_class
-from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.store import Array, Ints, SequenceStore
+from seqtrain.sequences.batch import Batch, augmented
+from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,

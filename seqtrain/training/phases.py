@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.dataset import PreparedData, held_out_fractions
-from seqtrain.data.labels import class_counts, rare_class
-from seqtrain.data.store import Array, SequenceStore, joined_stores
+from seqtrain.sequences.dataset import PreparedData, held_out_fractions
+from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.store import Array, SequenceStore, joined_stores
 from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresholds
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
 from seqtrain.evaluation.scores import Scores

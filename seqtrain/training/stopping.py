@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.data.splits import MANY_ROWS
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.splits import MANY_ROWS
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.state import Progress
 
 EPOCHS, MOST_EPOCHS = 10, 100

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, map_batches
-from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.sequences.batch import Batch, map_batches
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.evaluation.scores import Scores
 from seqtrain.model.decoder import PretrainingModel

@@ -23,9 +23,9 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.config import Config, render_config, resolved_config
 from seqtrain.config.document import flow
-from seqtrain.data.cache import default_folder
-from seqtrain.data.dataset import prepare
-from seqtrain.data.sources import check_files
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.sources import check_files
 from seqtrain.errors import (
     CheckpointError,
     ConfigError,

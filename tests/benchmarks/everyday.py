@@ -39,8 +39,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.sources import config_source
-from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
+from seqtrain.sequences.sources import config_source
+from seqtrain.sequences.tokenizers import SYMBOLS, make_tokenizer
 from tests.helpers.reading import read_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -17,7 +17,7 @@ from typing import Any
 from common import fit, make_parser
 
 from seqtrain.config import config_from_mapping, render_config
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences.dataset import prepare
 
 STEPS, TURNS = 20, 3
 KEYS: dict[str, dict[str, Any]] = {

@@ -34,8 +34,8 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.examples import Example, Steps
-from seqtrain.data.sources import config_source
+from seqtrain.sequences.examples import Example, Steps
+from seqtrain.sequences.sources import config_source
 from tests.helpers.reading import read_examples
 
 MOST_TOKENS, MOST_TREES, MOST_GROUPS = 300, 4000, 60

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqtrain.data.batch import Batch
+from seqtrain.sequences.batch import Batch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.library import why_unavailable
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences.dataset import prepare
 
 Init = Callable[..., tuple[Config, str]]
 LABELS = ["idle", "run"] * 30

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.data.labels import rare_class
+from seqtrain.sequences.labels import rare_class
 from seqtrain.evaluation.calibration import Calibration, calibrate
 from tests.helpers.tiny import fit, run_in, sets, tsv_rows
 

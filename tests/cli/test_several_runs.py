@@ -16,7 +16,7 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError
 from tests.helpers.program import children, ended, started
 from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project

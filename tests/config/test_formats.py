@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.readers.file_source import reader_of
+from seqtrain.sequences.readers.file_source import reader_of
 from seqtrain.files.formats import ENDINGS, FORMATS, TRAINING_FORMATS, format_table, resolve_format
 from tests.helpers.tiny import Cli
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.data.precision import float32_products
+from seqtrain.sequences.precision import float32_products
 from tests.helpers.batches import classify
 from tests.helpers.networks import gradients, ids, make_network
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqtrain.data.batch import memory_errors
+from seqtrain.sequences.batch import memory_errors
 from seqtrain.errors import RunError
 from tests.helpers.tiny import Cli, sets
 

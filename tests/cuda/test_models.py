@@ -10,8 +10,8 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import Config
-from seqtrain.data.precision import float32_products
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.precision import float32_products
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.learner import Learner
 from seqtrain.training.loop import train
 from seqtrain.training.objectives import Classification

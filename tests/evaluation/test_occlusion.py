@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seqtrain.data.examples import Example
+from seqtrain.sequences.examples import Example
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.occlusion import occlusion_weights
 from tests.helpers.small_models import WORDS, make_model

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.data.examples import Example
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.examples import Example
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes

@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 import torch
 
-from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.sequences.encoding import LengthPolicy
+from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.exports import script

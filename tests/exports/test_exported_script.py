@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import torch
 
-from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.labels import LabelSet
-from seqtrain.data.read_options import FileFormat, Schema
-from seqtrain.data.tokenizers import train_bpe
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.sequences.encoding import LengthPolicy
+from seqtrain.sequences.labels import LabelSet
+from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.tokenizers import train_bpe
+from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.exports import script
 from seqtrain.exports.export_folder import export_model

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from seqtrain.config import config_from_mapping
-from seqtrain.data import cache
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences import cache
+from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import DataError
 from tests.helpers.program import FORKS
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.data import cache
-from seqtrain.data.dataset import PreparedData, prepare
+from seqtrain.sequences import cache
+from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.errors import DataError
-from tests.data.test_cache import same
+from tests.sequences.test_cache import same
 from tests.helpers.examples import seeds
 from tests.helpers.program import FORKS
 from tests.helpers.tasks import Task, random_task

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import seqtrain
-from tests.data.test_any_step_files import RAGGED, File, random_files, write
+from tests.sequences.test_any_step_files import RAGGED, File, random_files, write
 from tests.helpers.examples import seeds
 from tests.helpers.exported import by_script
 from tests.helpers.program import conversing

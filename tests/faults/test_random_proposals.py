@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.readers import test_any_labels as labels
-from tests.data.test_any_step_files import random_files, write
+from tests.sequences.readers import test_any_labels as labels
+from tests.sequences.test_any_step_files import random_files, write
 from tests.helpers.examples import seeds
 from tests.helpers.step_tables import cells_of, random_table
 from tests.helpers.tasks import random_task, write_table

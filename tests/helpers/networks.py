@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
-from seqtrain.data.vocabulary import word_grams
+from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
+from seqtrain.sequences.vocabulary import word_grams
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.read_options import FileFormat, Schema
-from seqtrain.data.readers import FileSource, Source, read_rows
+from seqtrain.sequences.examples import Example, RowProblems
+from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.readers import FileSource, Source, read_rows
 
 
 def file_source(path: str, format: str, kind: str = "text", **options: Any) -> FileSource:

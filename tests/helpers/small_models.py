@@ -8,19 +8,19 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.columns.column import Column
-from seqtrain.data.columns.column_table import StepsColumn
-from seqtrain.data.columns.scaling import Scale
-from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.columns.symbol_column import SymbolColumn
-from seqtrain.data.columns.text_column import TextColumn
-from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.labels import LabelSet
-from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.read_options import FileFormat, Schema
-from seqtrain.data.store import SequenceStore
-from seqtrain.data.vocabulary import Vocabulary, word_grams
+from seqtrain.sequences.columns.column import Column
+from seqtrain.sequences.columns.column_table import StepsColumn
+from seqtrain.sequences.columns.scaling import Scale
+from seqtrain.sequences.columns.series_column import SeriesColumn
+from seqtrain.sequences.columns.symbol_column import SymbolColumn
+from seqtrain.sequences.columns.text_column import TextColumn
+from seqtrain.sequences.encoding import LengthPolicy
+from seqtrain.sequences.labels import LabelSet
+from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.vocabulary import Vocabulary, word_grams
 from seqtrain.model.classifier import new_network
 from seqtrain.runs.model_folder import Model
 from tests.helpers.stores import store_of

@@ -2,7 +2,7 @@
 
 from zlib import crc32
 
-from seqtrain.data.vocabulary import BUCKETS
+from seqtrain.sequences.vocabulary import BUCKETS
 
 
 def buckets_of(word: str, shortest: int, longest: int) -> list[int]:

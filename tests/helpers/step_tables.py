@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqtrain.data.examples import Example
+from seqtrain.sequences.examples import Example
 
 SCHEMA: dict[str, Any] = {
     "kind": "steps",

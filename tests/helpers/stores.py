@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.store import SequenceStore
 
 
 def store_of(

@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import collate
-from seqtrain.data.columns.column_table import ColumnTable
-from seqtrain.data.columns.number_cells import NumberCells
-from seqtrain.data.columns.scaling import Scale
-from seqtrain.data.columns.token_cells import TokenCells
-from seqtrain.data.ngram_vocabulary import GramColumn, fit_ngrams
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.sequences.batch import collate
+from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.columns.number_cells import NumberCells
+from seqtrain.sequences.columns.scaling import Scale
+from seqtrain.sequences.columns.token_cells import TokenCells
+from seqtrain.sequences.ngram_vocabulary import GramColumn, fit_ngrams
+from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.ngrams import NgramBranch
 from seqtrain.model.classifier import ClassifierNetwork

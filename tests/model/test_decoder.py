@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.data.batch import spellings
-from seqtrain.data.vocabulary import UNK, word_grams
+from seqtrain.sequences.batch import spellings
+from seqtrain.sequences.vocabulary import UNK, word_grams
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
 from tests.helpers.batches import batch_of

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
-from seqtrain.data.batch import Spellings, spellings
-from seqtrain.data.vocabulary import UNK, word_grams
+from seqtrain.sequences.batch import Spellings, spellings
+from seqtrain.sequences.vocabulary import UNK, word_grams
 from seqtrain.model.branches import recurrent
 from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration, combined
 from seqtrain.model.convolutions import Convolutions

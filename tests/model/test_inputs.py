@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Grams, Spellings
-from seqtrain.data.vocabulary import BUCKETS, word_grams
+from seqtrain.sequences.batch import Grams, Spellings
+from seqtrain.sequences.vocabulary import BUCKETS, word_grams
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import Inputs
 from seqtrain.model.packing import PackedSequences

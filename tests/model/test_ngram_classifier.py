@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from seqtrain.data.batch import Grams, Spellings
-from seqtrain.data.ngram_vocabulary import (
+from seqtrain.sequences.batch import Grams, Spellings
+from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
     GramColumn,
     extended_keys,
     fit_ngrams,
     with_spelling,
 )
-from seqtrain.data.vocabulary import UNK, WordGrams, word_grams
+from seqtrain.sequences.vocabulary import UNK, WordGrams, word_grams
 from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from tests.helpers.batches import batch_of
 from tests.helpers.spelling import buckets_of

@@ -8,9 +8,9 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
-from seqtrain.data.columns.number_cells import NumberCells
-from seqtrain.data.columns.scaling import Scale
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences.columns.number_cells import NumberCells
+from seqtrain.sequences.columns.scaling import Scale
+from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError
 from tests.helpers.tiny import fit, run_in
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config import Config, parse_config
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.proposal import InitOptions, propose
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config, parse_config
-from seqtrain.data.dataset import prepare
+from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, Proposal, propose
 from tests.proposal.test_inspection import WORDS

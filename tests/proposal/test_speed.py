@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
-from seqtrain.data.readers import parquet
+from seqtrain.sequences.readers import parquet
 from seqtrain.proposal import InitOptions, propose, sampling
 from seqtrain.proposal.columns import ColumnProfile, profile_blocks
 from seqtrain.proposal.naive_bayes import (

@@ -10,7 +10,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
 from seqtrain.files.writing import blocks_of, write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files

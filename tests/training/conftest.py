@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqtrain.config.schema import Config
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.training.learner import Learner

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import collate
-from seqtrain.data.plan import plan_epoch_of_groups
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.batch import collate
+from seqtrain.sequences.plan import plan_epoch_of_groups
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.learner import Learner

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.batch import collate
-from seqtrain.data.plan import plan_epoch
+from seqtrain.sequences.batch import collate
+from seqtrain.sequences.plan import plan_epoch
 from seqtrain.errors import RunError
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.learner import Learner

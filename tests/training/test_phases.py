@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import resolved_config
-from seqtrain.data.dataset import PreparedData, prepare
-from seqtrain.data.decisions import best_class
+from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.decisions import best_class
 from seqtrain.training.distributed import SINGLE
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.objectives import KEPT_LOGITS

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.data.batch import collate
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.batch import collate
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.input_spec import InputSpec

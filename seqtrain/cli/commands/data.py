@@ -16,9 +16,9 @@ def data(
     from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
-    from seqtrain.data.cache import default_folder
-    from seqtrain.data.inspection import Inspection
-    from seqtrain.data.sources import check_files
+    from seqtrain.sequences.cache import default_folder
+    from seqtrain.sequences.inspection import Inspection
+    from seqtrain.sequences.sources import check_files
 
     settings = load_config(config, overrides or [])
     check_files(settings, Path(config).parent)

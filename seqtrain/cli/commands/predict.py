@@ -130,7 +130,7 @@ def predict(
     from seqtrain.api.load import load
     from seqtrain.cli.output.prediction_job import predict_files, write_predictions
     from seqtrain.cli.output.prediction_rows import PredictionColumns
-    from seqtrain.data.read_options import PredictionOptions
+    from seqtrain.sequences.read_options import PredictionOptions
 
     classifier = load(path, device=device)
     kept = _with_id(kept, classifier)
@@ -208,7 +208,7 @@ def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
 
     The id isn't added if it is among the columns, or if all columns are copied.
     """
-    from seqtrain.data.read_options import keeps_all
+    from seqtrain.sequences.read_options import keeps_all
 
     id_column = classifier.preprocessing.schema.id
     if id_column is None or keeps_all(kept) or str(id_column) in kept:

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from seqtrain.cli.output.console import say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
-from seqtrain.data.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.summary import SplitSummary
+from seqtrain.sequences.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.summary import SplitSummary
 from seqtrain.text import counted, listed, quote
 
 SHOWN_ROWS = 4

@@ -16,7 +16,7 @@ from seqtrain.cli.output.epoch_table import EpochTable
 from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
-from seqtrain.data.summary import unknown_share
+from seqtrain.sequences.summary import unknown_share
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.training.events import EpochEvent, UpdateEvent

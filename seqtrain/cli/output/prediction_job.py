@@ -16,9 +16,9 @@ from seqtrain.api.predict import format_warnings, predict, predict_steps
 from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
-from seqtrain.data.encoding import EncodingReport
-from seqtrain.data.read_options import PredictionOptions, keeps_all
-from seqtrain.data.sources import matching_files
+from seqtrain.sequences.encoding import EncodingReport
+from seqtrain.sequences.read_options import PredictionOptions, keeps_all
+from seqtrain.sequences.sources import matching_files
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Batch
-from seqtrain.data.store import SequenceStore
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.model.engines.interface import Engine
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import PaddedSequences

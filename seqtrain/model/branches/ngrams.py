@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Batch
-from seqtrain.data.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
-from seqtrain.data.store import SequenceStore
-from seqtrain.data.vocabulary import WordGrams
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.vocabulary import WordGrams
 from seqtrain.model.branches.branch import (
     Branch,
     ExampleInputs,

@@ -12,9 +12,9 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Batch
-from seqtrain.data.transfer import to_device
-from seqtrain.data.vocabulary import UNK
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.transfer import to_device
+from seqtrain.sequences.vocabulary import UNK
 from seqtrain.model.branches.branch import (
     STATIC,
     Branch,

@@ -14,10 +14,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_packed_sequence
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.data.batch import Batch, collate
-from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.store import SequenceStore
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.sequences.batch import Batch, collate
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import (

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from seqtrain.data.batch import entries_of
-from seqtrain.data.transfer import move_together
+from seqtrain.sequences.batch import entries_of
+from seqtrain.sequences.transfer import move_together
 from seqtrain.model.engines.ops import Ops, SparseRows
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.batch import entries_of
-from seqtrain.data.transfer import to_device
+from seqtrain.sequences.batch import entries_of
+from seqtrain.sequences.transfer import to_device
 from seqtrain.model.packing import PackedSequences
 from seqtrain.model.pooling import AnyPooling, pool
 from seqtrain.model.splitmix64 import numbers

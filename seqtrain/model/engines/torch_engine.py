@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.transfer import move_together
+from seqtrain.sequences.transfer import move_together
 from seqtrain.model.cells import (
     LSTM,
     Cell,

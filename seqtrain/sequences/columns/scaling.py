@@ -1,0 +1,191 @@
+"""Standardization of numbers by the mean and standard deviation of the training split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqtrain.sequences.examples import Features
+from seqtrain.sequences.saved_values import saved_numbers
+from seqtrain.sequences.store import Array, blocks
+
+SMALLEST_STD = float(np.finfo(np.float32).tiny)
+LARGEST = np.finfo(np.float32).max
+MASK = "mask"
+"""Policy for missing numbers: they become 0, and an indicator column marks them."""
+LAST = "last"
+"""Policy for missing numbers: the last number seen in the sequence replaces them.
+
+An indicator column marks them, as for "mask", and another column has the time since then.
+"""
+MISSING = ("error", MASK, LAST)
+STANDARDIZE = ("train", "series", "both")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Means and standard deviations of C columns of numbers, or of C groups of one column.
+
+    Before a fit, `mean` and `std` are empty.
+
+    Attributes:
+        mean: Mean of the values that aren't missing, one entry per column.
+        std: Standard deviation of these values, one entry per column. It is 1 if the values are
+            constant.
+    """
+
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @classmethod
+    def fit(cls, values: Features) -> Scale:
+        """Return the scale of the columns of `values`, (N, C). Missing values are NaN.
+
+        The values are read in blocks, so that memory is bounded.
+        """
+        count = np.sum([(~np.isnan(x)).sum(axis=0) for x in blocks(values)], axis=0).clip(1)
+        total = np.sum([np.nansum(x, axis=0, dtype=np.float64) for x in blocks(values)], axis=0)
+        mean = total / count
+        squares = np.sum([np.nansum((x - mean) ** 2, axis=0) for x in blocks(values)], axis=0)
+        lowest = np.fmin.reduce([np.fmin.reduce(x, initial=np.inf) for x in blocks(values)])
+        highest = np.fmax.reduce([np.fmax.reduce(x, initial=-np.inf) for x in blocks(values)])
+        std = np.where(lowest < highest, np.sqrt(squares / count).clip(SMALLEST_STD), 1.0)
+        return cls(tuple(mean.tolist()), tuple(std.tolist()))
+
+    @classmethod
+    def fit_groups(cls, values: Array, groups: Array, default: Scale, size: int) -> Scale:
+        """Return a scale with one entry per group of numbers.
+
+        Args:
+            values: Numbers (N,), NaN for missing ones.
+            groups: Index of the group of each number, (N,).
+            default: Scale with one entry, which is used for groups of fewer than two values.
+            size: Number of groups.
+        """
+        present = ~np.isnan(values)
+        groups, numbers = groups[present], values[present].astype(np.float64)
+        count = np.bincount(groups, minlength=size)
+        mean = np.bincount(groups, numbers, size) / count.clip(1)
+        squares = np.bincount(groups, (numbers - mean[groups]) ** 2, size)
+        std = np.sqrt(squares / count.clip(1))
+        is_known = count > 1
+        mean = np.where(is_known, mean, default.mean[0])
+        std = np.where(is_known, np.where(std > SMALLEST_STD, std, 1.0), default.std[0])
+        return cls(tuple(mean.tolist()), tuple(std.tolist()))
+
+    def apply(self, values: Features, rows: Array | None = None) -> tuple[Features, Array]:
+        """Return the standardized numbers, (N, C), and a mask of the missing ones.
+
+        Missing numbers become 0.
+
+        Args:
+            values: Numbers (N, C), NaN for missing ones.
+            rows: Index of the scale's entry for each row, (N,), if all numbers are in one column.
+                None if the scale has one entry per column.
+
+        Returns:
+            The numbers as float32, clipped to the range of this type. Then the mask, (N, C) bool.
+        """
+        mean, std = np.array(self.mean), np.array(self.std)
+        if rows is not None:
+            mean, std = mean[rows, None], std[rows, None]
+        exact = (values - mean) / std
+        numbers: Features = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
+        absent = np.isnan(numbers)
+        numbers[absent] = 0
+        return numbers, absent
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return "mean" and "std" as lists, for JSON."""
+        return {"mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_dict(cls, key: str, values: Any) -> Scale:
+        """Build a scale from saved values.
+
+        Args:
+            key: Name of the scale in error messages.
+            values: A dict with the entries of `to_dict`.
+
+        Raises:
+            ValueError: If the entries aren't valid.
+            KeyError: If an entry is missing.
+        """
+        mean = saved_numbers(f"{key}.mean", values["mean"])
+        std = saved_numbers(f"{key}.std", values["std"], positive=True)
+        if len(mean) != len(std):
+            raise ValueError(f"{key}: mean and std have different lengths")
+        return cls(mean, std)
+
+
+def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | None) -> Features:
+    """Fill missing numbers with the last ones seen in the same sequence.
+
+    Args:
+        numbers: Numbers of the steps of all sequences, (N, F), NaN for missing ones.
+        lengths: Number of steps of each sequence.
+        growth: Time from the previous step to each step, (N,). None if every step takes time 1.
+
+    Returns:
+        Three blocks of F columns, (N, 3 F):
+
+        - The filled numbers. They are NaN before the first number of a sequence.
+        - Indicators: 1 for a missing number, else 0.
+        - log(1 + time since the number was last seen). Before a number was seen, its time counts
+          from the first step of the sequence.
+
+    Reference:
+        Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing
+        Values", doi:10.1038/s41598-018-24271-9.
+    """
+    absent, row = np.isnan(numbers), np.arange(len(numbers))
+    first = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
+    times = (row - first).astype(np.float64)
+    if growth is not None:
+        # Each sequence is summed by itself, so that its times don't depend on others.
+        for begin, length in zip(np.cumsum([0, *lengths]).tolist(), lengths, strict=False):
+            own = growth[begin : begin + length].clip(0)
+            times[begin : begin + length] = np.nancumsum(own, dtype=np.float64)
+    seen = np.maximum.accumulate(np.where(absent, first[:, None], row[:, None]), axis=0)
+    carried = np.take_along_axis(numbers, seen, axis=0)
+    since = np.log1p(times[:, None] - times[seen])
+    return np.concatenate((carried, absent, since), axis=1, dtype=np.float32)
+
+
+def missing_value(step: int, steps: int, name: str) -> str:
+    """Return the error message for a missing number.
+
+    Args:
+        step: Index of the time step, from 0.
+        steps: Number of time steps of the sequence. If it is 1, the message names no step.
+        name: Name of the column, or an empty string to name none.
+    """
+    where = f"step {step + 1}: " if steps > 1 else ""
+    of_column = f" of {name}" if name else ""
+    return f"{where}missing value{of_column}; to allow missing values, set data.missing: mask"
+
+
+def refused_numbers(
+    numbers: Features, width: int, missing: str, names: Sequence[str]
+) -> str | None:
+    """Return an error message if the numbers of a sequence can't be encoded, or None.
+
+    Args:
+        numbers: Numbers of the sequence, (T, C), NaN for missing ones.
+        width: Expected number of columns C.
+        missing: Policy for missing numbers. With "error", a missing number is refused.
+        names: Names of the columns for messages. Empty for the channels of a series.
+    """
+    if numbers.shape[1] != width:
+        return f"{numbers.shape[1]} channels; expected {width}"
+    absent = np.isnan(numbers)
+    if missing != "error" or not absent.any():
+        return None
+    step, column = (int(axis[0]) for axis in np.nonzero(absent))
+    return missing_value(step, len(numbers), names[column] if names else "")

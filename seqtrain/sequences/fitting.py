@@ -1,0 +1,196 @@
+"""Fitting of the preprocessing on train: classes, columns, n-grams, and initial word vectors.
+
+While files are read, tokens and labels get provisional numbers. Fitting replaces these by final
+ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from seqtrain.config.schema import Config
+from seqtrain.sequences.columns.column import FitOptions, Parts
+from seqtrain.sequences.columns.token_sequence import TokenSequence
+from seqtrain.sequences.encoding import RowEncoder
+from seqtrain.sequences.labels import LabelSet, ProvisionalLabels
+from seqtrain.sequences.ngram_vocabulary import (
+    ONLY,
+    GramColumn,
+    NgramVocabulary,
+    fit_ngrams,
+    with_spelling,
+)
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import SequenceStore, blocks, concatenate, counts_of
+from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
+from seqtrain.sequences.word_vectors import WordVectors, read_vectors
+from seqtrain.errors import DataError
+from seqtrain.text import quote
+
+
+def fit(
+    config: Config,
+    known: Preprocessing | None,
+    rules: Preprocessing,
+    encoder: RowEncoder,
+    parts: Parts,
+) -> tuple[Preprocessing, Parts, int, WordVectors | None]:
+    """Fit a preprocessing as a config says.
+
+    Args:
+        config: The config.
+        known: Preprocessing of an earlier model, or None. The result keeps its ids, classes and
+            scales.
+        rules: The unfitted preprocessing.
+        encoder: The encoder of `rules` that encoded the parts.
+        parts: Stores with provisional numbers and labels, by name. The preprocessing is fitted on
+            "train".
+
+    Returns:
+        The fitted preprocessing. The stores with final numbers and labels, by name. The number of
+        distinct tokens that are frequent enough for the vocabularies. The initial word vectors, or
+        None without model.vectors.
+
+    Raises:
+        DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.
+    """
+    assert isinstance(encoder.labels, ProvisionalLabels)
+    rules, parts = _fit_labels(known, rules, encoder.labels, parts)
+    eligible, vectors = 0, list[WordVectors]()
+    data = config.data
+    options = FitOptions(data.min_count, data.max_vocab_size, bins=data.number_bins)
+    if rules.row_features is not None and encoder.row_features is not None:
+        row_features, parts, eligible = rules.row_features.fit(
+            encoder.row_features, parts, options, None if known is None else known.row_features
+        )
+        rules = replace(rules, row_features=row_features)
+
+    def read_more_words(vocabulary: Vocabulary) -> list[str]:
+        assert isinstance(rules.sequence, TokenSequence)
+        assert config.model.vectors is not None
+        found, words = read_vectors(
+            config.model.vectors,
+            vocabulary,
+            keep=config.model.vectors_keep,
+            is_token=rules.sequence.is_token,
+        )
+        vectors.append(found)
+        return words
+
+    if config.model.vectors is not None:
+        options = replace(options, extend=read_more_words)
+    column, parts, own_tokens = rules.sequence.fit(
+        encoder.sequence, parts, options, None if known is None else known.sequence
+    )
+    rules = replace(rules, sequence=column)
+    train = parts["train"]
+    rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, train))
+    initial = _with_coverage(vectors[0], rules, train) if vectors else None
+    return rules, parts, eligible + own_tokens, initial
+
+
+def _fit_labels(
+    known: Preprocessing | None, rules: Preprocessing, found: ProvisionalLabels, parts: Parts
+) -> tuple[Preprocessing, Parts]:
+    """Collect the classes of train, and replace the provisional labels of all parts.
+
+    Args:
+        known: Preprocessing of an earlier model, or None. Its classes keep their indices.
+        rules: The unfitted preprocessing.
+        found: Numbers of the tuples of labels in the parts.
+        parts: Stores with provisional labels, by name.
+
+    Returns:
+        The preprocessing with its label set, and the stores with encoded labels.
+    """
+    combinations = [*found.combinations]
+    counts = counts_of(parts["train"].labels, len(combinations))
+    label_set = LabelSet.fit(
+        [combinations[i] for i in np.flatnonzero(counts)],
+        multi_label=rules.schema.label_separator is not None or found.are_multi_label,
+        separator=rules.schema.label_separator,
+        known=None if known is None else known.label_set,
+        type=rules.label_set.type,
+    )
+    if not counts.sum():
+        found_none = "no rows are left, for every sequence is empty (data.empty: drop)"
+        raise DataError(f"data.train: {found_none}")
+    if len(label_set) < 2:
+        classes = ", ".join(map(quote, label_set.classes)) or "none"
+        raise DataError(f"data.label: found one class in train ({classes}); expected at least two")
+    schema = replace(rules.schema, label_separator=label_set.separator)
+    encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
+    return replace(rules, label_set=label_set, schema=schema), {
+        name: replace(part, labels=concatenate(encoded[x] for x in blocks(part.labels)))
+        for name, part in parts.items()
+    }
+
+
+def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceStore) -> WordVectors:
+    """Return word vectors with a complete `coverage`: this function adds the counts in train.
+
+    Args:
+        vectors: The vectors as read from their file.
+        rules: The fitted preprocessing, which has the vocabulary.
+        train: The training split with final ids, for the counts of tokens.
+    """
+    assert rules.vocabulary is not None
+    more, size = vectors.coverage.more, len(rules.vocabulary)
+    own = vectors.rows[(vectors.rows < size - more) & (vectors.rows != UNK)]
+    counts = counts_of(train.values, size)
+    coverage = replace(
+        vectors.coverage,
+        tokens=size - more - len(SPECIAL),
+        found=len(own),
+        share=float(counts[vectors.rows].sum() / max(1, len(train.values))),
+    )
+    return replace(vectors, coverage=coverage)
+
+
+def _fit_ngrams(
+    config: Config, known: Preprocessing | None, rules: Preprocessing, train: SequenceStore
+) -> NgramVocabulary | None:
+    """Return the n-grams of train, or None without model.ngrams.
+
+    If `known` is given, its n-grams are returned. For them, tokens that are new in train count as
+    <unk>.
+
+    Args:
+        config: The config.
+        known: Preprocessing of an earlier model, or None.
+        rules: The preprocessing with fitted columns.
+        train: The training split with final ids.
+    """
+    model, sizes = config.model, config.model.ngrams
+    if known is not None:
+        return None if known.ngrams is None else _limited(known.ngrams, known)
+    if sizes is None:
+        return None
+    if rules.steps is not None and isinstance(sizes, dict):
+        columns = [GramColumn(rules.steps.names.index(x), *own) for x, own in sizes.items()]
+    else:
+        columns = [GramColumn(ONLY if rules.steps is None else 0, *sizes)]
+    ngrams = fit_ngrams(train.values, train.offsets, *columns, most=model.max_ngrams)
+    vocabulary, unknown_words = rules.vocabulary, train.words
+    if not (model.ngrams_spelling and model.subwords and vocabulary and unknown_words is not None):
+        return ngrams
+    known_words, numbers = vocabulary.grams(*model.subwords), np.array(train.spellings)
+    ids = np.where(numbers < 0, train.values, len(known_words) + numbers.astype(np.int64))
+    words = known_words.concatenate([known_words, unknown_words])
+    return with_spelling(ngrams, ids, train.offsets, words)
+
+
+def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
+    """Return a copy of n-grams for which new tokens count as <unk>.
+
+    Args:
+        ngrams: N-grams of an earlier model.
+        known: Preprocessing of that model. Ids beyond its vocabularies are new tokens.
+    """
+    limits = [known.input_size]
+    if known.steps is not None:
+        limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
+    columns = (x._replace(tokens=x.tokens or limits[x.column]) for x in ngrams.columns)
+    return replace(ngrams, columns=tuple(columns))

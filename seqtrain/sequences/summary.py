@@ -1,0 +1,398 @@
+"""Summaries of the splits of a data set, and warnings about it, before training."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import numpy as np
+
+from seqtrain.config.schema import BatchingConfig, Config, DataConfig
+from seqtrain.sequences.columns.column import Column
+from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.columns.series_column import SeriesColumn
+from seqtrain.sequences.columns.symbol_column import SymbolColumn
+from seqtrain.sequences.columns.text_column import TextColumn
+from seqtrain.sequences.dataset import PreparedData
+from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.plan import padding_fraction, plan_epoch
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.readers.npz import FEW_SYMBOLS
+from seqtrain.sequences.readers.numbers import MISSING, is_number
+from seqtrain.sequences.splits import BLANK
+from seqtrain.sequences.store import SequenceStore, blocks, counts_of, equal_keys
+from seqtrain.sequences.vocabulary import SPECIAL, UNK
+from seqtrain.text import counted, listed, quote
+
+QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+MOSTLY = 0.9
+"""Share of train's sequences that must have one token for the tokenizer to be doubted."""
+FEWEST = 20
+"""Smallest number of rows of a split for a warning about its unknown tokens."""
+SHOWN = 3
+WORDS = ("word", "whitespace")
+"""Tokenizers whose tokens are words, numbers and marks."""
+MARKS = "|;,"
+"""Characters that may separate the labels of a list."""
+MANY_NUMBERS = 20
+"""Number of different numeric labels above which they may be a quantity."""
+FEW_STEPS = 32
+"""Smallest standard deviation without a warning, as a multiple of float32's spacing at the mean."""
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+UNEVEN = 20
+"""Ratio of the largest to the smallest class above which classes can be very uneven."""
+ROUNDING = 0.01
+"""Largest difference from a whole number after standardization is reversed."""
+
+
+@dataclass(frozen=True)
+class SplitSummary:
+    """Summary of one split.
+
+    Attributes:
+        rows: Number of sequences.
+        steps: Number of steps of all sequences.
+        length_quantiles: Number of steps of a sequence: minimum, 5 %, median, 95 %, maximum.
+        unknown: Share of steps that are <unk>, in [0, 1].
+        repeats: Number of sequences that also occur in train; 0 for train itself. Case and outer
+            whitespace are ignored.
+        majority: Accuracy of a baseline on the split. The baseline always predicts the labels that
+            are most frequent in train.
+    """
+
+    rows: int
+    steps: int
+    length_quantiles: tuple[int, ...]
+    unknown: float
+    repeats: int
+    majority: float
+
+
+def summarize(data: PreparedData) -> dict[str, SplitSummary]:
+    """Return the summary of each split, by its name."""
+    train = data.splits["train"]
+    sets, times = np.unique(train.combinations, return_counts=True)
+    majority = sets[times.argmax()]
+    return {
+        name: SplitSummary(
+            rows=len(store),
+            steps=len(store.values),
+            length_quantiles=tuple(
+                int(q) for q in np.quantile(store.lengths, QUANTILES, method="nearest")
+            ),
+            unknown=unknown_share(store),
+            repeats=0 if name == "train" else _repeats(store, train),
+            majority=float(np.mean(store.combinations == majority)),
+        )
+        for name, store in data.splits.items()
+    }
+
+
+def unknown_share(store: SequenceStore) -> float:
+    """Return the share of a store's tokens that are <unk>, in [0, 1].
+
+    It is 0 if steps are vectors.
+    """
+    if store.values.ndim > 1:
+        return 0.0
+    return sum(int((block == UNK).sum()) for block in blocks(store.values)) / len(store.values)
+
+
+def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> tuple[float, float]:
+    """Return the share of padding in train's batches without and with bucketing, each in [0, 1).
+
+    Args:
+        data: Prepared splits.
+        batching: Section batching of the config. Its `bucketing` is ignored.
+        seed: Seed of the batches.
+    """
+    lengths = data.splits["train"].lengths
+    shares = [
+        padding_fraction(
+            plan_epoch(lengths, batching.model_copy(update={"bucketing": on}), seed=seed, epoch=0),
+            lengths,
+        )
+        for on in (False, True)
+    ]
+    return shares[0], shares[1]
+
+
+def warnings(
+    data: PreparedData,
+    summaries: dict[str, SplitSummary],
+    config: Config,
+) -> list[str]:
+    """Return warnings about a data set, one line each.
+
+    Args:
+        data: Prepared splits.
+        summaries: Summary of each split, by its name.
+        config: Config of the data.
+    """
+    rules, said = data.preprocessing, list[str]()
+    if "validation" not in data.splits:
+        said.append(
+            "no validation split: the epoch that fits train best is kept; to choose it on rows "
+            "that aren't trained on, set data.validation: 0.1, or use fit --folds 5"
+        )
+    for name, report in data.reports.items():
+        said += report.notices(name)
+        if name in summaries and summaries[name].repeats:
+            said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
+    said += [*_conflicts(data.splits["train"]), *_unknown(data), *_symbols(data, config.data)]
+    said += [*number_doubts(data), *static_doubts(data), *_narrow(rules)]
+    if data.vectors is not None:
+        said += data.vectors.coverage.doubts()
+    return [*said, *_vocabulary(data), *_labels(data, config), *_missing_labels(data)]
+
+
+def _missing_labels(data: PreparedData) -> Iterator[str]:
+    """Yield a warning if a class is named like a missing value and other labels are blank."""
+    names = [name for name in data.preprocessing.labels if name.lower() in MISSING]
+    labels, report = data.splits["train"].labels, data.reports["train"]
+    blank = report.blank_labels
+    if labels.ndim == 2:
+        blank += int((labels <= 0).all(axis=1).sum())
+    if names and blank:
+        yield (
+            f"the label {quote(names[0])} is a class, and {counted(blank, 'row')} of train "
+            f"{'has' if blank == 1 else 'have'} a blank label; if both mean a missing label, "
+            "leave those labels blank"
+        )
+
+
+def _repeated(name: str, repeats: int, rows: int) -> str:
+    if repeats < rows:
+        return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
+    key = f"name another file in data.{name}"
+    if name == "validation":
+        key += ", or hold out a part of train with data.validation: 0.1"
+    said = "every sequence is in train too, so its score says nothing about new data"
+    return f"{name}: {said}; {key}"
+
+
+def _conflicts(train: SequenceStore) -> Iterator[str]:
+    total, number, shown = 0, 0, list[tuple[int, int]]()
+    assert train.keys is not None
+    for rows, starts in equal_keys(train.keys):
+        sizes = np.diff(np.append(starts, len(rows)))
+        labels, key = train.combinations[rows], np.arange(len(starts)).repeat(sizes)
+        differs = (labels != labels[starts][key]) & (train.keys[rows] != BLANK)
+        keys, first = np.unique(key[differs], return_index=True)
+        total, number = total + int(sizes[keys].sum()), number + len(keys)
+        pairs = np.stack((rows[starts[keys]], rows[differs][first]), axis=1)
+        shown += map(tuple, pairs[np.argsort(pairs[:, 0])[:SHOWN]].tolist())
+    if number:
+        place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
+        lines = ", ".join(" and ".join(map(place, pair)) for pair in sorted(shown)[:SHOWN])
+        yield (
+            f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
+            f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
+            "see whether data.sequence and data.label are the right columns"
+        )
+
+
+def _unknown(data: PreparedData) -> Iterator[str]:
+    column = data.preprocessing.sequence
+    hint = "is it a set of another kind, or in another language?"
+    if isinstance(column, SymbolColumn):
+        hint = "if they are sentences, data.kind: text splits them into words"
+    elif _splits_words(column) and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
+        hint = (
+            f"data.tokenizer: {column.tokenizer_name} splits nearly no sequence (text without "
+            "spaces, such as DNA or Chinese?); try data.tokenizer: char"
+        )
+    for name, store in data.splits.items():
+        share = unknown_share(store)
+        if name != "train" and len(store) >= FEWEST and share > 0.5:
+            yield f"{name}: {share:.0%} of its tokens don't occur in train; {hint}"
+
+
+def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
+    """Yield a warning if series of an npz file look like symbols: few different whole numbers."""
+    series, is_set = data.preprocessing.sequence, "kind" in settings.model_fields_set
+    is_npz = data.preprocessing.file_format.name == "npz"
+    if not isinstance(series, SeriesColumn) or is_set or not is_npz or series.channels > 1:
+        return
+    scaled = np.unique(data.splits["train"].values[:, 0])
+    values = scaled.astype(np.float64) * series.scale.std[0] + series.scale.mean[0]
+    if len(values) <= FEW_SYMBOLS and np.abs(values - np.rint(values)).max() <= ROUNDING:
+        yield (
+            f"train: its values are {counted(len(values), 'whole number')} in one channel, "
+            "read as features; if they are symbols, such as ids of tokens or events, set "
+            "data.kind: tokens"
+        )
+
+
+def _vocabulary(data: PreparedData) -> Iterator[str]:
+    vocabulary, vectors = data.preprocessing.vocabulary, data.vectors
+    own = len(vocabulary or SPECIAL) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
+    if vocabulary is not None and data.eligible_tokens > own:
+        yield (
+            f"data.max_vocab_size: the vocabulary holds {own:,} of "
+            f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or "
+            "raise data.min_count to leave out rare tokens"
+        )
+
+
+def _labels(data: PreparedData, config: Config) -> Iterator[str]:
+    """Yield warnings about labels that look alike, rare classes, and a small validation split."""
+    names, by_form = data.preprocessing.labels, dict[str, list[str]]()
+    for name in names:
+        plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        by_form.setdefault(plain, []).append(name)
+    for alike in by_form.values():
+        if len(alike) > 1:
+            shown = listed([ascii(name) for name in alike])
+            yield f"labels that look alike are different classes: {shown}"
+    counts = class_counts(data.splits["train"].labels, len(names))
+    by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
+    settings, multi_label = config.data, data.preprocessing.multi_label
+    yield from label_doubts(by_name, config, multi_label=multi_label)
+    single = np.flatnonzero(counts == 1)
+    if len(single):
+        train, hint = data.splits["train"], ""
+        if type(settings.label) is int and train.labels.ndim == 1:
+            is_first = 1 in train.lines[np.isin(train.labels, single)]
+            hint = "; line 1 is one: if it names the columns, set data.header: true" * is_first
+        yield f"classes with one row in train: {listed([quote(names[i]) for i in single])}{hint}"
+    held_out = data.splits.get("validation")
+    if held_out is not None and len(held_out) < len(names):
+        advice = "hold out more (data.validation), or see fit --folds 5"
+        if isinstance(settings.validation, dict):
+            advice = "fewer folds hold out more"
+        yield (
+            f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
+            f"tell epochs apart; {advice}"
+        )
+
+
+def _repeats(store: SequenceStore, train: SequenceStore) -> int:
+    assert store.keys is not None
+    assert train.keys is not None
+    found = np.zeros(len(store), dtype=bool)
+    for block in blocks(train.keys):
+        found |= np.isin(store.keys, block)
+    return int((found & (store.keys != BLANK)).sum())
+
+
+def number_doubts(data: PreparedData) -> Iterator[str]:
+    """Yield a warning if most words of train are numbers."""
+    column, train = data.preprocessing.sequence, data.splits["train"]
+    if not _splits_words(column) or column.vocabulary is None:
+        return
+    tokens = column.vocabulary.tokens
+    counts = counts_of(train.values, len(tokens))
+    words = np.array([any(map(str.isalnum, token)) for token in tokens])
+    numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
+    share = counts[numbers].sum() / max(1, counts[words].sum())
+    if share > 0.5:
+        yield (
+            f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
+            "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
+        )
+
+
+def _narrow(rules: Preprocessing) -> Iterator[str]:
+    """Yield a warning for each number column or channel whose values are too close for float32."""
+    for columns in (rules.sequence, rules.row_features):
+        scales = {} if columns is None else columns.scales()
+        for name, (mean, std) in scales.items():
+            if std < FEW_STEPS * np.spacing(np.float32(abs(mean))):
+                shown = quote(name) if isinstance(columns, ColumnTable) else name
+                yield (
+                    f"train: {shown} lies around {mean:.3g} and differs by about {std:.2g}, which "
+                    f"32 bits hardly hold; write it as the difference to {mean:.3g}"
+                )
+
+
+def _splits_words(column: Column) -> TypeGuard[TextColumn]:
+    return isinstance(column, TextColumn) and column.tokenizer_name in WORDS
+
+
+def static_doubts(data: PreparedData) -> list[str]:
+    """Return a warning for each column of data.static with only one value in train."""
+    coding, cells = data.preprocessing.row_features, data.splits["train"].static
+    if coding is None or cells is None:
+        return []
+    names = [quote(x) for i, x in enumerate(coding.names) if (cells[:, i] == cells[0, i]).all()]
+    said = "has one value, or is blank, in all of train, so it tells nothing; leave it out"
+    return [f"data.static: {name} {said}" for name in names]
+
+
+def are_uneven(counts: Mapping[str, int]) -> bool:
+    """Return True if the smallest class is so rare that accuracy says little about it.
+
+    Args:
+        counts: Number of rows of each class.
+    """
+    most = max(counts.values())
+    return most > UNEVEN * min(counts.values()) and most > 0.8 * sum(counts.values())
+
+
+def separator_of(counts: Mapping[str, int]) -> str | None:
+    """Return the separator of labels that look like lists of labels, or None.
+
+    Labels look like lists if most of their parts occur more than once, or are labels by themselves.
+    If the separator is a bar, one part that is a label suffices. Numbers with a decimal comma
+    aren't lists.
+
+    Args:
+        counts: Number of rows of each label.
+    """
+    for mark in MARKS:
+        lists = [label for label in counts if mark in label.strip(mark)]
+        if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
+            continue
+        parts = Counter(part.strip() for label in lists for part in label.split(mark))
+        is_bar = mark == MARKS[0] and not parts.keys().isdisjoint(counts)
+        if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
+            return mark
+    return None
+
+
+def label_doubts(counts: Mapping[str, int], config: Config, *, multi_label: bool) -> Iterator[str]:
+    """Yield warnings if labels look like lists or like a quantity, or if classes are uneven.
+
+    Args:
+        counts: Number of rows of each label.
+        config: Config of the data.
+        multi_label: True if a row may have any number of the labels.
+    """
+    mark, rows = separator_of(counts), sum(counts.values())
+    if mark is not None:
+        example = quote(next(label for label in counts if mark in label.strip(mark)))
+        yield (
+            f"labels look like lists separated by {quote(mark)}, such as {example}. If each row "
+            f"has several labels, set data.label_separator: {quote(mark)}; now each list is a class"
+        )
+    if len(counts) > MANY_NUMBERS:
+        numbers = [label.replace(",", ".") for label in counts]
+        if all(map(is_number, numbers)):
+            low, high = min(map(float, numbers)), max(map(float, numbers))
+            kind = "whole numbers" if all(float(x).is_integer() for x in numbers) else "numbers"
+            yield (
+                f"labels are {len(counts)} {kind} from {low:g} to {high:g}, each a class of its "
+                "own. If they are a quantity, such as an age or a price, group them into a few "
+                "classes"
+            )
+    most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
+    if are_uneven(counts):
+        advice = "; training.monitor: macro_f1 selects the epoch by the F1 of all classes"
+        advice = "" if config.training.monitor == "macro_f1" else advice
+        yield (
+            f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
+            f"{counts[least]:,} of {rows:,} rows {quote(least)}, so accuracy tells little about "
+            f"rare classes{advice}"
+        )
+    if not multi_label and rare_class([*counts.values()]) is not None:
+        off = config.training.thresholds, config.training.calibration
+        has_threshold = config.data.validation is not None and "none" not in off
+        decision = "as often as it occurs" if has_threshold else "where its probability exceeds 0.5"
+        yield (
+            f"{counts[least] / rows:.1%} of the rows are {quote(least)}: accuracy can't tell how "
+            "well they are found; compare F1, average precision and AUC. "
+            f"{quote(least)} is predicted {decision} (training.thresholds)"
+        )

@@ -1,0 +1,243 @@
+"""Pretrained word vectors in the text formats of fastText, word2vec and GloVe.
+
+A file is read as a stream. Only the numbers of words that are kept are parsed, so that a large file
+takes little memory.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, takewhile
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.config.schema import Config
+from seqtrain.config.value_types import LARGEST_WIDTH
+from seqtrain.sequences.examples import BadRow, Numbered, RowProblems
+from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.readers.numbers import FLOAT32_MAX, is_number
+from seqtrain.sequences.readers.opening import open_input
+from seqtrain.sequences.readers.row_source import RowSource
+from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.text import counted, display_name, quote
+
+BLANKS = re.compile("[ \t]+")
+FEW = 0.5
+"""Share of train's steps with a vector below which there is a warning."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Figures about a file of word vectors, and how much of train it covers.
+
+    `read_vectors` leaves `tokens`, `found` and `share` at 0, because they need the encoded train.
+
+    Attributes:
+        file: Path of the file.
+        words: Number of words in the file.
+        counted: Number of words according to the file's first line, or None if that line is a word.
+        size: Number of dimensions of a vector.
+        tokens: Number of tokens that the vocabulary took from train.
+        found: Number of these tokens that have a vector.
+        share: Share of train's steps whose token has a vector, in [0, 1].
+        more: Number of words of the file that were added to the vocabulary.
+    """
+
+    file: str
+    words: int
+    counted: int | None
+    size: int
+    tokens: int = 0
+    found: int = 0
+    share: float = 0.0
+    more: int = 0
+
+    def line(self) -> str:
+        """Return a line for people with the counts of tokens with a vector and of added words."""
+        return (
+            f"vectors: {display_name(self.file)} has {self.found:,} of {self.tokens:,} tokens "
+            f"({self.share:.1%} of train's text); {self.more:,} of its other words are kept"
+        )
+
+    def doubts(self) -> list[str]:
+        """Return warnings: few tokens have a vector, or the file's count of words is wrong."""
+        name, lines = display_name(self.file), []
+        if self.share < FEW:
+            lines.append(
+                f"model.vectors: {1 - self.share:.0%} of train's text has no vector in {name}; "
+                "words are compared as data.tokenizer and data.lowercase leave them: are those of "
+                "the file written so, and in this language?"
+            )
+        if self.counted not in (None, self.words):
+            lines.append(
+                f"{name}: its first line counts {self.counted:,} words, found {self.words:,}"
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Vectors of tokens of a vocabulary, from a file.
+
+    Attributes:
+        rows: Id of each token that has a vector, (K,).
+        values: Vector of each of these tokens, (K, E).
+        coverage: Figures about the file.
+    """
+
+    rows: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float32]
+    coverage: Coverage
+
+
+def with_width(config: Config) -> Config:
+    """Return a config whose model.embedding_dim is the size of the vectors in model.vectors.
+
+    Without model.vectors the config is returned unchanged.
+
+    Raises:
+        ConfigError: If model.embedding_dim has another value.
+        DataError: If the first line of the file isn't valid.
+    """
+    path, asked = config.model.vectors, config.model.embedding_dim
+    if path is None:
+        return config
+    with _opened(path) as (_, _, _, size):
+        pass
+    if asked not in (None, size):
+        raise ConfigError(
+            f"model.embedding_dim: found {asked}, but the vectors of {display_name(path)} have "
+            f"{size} numbers; expected {size} or null"
+        )
+    return config.with_keys(model={"embedding_dim": size})
+
+
+def read_vectors(
+    path: str, vocabulary: Vocabulary, *, keep: int, is_token: Callable[[str], bool]
+) -> tuple[WordVectors, list[str]]:
+    """Read the vectors of a vocabulary's tokens, and of words that can be added to it.
+
+    Args:
+        path: Path of the file.
+        vocabulary: The vocabulary.
+        keep: Largest number of words to add. The first ones of the file are taken.
+        is_token: Function that returns True if a word can be a token.
+
+    Returns:
+        The vectors, and the added words. The ids of the added words follow the vocabulary.
+
+    Raises:
+        DataError: If a line isn't a word followed by numbers. If the file has no word of the
+            vocabulary.
+    """
+    rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
+    values: dict[int, npt.NDArray[np.float32]] = {}
+    more: list[str] = []
+    words = 0
+    with _opened(path) as (lines, problems, expected, size):
+        for number, text in lines:
+            try:
+                word, numbers = _split(text, size, expected)
+                if not text.strip(" \t"):
+                    continue
+                words += 1
+                row = rows.get(word)
+                if row is None:
+                    if len(more) == keep or word in SPECIAL or not is_token(word):
+                        continue
+                    row = rows[word] = len(vocabulary) + len(more)
+                    more.append(word)
+                if row not in values:  # of equal words the first one counts
+                    values[row] = _parse(word, numbers.split(" "))
+            except BadRow as bad:
+                problems.fail(number, str(bad))
+        if not words:
+            problems.fail(1, "no words in it; expected lines of a word and its numbers")
+    if len(values) == len(more):
+        raise DataError(
+            f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
+            "they are compared as data.tokenizer and data.lowercase leave train's"
+        )
+    coverage = Coverage(path, words, expected, size, more=len(more))
+    kept = np.stack(list(values.values()))
+    return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]]:
+    """Open a file of vectors, and read its first line.
+
+    Yields:
+        The numbered lines that have words. The collector of problems. The number of words that the
+        first line states, or None if that line has a word. The size of the vectors.
+
+    Raises:
+        DataError: If the first line isn't valid.
+    """
+    problems, words = RowProblems(display_name(path)), None
+    with open_input(path) as stream:
+        form = FileFormat("lines")
+        lines = RowSource(path, form, Schema(), stream=stream, problems=problems).lines()
+        number, first = next(lines, (0, ""))
+        if not number:
+            problems.fail(1, "the file is empty; expected lines of a word and its numbers")
+        fields = BLANKS.split(first.strip(" \t"))
+        if len(fields) == 2 and all(field.isdecimal() for field in fields):
+            words, size = int(fields[0]), int(fields[1])
+        else:
+            lines = chain([(number, first)], lines)
+            size = sum(1 for _ in takewhile(is_number, reversed(fields[1:])))
+        if not 1 <= size <= LARGEST_WIDTH:
+            problems.fail(
+                number,
+                f"found vectors of {size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
+                "numbers, with blanks between",
+            )
+        yield lines, problems, words, size
+
+
+def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
+    """Split a line into its word and its numbers, which are separated by single blanks.
+
+    Args:
+        text: The line.
+        size: Size of the vectors.
+        expected: Number of words that the first line states, or None. It only changes the message.
+
+    Raises:
+        BadRow: If the line has too few or too many numbers.
+    """
+    word, _, numbers = text.rstrip(" \t").partition(" ")
+    if numbers.count(" ") == size - 1 and numbers and "  " not in text:
+        return word, numbers
+    fields = BLANKS.split(text.strip(" \t"))  # with tabs, more blanks, or a word with blanks in it
+    extra = len(fields) - 1 - size
+    if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
+        said = "" if expected is None else ", as the first line says"
+        found = f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}"
+        raise BadRow(f"{found}; expected {size}{said}")
+    return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
+
+
+def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
+    """Return the vector of a word, (E,).
+
+    Args:
+        word: The word, for messages.
+        fields: Texts of its numbers.
+
+    Raises:
+        BadRow: If a field isn't a finite number that float32 can hold.
+    """
+    try:
+        values = np.array(fields, dtype=np.float64)
+    except ValueError:
+        values = np.array([np.nan])
+    if not (np.abs(values) <= FLOAT32_MAX).all():  # nan isn't
+        bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= FLOAT32_MAX)
+        expected = "expected finite numbers, such as 0.5"
+        raise BadRow(f"found {quote(bad)} among the numbers of {quote(word)}; {expected}")
+    return values.astype(np.float32)

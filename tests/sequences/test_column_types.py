@@ -1,0 +1,127 @@
+"""Columns: what one fits, saves and loads encodes the same; what no fit returns isn't loaded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import config_from_mapping
+from seqtrain.sequences.columns import column_from_dict
+from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import SequenceStore
+
+STEPS = {
+    "place": "token",
+    "mood": {"token": True, "min_count": 2},
+    "heat": "number",
+    "gap": "order",
+}
+SECTIONS: dict[str, dict[str, Any]] = {
+    "text": {"sequence": "text"},
+    "subwords": {"sequence": "text"},
+    "tokens": {"sequence": "text", "kind": "tokens"},
+    "features": {"sequence": "series", "kind": "features", "missing": "mask"},
+    "steps": {
+        "id": "id",
+        "order": "n",
+        "steps": STEPS,
+        "static": {"who": "token", "age": "number"},
+    },
+    "steps carried": {
+        "id": "id",
+        "order": "n",
+        "steps": {"place": "token", "heat": "number", "gap": "order"},
+        "missing": "last",
+    },
+    "steps by token": {
+        "id": "id",
+        "steps": {"place": "token", "heat": {"number": True, "by": "place"}},
+        "number_bins": 4,
+    },
+}
+
+
+def rows() -> list[dict[str, Any]]:
+    draw = np.random.default_rng(0)
+    return [
+        {
+            "text": " ".join(draw.choice(["a", "b", "c", "d"], 4)),
+            "series": draw.normal(size=(3, 2)).round(3).tolist(),
+            "id": f"i{row // 3}",
+            "n": row,
+            "place": str(draw.choice(["home", "work"])),
+            "mood": str(draw.choice(["x", "y", "z"])),
+            "heat": float(draw.normal()),
+            "who": f"w{row // 3 % 2}",
+            "age": row // 3,
+            "label": f"l{row // 3 % 2}",
+        }
+        for row in range(60)
+    ]
+
+
+def ready(folder: Path, case: str) -> PreparedData:
+    path = folder / "train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows()))
+    config: dict[str, Any] = {"data": {"train": str(path), "label": "label", **SECTIONS[case]}}
+    if case == "subwords":
+        config["model"] = {"subwords": [2, 3]}
+    return prepare(config_from_mapping(config), cache_folder=None)
+
+
+@pytest.mark.parametrize("case", SECTIONS)
+def test_a_saved_column_is_the_same(tmp_path: Path, case: str) -> None:
+    fitted = ready(tmp_path, case).preprocessing
+    values = json.loads(json.dumps([fitted.to_dict(), fitted.token_lists()]))
+    assert Preprocessing.from_dict(*values) == fitted
+
+
+def mutations(value: Any) -> list[Any]:
+    """Return values that may take the place of a saved one, of other types and out of range."""
+    others: list[Any] = [None, -1, 0, 1.5, "", "x", [], {}, True, [None], float("nan"), 2**70]
+    return [other for other in others if type(other) is not type(value) or other != value]
+
+
+def places(value: Any) -> list[list[Any]]:
+    """Return the path of every value inside JSON."""
+    found: list[list[Any]] = [[]]
+    inner = value.items() if isinstance(value, dict) else []
+    inner = enumerate(value) if isinstance(value, list) else inner
+    for key, own in inner:
+        found += [[key, *path] for path in places(own)]
+    return found
+
+
+@pytest.mark.parametrize("case", SECTIONS)
+def test_a_forged_column_is_refused_or_works(tmp_path: Path, case: str) -> None:
+    """Each value in turn is replaced: the column raises, or encodes rows without an error."""
+    data = ready(tmp_path, case)
+    column, tokens = data.preprocessing.sequence.to_dict(), data.preprocessing.token_lists()
+    refused = 0
+    for path in places(column):
+        for other in mutations(column):
+            forged = json.loads(json.dumps(column))
+            if path:
+                inner = forged
+                for key in path[:-1]:
+                    inner = inner[key]
+                inner[path[-1]] = other
+            else:
+                forged = other
+            try:
+                loaded = column_from_dict(forged, tokens)
+            except (ValueError, KeyError, TypeError):
+                refused += 1
+                continue
+            encoder: Any = loaded.encoder()
+            sequence: Any = loaded
+            arrays = encoder.arrays(encoder.blank())
+            one = np.array([0, 1])
+            store = SequenceStore(**arrays, offsets=one, labels=one[:1], lines=one[1:])
+            finished = sequence.finish(store, encoder).values
+            assert finished.ndim == 1 or finished.shape == (1, loaded.input_size)
+            json.dumps(loaded.to_dict())
+    assert refused > 20

@@ -1,0 +1,191 @@
+"""Figures of the splits; and lines that say what a user should know before trusting a score."""
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import Config, config_from_mapping
+from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.summary import SplitSummary, summarize, warnings
+
+Rows = list[tuple[str, str]]
+Ready = Callable[..., tuple[PreparedData, Config]]
+Warned = Callable[..., list[str]]
+PAIR = [("one two", "x"), ("three", "y")]
+NO_VALIDATION = "no validation split: "
+
+
+@pytest.fixture
+def ready(write, make_config) -> Ready:
+    """Prepare rows. Validation and test may be rows or values of the key."""
+
+    def run(train: Rows, **keys: Any) -> tuple[PreparedData, Config]:
+        for name in ("validation", "test"):
+            if isinstance(keys.get(name), list):
+                keys[name] = write(f"{name}.tsv", keys[name])
+        config = make_config(train=write("train.tsv", train), **keys)
+        return prepare(config, cache_folder=None), config
+
+    return run
+
+
+@pytest.fixture
+def warned(ready) -> Warned:
+    """Return what is said of rows, but that there is no validation split."""
+
+    def run(train: Rows, **keys: Any) -> list[str]:
+        data, config = ready(train, **keys)
+        lines = warnings(data, summarize(data), config)
+        rest = [line for line in lines if not line.startswith(NO_VALIDATION)]
+        assert (len(rest) < len(lines)) == ("validation" not in keys)
+        return rest
+
+    return run
+
+
+def test_the_figures_of_a_split(ready):
+    train = [("a", "x"), ("a b", "x"), ("a b c d e", "x"), ("b c", "y"), ("e", "y")]
+    test = [("a new", "x"), ("a b", "x"), ("new", "y"), ("e", "z")]
+    summaries = summarize(ready(train, test=test)[0])
+    assert summaries["train"] == SplitSummary(5, 11, (1, 1, 2, 5, 5), 0.0, 0, 0.6)
+    assert summaries["test"] == SplitSummary(4, 6, (1, 1, 2, 2, 2), 1 / 3, 2, 0.5)
+
+
+CUT = [("a b c d", "x"), ("a b e f", "y")] * 2
+ODD = [*PAIR * 2, ("a b c", "x"), ("", "y")]
+WORDS = [(word, "xy"[i % 2]) for i, word in enumerate("abcdef")] * 3
+HELD = [(f"a b{i} c", "xy"[i % 2]) for i in range(10)]
+CLASSES = [(f"{label} {i}", label) for i in range(4) for label in "xyz"]
+FEW = "validation: 2 rows for 3 classes, too few to tell epochs apart; "
+ALIKE = [("a", "x"), ("c", "y"), (" A ", "y"), ("a", "x"), ("d", "x"), ("d", "y")]
+
+
+@pytest.mark.parametrize(
+    ("train", "keys", "lines"),
+    [
+        (PAIR * 2, {"test": [("two three", "x")]}, []),
+        (PAIR * 2, {"test": [("a b", "x"), ("three", "x")]}, [
+            "test: 1 sequences (50.0%) are in train too"
+        ]),
+        (CUT, {"max_vocab_size": 5}, [
+            "data.max_vocab_size: the vocabulary holds 3 of 6 distinct tokens, the rest are "
+            "<unk>; raise it, or raise data.min_count to leave out rare tokens"
+        ]),
+        (CUT, {"max_vocab_size": 8}, []),
+        (CUT, {"max_vocab_size": 5, "min_count": 3}, []),
+        ([*PAIR, ("c", "x")], {}, ["classes with one row in train: 'y'"]),
+        ([("a", "cat"), ("b", "Cat "), ("c", "dog")] * 2, {"label": 1, "header": True}, [
+            "labels that look alike are different classes: 'Cat ', 'cat'"
+        ]),
+        ([("a", "caf\u00e9"), ("b", "cafe\u0301")] * 2, {"label": 1, "header": True}, [
+            r"labels that look alike are different classes: 'cafe\u0301', 'caf\xe9'"
+        ]),
+        (CLASSES, {"validation": 0.2}, [
+            f"{FEW}hold out more (data.validation), or see fit --folds 5"
+        ]),
+        (CLASSES, {"validation": 0.3}, []),
+        (CLASSES, {"validation": {"fold": 1, "of": 6}}, [f"{FEW}fewer folds hold out more"]),
+        (ODD, {"max_length": 2, "empty": "drop"}, [
+            "train: cut 1 sequence to data.max_length", "train: skipped 1 empty sequence"
+        ]),
+        (ODD, {"empty": "unk"}, ["train: read 1 empty sequence as one <unk>"]),
+        (HELD, {"max_length": 2, "validation": 0.2}, [
+            "train (including rows held out for other splits): cut 10 sequences to data.max_length",
+        ]),
+        (WORDS, {"validation": [("a", "x"), ("b", "y"), ("a b", "x")]}, [
+            "validation: 2 sequences (66.7%) are in train too"
+        ]),
+        (WORDS, {"validation": WORDS[:2]}, [
+            "validation: every sequence is in train too, so its score says nothing about new "
+            "data; name another file in data.validation, or hold out a part of train with "
+            "data.validation: 0.1"
+        ]),
+    ],
+)  # fmt: skip
+def test_what_is_said(warned, train, keys, lines):
+    assert warned(train, **keys) == lines
+
+
+SENSORS = [(f"0.{i} 1.{i} 2.{i % 3}", "xy"[i % 2]) for i in range(40)]
+STRANGE = [(f"q{i} r{i} s{i}", "xy"[i % 2]) for i in range(30)]
+SEVERAL = [(f"a b{i}", ["x|y", "x", "y"][i % 3]) for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("train", "keys", "said"),
+    [
+        (SENSORS, {}, "of the words are numbers, each a symbol of its own"),
+        (HELD, {"validation": STRANGE}, "validation: 100% of its tokens don't occur in train"),
+        (HELD, {"validation": STRANGE, "kind": "tokens"}, "data.kind: text splits them into words"),
+        (SEVERAL, {}, "labels look like lists separated by '|', such as 'x|y'"),
+    ],
+)
+def test_data_that_is_read_as_what_it_is_not(warned, train, keys, said):
+    assert any(said in line for line in warned(train, **keys))
+
+
+def test_labels_that_train_lacks_are_named_five_times_and_counted(warned):
+    lines = warned(PAIR * 2, test=[("one", "x"), *[(f"t{i}", "z") for i in range(8)]])
+    assert len([line for line in lines if "doesn't occur in train" in line]) == 5
+    assert "test.tsv:3: label 'z' " in lines[0]
+    assert lines[-1].startswith("test: 3 more rows ")
+
+
+def genes(count: int, seed: int) -> Rows:
+    """Return texts without blanks. The label follows from the letters."""
+    draw = random.Random(seed)
+    labels = [draw.choice(["at", "cg"]) for _ in range(count)]
+    return [("".join(draw.choices(label.upper(), k=12)), label) for label in labels]
+
+
+def test_texts_without_blanks_read_as_words(warned):
+    line = warned(genes(60, 0), validation=genes(20, 1))[-1]
+    assert re.match(r"validation: \d+% of its tokens don't occur in train; ", line)
+    assert "data.tokenizer: char" in line
+    lines = warned(genes(60, 0), validation=genes(20, 1), tokenizer="char")
+    assert not any("don't occur" in line for line in lines)
+
+
+@pytest.mark.parametrize("compared", [2, 2**23])
+def test_equal_sequences_under_several_labels(warned, monkeypatch, compared):
+    monkeypatch.setattr("seqtrain.sequences.store.COMPARED", compared)
+    (line,) = warned(ALIKE, validation=[("e f", "x"), ("g", "y")])
+    assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
+    assert "(lines 2 and 4, 6 and 7)" in line
+    assert "data.label" in line
+
+
+def test_a_header_read_as_data(warned):
+    rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
+    keys = {"sequence": 0, "label": 1}
+    (line,) = [line for line in warned(rows, **keys) if "data.header: true" in line]
+    assert "train: 'label'; line 1 " in line
+    assert not warned(rows, **keys, header=True)
+    assert not warned(rows)
+
+
+@pytest.mark.parametrize(
+    ("scale", "keys", "said"),
+    [
+        (1, {}, True),
+        (1, {"kind": "features"}, False),
+        (1, {"kind": "tokens"}, False),
+        (0.37, {}, False),
+    ],
+)
+def test_whole_numbers_of_one_channel_that_may_be_symbols(tmp_path, scale, keys, said):
+    ids = np.random.default_rng(0).integers(0, 900, size=200)
+    path = str(tmp_path / "ids.npz")
+    values = ids if scale == 1 else ids * scale
+    np.savez(path, values=values, lengths=np.full(40, 5), labels=np.arange(40) % 2)
+    config = config_from_mapping({"data": {"train": path, "validation": 0.2, **keys}})
+    data = prepare(config, cache_folder=None)
+    lines = [line for line in warnings(data, summarize(data), config) if "whole" in line]
+    assert len(lines) == said
+    if said:
+        assert "read as features" in lines[0]
+        assert lines[0].endswith("set data.kind: tokens")
