@@ -1,0 +1,1 @@
+"""Tables: readers of file formats, each of which knows nothing of labels, sequences or ids."""

@@ -1,0 +1,225 @@
+"""Tables as streams of blocks: columns of cells, the line of each row, and unreadable rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.text import listed, nearest, quote
+
+ROWS = 256
+"""Largest number of rows of a block. With 4,096 rows, lists no longer fit the processor's cache."""
+MOST_NAMES = 20
+"""Largest number of names that a message lists."""
+
+Name: TypeAlias = str | int
+"""Name of a column, or its index from 0."""
+Codes: TypeAlias = npt.NDArray[np.int32]
+Lines: TypeAlias = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column as codes into its distinct values.
+
+    Attributes:
+        codes: Index of each row's value, (N,) int32. It is -1 for a missing cell.
+        values: The distinct values, as written.
+    """
+
+    codes: Codes
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def at(self, rows: npt.NDArray[Any]) -> Coded:
+        """Return the column of some rows, by their indices or by a mask."""
+        return Coded(self.codes[rows], self.values)
+
+    def cells(self) -> list[Any]:
+        """Return the value of each row. A missing cell is None."""
+        values = [*self.values, None]
+        return [values[code] for code in self.codes.tolist()]
+
+
+Cells: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any] | Coded
+"""The cells of a column: as written, as an array with a type, or as codes."""
+
+
+def cells_at(cells: Cells, rows: npt.NDArray[np.int64]) -> Cells:
+    """Return the cells of some rows, by their indices."""
+    if isinstance(cells, Coded):
+        return cells.at(rows)
+    if isinstance(cells, np.ndarray):
+        chosen: Cells = cells[rows]
+        return chosen
+    return [cells[row] for row in rows.tolist()]
+
+
+def as_list(cells: Cells) -> list[Any]:
+    """Return cells as a list of Python values. A missing cell of a coded column is None."""
+    if isinstance(cells, Coded):
+        return cells.cells()
+    if isinstance(cells, np.ndarray):
+        values: list[Any] = cells.tolist()
+        return values
+    return list(cells)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows of a table.
+
+    Attributes:
+        columns: The cells of each column that was asked for. An optional column that the table
+            lacks is left out.
+        lines: Line on which each row begins, from 1, (N,). For binary formats, the row's number.
+        problems: Maps the index of each row that can't be read to the reason. The cells of such a
+            row hold what could be read of it, and are "" or None otherwise.
+        file: Path of the file, as messages show it, or None for a table in memory.
+    """
+
+    columns: dict[Name, Cells]
+    lines: Lines
+    problems: dict[int, str] = field(default_factory=dict)
+    file: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def at(self, rows: npt.NDArray[np.int64]) -> Block:
+        """Return some rows of the block, by their indices."""
+        columns = {name: cells_at(cells, rows) for name, cells in self.columns.items()}
+        new_rows = {row: index for index, row in enumerate(rows.tolist())}
+        problems = {}
+        for row, reason in self.problems.items():
+            if row in new_rows:
+                problems[new_rows[row]] = reason
+        return replace(self, columns=columns, lines=self.lines[rows], problems=problems)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns to read from a table.
+
+    Attributes:
+        required: Columns that the table must have, or None to read every column.
+        optional: Further columns to read if the table has them.
+    """
+
+    required: tuple[Name, ...] | None = None
+    optional: tuple[Name, ...] = ()
+
+    def among(self, present: Iterable[Name]) -> list[Name]:
+        """Return the selected columns of a table that has the columns `present`.
+
+        Raises:
+            UnreadableError: If a required column is missing. It names all of them.
+        """
+        present = dict.fromkeys(present)
+        if self.required is None:
+            return list(present)
+        missing = [missing_name("column", x, present) for x in self.required if x not in present]
+        if missing:
+            raise UnreadableError(None, *missing)
+        optional = [name for name in self.optional if name in present]
+        return list(dict.fromkeys((*self.required, *optional)))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Form of a file: its format, and the options of its reader.
+
+    Attributes:
+        format: Name of the format, a key of `seqtrain.tables.formats.FORMATS`.
+        encoding: Encoding of lines that aren't UTF-8, "utf-16" for a whole file, or None to detect
+            it.
+        delimiter: Character between the fields of csv and tsv, or None to detect it.
+        quotes: True if a field may be in quotes, False if quotes are plain characters. None for the
+            custom of the format: in csv True, in tsv True if the file begins with a quote.
+        header: True if the first row of csv, tsv or a sheet names the columns.
+        blank_lines: True if a blank line of txt, fasttext or lines is an empty text, as in an input
+            to predict. False to skip it.
+        sheet: Name of the sheet of a workbook, or None for the first one.
+    """
+
+    format: str
+    encoding: str | None = None
+    delimiter: str | None = None
+    quotes: bool | None = None
+    header: bool = True
+    blank_lines: bool = False
+    sheet: str | None = None
+
+
+class UnreadableError(Exception):
+    """Error: the rest of a table can't be read.
+
+    Args:
+        line: Line of the problem, or None if it is the file as a whole.
+        problems: The reasons, at least one.
+    """
+
+    def __init__(self, line: int | None, *problems: str) -> None:
+        super().__init__(*problems)
+        self.line, self.problems = line, problems
+
+
+class Source(Protocol):
+    """An input of rows: a file, a folder, several files, or a table in memory.
+
+    Attributes:
+        name: Name for messages.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def blocks(self, selection: Selection = ..., rows: int = ROWS) -> Iterator[Block]:
+        """Yield the rows of the selected columns, at most `rows` at a time.
+
+        Raises:
+            DataError: If the rest of the input can't be read.
+        """
+
+
+def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of at most `size` rows.
+
+    If reading fails, the rows before the failure are yielded first: a prediction that was read is
+    also written.
+    """
+    part = list[T]()
+    try:
+        for row in rows:
+            part.append(row)
+            if len(part) == size:
+                yield part
+                part = []
+    except UnreadableError:
+        if part:
+            yield part
+        raise
+    if part:
+        yield part
+
+
+def missing_name(what: str, name: Name, present: Iterable[Name]) -> str:
+    """Return the message that a column or field is missing, with the nearest name there is."""
+    present = list(present)
+    names = [each for each in present if isinstance(each, str)]
+    if isinstance(name, int):
+        count = max(len(names), len(present) - len(names))
+        return f"no {what} {name}; the row has {count}, counted from 0"
+    found = listed([quote(each) for each in names], MOST_NAMES) or "none"
+    message = f"no {what} {quote(name)}; found {found}"
+    near = nearest(name, names)
+    if near:
+        message += f"; did you mean {quote(near)}?"
+    return message
