@@ -16,6 +16,9 @@ ROWS = 256
 MOST_NAMES = 20
 """Largest number of names that a message lists."""
 
+REST = "…"
+"""Name of the column of the fields that a selection doesn't name."""
+
 Name: TypeAlias = str | int
 """Name of a column, or its index from 0."""
 Codes: TypeAlias = npt.NDArray[np.int32]
@@ -111,10 +114,13 @@ class Selection:
     Attributes:
         required: Columns that the table must have, or None to read every column.
         optional: Further columns to read if the table has them.
+        rest: True to also read the other fields of a row of csv or tsv, as a list in the column
+            `REST`. Rows may then have different numbers of fields.
     """
 
     required: tuple[Name, ...] | None = None
     optional: tuple[Name, ...] = ()
+    rest: bool = False
 
     def among(self, present: Iterable[Name]) -> list[Name]:
         """Return the selected columns of a table that has the columns `present`.
@@ -138,8 +144,7 @@ class Dialect:
 
     Attributes:
         format: Name of the format, a key of `seqtrain.tables.formats.FORMATS`.
-        encoding: Encoding of lines that aren't UTF-8, "utf-16" for a whole file, or None to detect
-            it.
+        encoding: Encoding of lines that aren't UTF-8, or "utf-16" for a whole file.
         delimiter: Character between the fields of csv and tsv, or None to detect it.
         quotes: True if a field may be in quotes, False if quotes are plain characters. None for the
             custom of the format: in csv True, in tsv True if the file begins with a quote.
@@ -150,7 +155,7 @@ class Dialect:
     """
 
     format: str
-    encoding: str | None = None
+    encoding: str = "utf-8"
     delimiter: str | None = None
     quotes: bool | None = None
     header: bool = True

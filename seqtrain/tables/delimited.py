@@ -1,0 +1,360 @@
+"""Formats csv and tsv: rows of fields, with or without quotes as in RFC 4180."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+
+from seqtrain.tables.blocks import (
+    REST,
+    ROWS,
+    Block,
+    Cells,
+    Dialect,
+    Name,
+    Selection,
+    UnreadableError,
+    batched,
+)
+from seqtrain.tables.text_lines import LINE_BYTES, TextLines, without_end
+from seqtrain.text import quote
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+"""Maps each name of a delimiter in the config to its character, the most common one first."""
+EXCEL_HINT = re.compile(r"sep=(.)\r?\n?")
+"""First line in which Excel states the delimiter, such as ``sep=;``."""
+QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
+"""A field in quotes. A quote in the middle of a field, as for inches, opens no field."""
+QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?')
+"""A record of tsv whose fields are all in quotes."""
+NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+SNIFFED_LINES = 20
+CSV_PROBLEMS = {
+    "new-line character": "a field without quotes holds a carriage return; put it in quotes",
+    "field limit": f"a quoted field is longer than {LINE_BYTES} characters",
+    "unexpected end": "the quote that opens on this line is never closed",
+    "": 'a field goes on after its closing quote; write "" for a quote inside it',
+}
+"""Maps a part of an error message of the csv module to our message for this error."""
+Record: TypeAlias = tuple[int, list[str], str | None]
+"""Line on which a record begins, its fields, and the reason why it can't be read, or None."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Form of a csv or tsv file, as its first lines show it.
+
+    Attributes:
+        delimiter: Character between fields.
+        quotes: True if a field may be in quotes.
+        skipped: Number of lines before the first record: Excel's hint, or comments.
+        has_comments: True if the file begins with comments.
+        end: Further character that ends most lines, or "" for none.
+        blank_field: True if most rows have one blank field more than the first row.
+    """
+
+    delimiter: str
+    quotes: bool
+    skipped: int = 0
+    has_comments: bool = False
+    end: str = ""
+    blank_field: bool = False
+
+
+def read_delimited(
+    stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
+) -> Iterator[Block]:
+    """Yield the rows of a csv or tsv file.
+
+    A row with too many or too few fields can't be read. A blank line is no row, except in a file
+    of one column, where it is an empty cell.
+
+    Raises:
+        UnreadableError: If a quoted field isn't valid: the rows after it can't be told apart.
+    """
+    lines = TextLines(stream, dialect.encoding)
+    blocks = lines.blocks()
+    head = next(blocks, [])
+    form = form_of(head, dialect)
+    texts = chain(head[form.skipped :], chain.from_iterable(blocks))
+    if form.end:
+        texts = (_without_mark(text, form.end) for text in texts)
+    read = _quoted_records if form.quotes else _bare_records
+    records = read(lines, texts, form)
+    return blocks_of_records(records, selection, rows, header=dialect.header, form=form)
+
+
+def blocks_of_records(
+    records: Iterator[Record],
+    selection: Selection,
+    rows: int,
+    *,
+    header: bool,
+    form: Form | None = None,
+) -> Iterator[Block]:
+    """Yield blocks of rows from records.
+
+    Args:
+        records: The records. The first one that isn't blank decides the number of fields.
+        selection: Columns to read.
+        rows: Largest number of rows of a block.
+        header: True if the first record names the columns.
+        form: Form of the file, or None if it has no comments and no trailing separators.
+    """
+    skipped = list[Record]()
+    first = next(records, None)
+    while first is not None and first[1] == [""] and first[2] is None:
+        skipped.append(first)
+        first = next(records, None)
+    if first is None:
+        return
+    line, fields, problem = first
+    if not header:
+        records = chain(skipped, [first], records)
+    elif problem is not None:
+        raise UnreadableError(line, problem)
+    columns = _Columns(line, fields, selection, header=header)
+    columns.blank_field = form is not None and form.blank_field
+    if columns.width > 1:
+        records = (record for record in records if record[1] != [""] or record[2])
+    if form is not None and form.has_comments:
+        records = (record for record in records if not columns.is_comment(record[1]))
+    for part in batched(records, rows):
+        yield columns.block(part)
+
+
+class _Columns:
+    """The selected columns of a file.
+
+    Args:
+        line: Line of the first record.
+        first: Fields of the first record.
+        selection: Columns to read.
+        header: True if the first record names the columns.
+
+    Attributes:
+        width: Number of columns.
+        least: Smallest number of fields of a row. The last columns of a header may have no name,
+            and a row may lack them.
+        places: Index of each selected column.
+        rest: Indices of the other columns, or None to leave them out.
+        blank_field: True to leave out one blank field after the last column.
+    """
+
+    def __init__(self, line: int, first: list[str], selection: Selection, *, header: bool) -> None:
+        self.line, self.header = line, header
+        self.width = self.least = len(first)
+        self.blank_field = False
+        names: dict[Name, int] = {}
+        if header:
+            names = self._names(first)
+            self.least = max(names.values(), default=0) + 1
+        self.places = self._places(names, selection)
+        self.rest: list[int] | None = None
+        if selection.rest:
+            self.rest = [x for x in range(self.width) if x not in self.places.values()]
+
+    def block(self, records: list[Record]) -> Block:
+        """Return the block of some records."""
+        lines, rows, reasons = zip(*records, strict=True)
+        problems = {row: reason for row, reason in enumerate(reasons) if reason}
+        if problems or set(map(len, rows)) != {self.width}:
+            rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
+        columns: dict[Name, Cells] = {}
+        if self.rest is None:
+            cells = list(zip(*rows, strict=True))
+            for name, index in self.places.items():
+                columns[name] = cells[index]
+        else:
+            for name, index in self.places.items():
+                columns[name] = [fields[index] for fields in rows]
+            columns[REST] = [self._others(fields) for fields in rows]
+        return Block(columns, np.array(lines, np.int64), problems)
+
+    def is_comment(self, fields: list[str]) -> bool:
+        """Return True if a record of a file with comments is one of them."""
+        return fields[0].startswith("#") and len(fields) != self.width
+
+    def _names(self, first: list[str]) -> dict[Name, int]:
+        if first[0].lstrip().startswith('{"'):
+            advice = "give --input-format jsonl (to train, data.format: jsonl)"
+            problem = f"expected names of columns, found an object of JSON; {advice}"
+            raise UnreadableError(self.line, problem)
+        names: dict[Name, int] = {}
+        for index, name in enumerate(first):
+            if index == 0:
+                name = name.removeprefix("# ")
+            if name in names:
+                raise UnreadableError(self.line, f"column {quote(name)} occurs twice in the header")
+            if name:
+                names[name] = index
+        return names
+
+    def _places(self, names: dict[Name, int], selection: Selection) -> dict[Name, int]:
+        """Return the index of each selected column. A column without a name isn't in `names`."""
+        if selection.required is None and self.header:
+            return names
+        known: dict[Name, int] = {index: index for index in range(self.width)}
+        known.update(names)
+        try:
+            return {name: known[name] for name in selection.among(known)}
+        except UnreadableError as error:
+            advice = self._advice(names)
+            raise UnreadableError(self.line, *(each + advice for each in error.problems)) from None
+
+    def _advice(self, names: dict[Name, int]) -> str:
+        if not self.header:
+            return "; the first row holds no names (data.header is false): give an index from 0"
+        first = str(next(iter(names), ""))
+        marks = [mark for mark in DELIMITERS.values() if mark in first]
+        if self.width == 1 and marks:
+            return f"; if {quote(marks[0])} separates columns, set data.delimiter"
+        return ""
+
+    def _fitted(self, row: int, fields: list[str], problems: dict[int, str]) -> list[str]:
+        """Return the fields of a row, cut or filled up, and note if they are too many or too few.
+
+        A row that can't be decoded is blank: its id isn't known either.
+        """
+        if row in problems:
+            return [""] * self.width
+        count = len(fields)
+        if self.blank_field and count == self.width + 1 and not fields[-1]:
+            return fields[:-1]
+        if self.rest is None and not self.least <= count <= self.width:
+            problems[row] = f"expected {self.width} fields as in the first row, found {count}"
+        elif self.rest is not None and count < self.least - len(self.rest):
+            problems[row] = f"expected {self.least - len(self.rest)} fields or more, found {count}"
+        padding = [""] * (self.width - count)
+        if self.rest is not None:
+            return fields + padding
+        return fields[: self.width] + padding
+
+    def _others(self, fields: list[str]) -> list[str]:
+        """Return the fields of a row that no selected column holds, without blank ones at the end."""
+        assert self.rest is not None
+        found = [fields[index] for index in self.rest] + fields[self.width :]
+        while found and not found[-1]:
+            found.pop()
+        return found
+
+
+def form_of(head: list[str], dialect: Dialect) -> Form:
+    """Return the form of a file.
+
+    Args:
+        head: First lines of the file, with line ends.
+        dialect: Delimiter and quotes, if they are known.
+    """
+    lines = head[:SNIFFED_LINES]
+    hint = None
+    if lines and dialect.format == "csv":
+        hint = EXCEL_HINT.fullmatch(lines[0])
+    skipped = 1 if hint else 0
+    delimiter = dialect.delimiter
+    if delimiter is None and dialect.format == "tsv":
+        delimiter = "\t"
+    if delimiter is None and hint:
+        delimiter = hint[1]
+    if delimiter is None:
+        delimiter = find_delimiter([line for line in lines if not line.startswith("#")] or lines)
+    quotes = dialect.quotes
+    if quotes is None:
+        in_quotes = bool(lines) and QUOTED_RECORD.fullmatch(lines[0]) is not None
+        quotes = dialect.format == "csv" or in_quotes
+    num_comments = _num_comments(lines[skipped:], delimiter)
+    skipped += num_comments
+    following = [without_end(line) for line in lines[skipped:] if line.strip()]
+    end = _line_end(following, delimiter)
+    blank_field = _has_blank_field(following, delimiter)
+    return Form(delimiter, quotes, skipped, num_comments > 0, end, blank_field)
+
+
+def find_delimiter(head: list[str]) -> str:
+    """Return the delimiter that most of the first lines contain equally often, or the comma.
+
+    Delimiters in quoted fields don't count.
+
+    Args:
+        head: First lines of the file.
+    """
+    text = "".join(line.replace("\r\n", "\n") for line in head[:SNIFFED_LINES])
+    lines = [line for line in QUOTED.sub("", text).split("\n") if line]
+    is_open = any(not found[1] for found in QUOTED.finditer(text))
+    if is_open and len(lines) > 1:
+        lines.pop()  # the record goes on after the first lines
+    best, most = ",", len(lines) / 2
+    for delimiter in DELIMITERS.values():
+        in_first = lines[0].count(delimiter) if lines else 0
+        agreeing = sum(line.count(delimiter) == in_first for line in lines)
+        if in_first and agreeing > most:
+            best, most = delimiter, agreeing
+    return best
+
+
+def _num_comments(lines: list[str], delimiter: str) -> int:
+    """Return the number of lines at the beginning that are comments.
+
+    Such a line begins with ``#``. The last one is the header if it has as many fields as the next
+    line, and this has a number: numpy writes a header so.
+    """
+    count = 0
+    while count < len(lines) and lines[count].startswith("#"):
+        count += 1
+    if count == len(lines):
+        return 0
+    if count and lines[count - 1].count(delimiter) == lines[count].count(delimiter):
+        fields = without_end(lines[count]).split(delimiter)
+        if any(NUMBER.fullmatch(field.strip()) for field in fields):
+            count -= 1
+    return count
+
+
+def _line_end(lines: list[str], delimiter: str) -> str:
+    """Return the character that ends most lines and occurs nowhere else in them, or ""."""
+    for mark in DELIMITERS.values():
+        ended = [line for line in lines if line.endswith(mark) and line.count(mark) == 1]
+        if mark != delimiter and len(lines) > 1 and len(ended) > len(lines) / 2:
+            return mark
+    return ""
+
+
+def _has_blank_field(lines: list[str], delimiter: str) -> bool:
+    """Return True if most rows end with a delimiter that the first row lacks."""
+    if not lines:
+        return False
+    count = lines[0].count(delimiter) + 1
+    rows = lines[1:]
+    longer = [line for line in rows if line.endswith(delimiter) and line.count(delimiter) == count]
+    return len(longer) > len(rows) / 2
+
+
+def _without_mark(line: str, mark: str) -> str:
+    text = without_end(line)
+    return text.removesuffix(mark) + line[len(text) :]
+
+
+def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:
+    csv.field_size_limit(LINE_BYTES)
+    reader = csv.reader(texts, delimiter=form.delimiter, strict=True)
+    line = form.skipped + 1
+    try:
+        for fields in reader:
+            end = form.skipped + reader.line_num
+            yield line, fields or [""], lines.problem(line, end)
+            line = end + 1
+    except csv.Error as error:
+        for part, reason in CSV_PROBLEMS.items():
+            if part in str(error):
+                raise UnreadableError(line, reason) from None
+
+
+def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:
+    for line, text in enumerate(texts, start=form.skipped + 1):
+        yield line, without_end(text).split(form.delimiter), lines.problem(line, line)

@@ -1,0 +1,241 @@
+"""Format jsonl: a JSON object per line, one array of objects, or an object that holds such a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.tables.blocks import (
+    ROWS,
+    Block,
+    Cells,
+    Dialect,
+    Name,
+    Selection,
+    UnreadableError,
+    batched,
+    missing_name,
+)
+from seqtrain.tables.text_lines import TextLines
+from seqtrain.text import listed, quote
+
+BY_COLUMNS = (
+    "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
+)
+SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
+OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
+"""A first line that opens an object which goes on in the next line."""
+JSON_TYPES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+Row: TypeAlias = tuple[int, Any, str | None]
+"""Line of a row, its object, and the reason why it can't be read, or None."""
+
+
+def read_json_lines(
+    stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
+) -> Iterator[Block]:
+    """Yield the rows of a file of JSON objects.
+
+    A file that is one array, or one object with a single list of objects such as ``{"data": […]}``,
+    is read as a whole. The line of a row is then the number of its object.
+
+    Raises:
+        UnreadableError: If the array isn't valid, an object extends over several lines, or the
+            file is one object that holds a table column by column.
+    """
+    lines = TextLines(stream, dialect.encoding)
+    texts = (row for row in lines.numbered() if row[1].strip())
+    first = next(texts, None)
+    if first is None:
+        return
+    line, text = first
+    if text.lstrip().startswith("["):
+        found = _numbered(_whole(lines, line, chain([first], texts)))
+    elif OPENING.fullmatch(text):
+        found = _listed_in(_whole(lines, line, chain([first], texts)), line)
+    else:
+        following = list(islice(texts, 1)) if rows > 1 else []
+        found = _parsed(lines, chain([first], following, texts))
+        if not following and rows > 1:
+            found = _only_row(next(found), selection)
+    yield from blocks_of_objects(found, selection, rows)
+
+
+def blocks_of_objects(found: Iterable[Row], selection: Selection, rows: int) -> Iterator[Block]:
+    """Yield blocks of the fields of objects. The name `a.b` means the field b of the object a.
+
+    A row that lacks a required field can't be read. If every column is selected, a field that only
+    other rows have is None.
+
+    Args:
+        found: The objects.
+        selection: Fields to read.
+        rows: Largest number of rows of a block.
+    """
+    for part in batched(found, rows):
+        lines, objects, reasons = zip(*part, strict=True)
+        problems = {row: reason for row, reason in enumerate(reasons) if reason}
+        for row, fields in enumerate(objects):
+            if type(fields) is not dict and row not in problems:
+                problems[row] = f"expected a JSON object, found {json_type(fields)}"
+        if problems:
+            objects = tuple({} if row in problems else x for row, x in enumerate(objects))
+        columns = _columns(objects, selection, problems)
+        yield Block(columns, np.array(lines, np.int64), problems)
+
+
+def _columns(
+    objects: Sequence[Any], selection: Selection, problems: dict[int, str]
+) -> dict[Name, Cells]:
+    """Return the selected fields of objects, and note the rows that lack a required one."""
+    columns: dict[Name, Cells] = {}
+    if selection.required is None:
+        for name in dict.fromkeys(name for each in objects for name in each):
+            columns[name] = [each.get(name) for each in objects]
+    missing = dict[int, list[str]]()
+    for name in selection.required or ():
+        try:
+            columns[name] = [each[name] for each in objects]
+        except KeyError:
+            columns[name] = _nested(objects, str(name), missing)
+    for row, reasons in missing.items():
+        problems.setdefault(row, "; ".join(reasons))
+    for name in selection.optional:
+        absent = dict[int, list[str]]()
+        cells = _nested(objects, str(name), absent)
+        if name not in columns and len(absent) < len(objects):
+            columns[name] = cells
+    return columns
+
+
+def _nested(objects: Sequence[Any], name: str, missing: dict[int, list[str]]) -> list[Any]:
+    """Return a field of each object, or None and an entry of `missing` where it isn't there."""
+    cells = list[Any]()
+    for row, fields in enumerate(objects):
+        try:
+            cells.append(field_of(fields, name))
+        except LookupError as error:
+            cells.append(None)
+            missing.setdefault(row, []).append(str(error.args[0]))
+    return cells
+
+
+def field_of(fields: Any, name: str, outer: str = "") -> Any:
+    """Return a field of an object.
+
+    Args:
+        fields: The object.
+        name: Name of the field. A name that isn't a field itself, such as `a.b`, means the field b
+            of the object a.
+        outer: Names of the objects around this one, for messages.
+
+    Raises:
+        LookupError: If there is no such field, with a message.
+    """
+    if name in fields:
+        return fields[name]
+    first, _, rest = name.partition(".")
+    nested = fields.get(first)
+    if rest and isinstance(nested, dict):
+        return field_of(nested, rest, f"{outer}{first}.")
+    raise LookupError(missing_name("field", outer + name, [outer + each for each in fields]))
+
+
+def json_type(value: object) -> str:
+    """Return the JSON name of a value's type for messages, such as "an object"."""
+    return JSON_TYPES.get(type(value), f"a {type(value).__name__}")
+
+
+def list_in(value: Any) -> list[Any] | None:
+    """Return the only list of objects inside an object, such as the value of "data", or None."""
+    found = list[Any]()
+    for each in value.values():
+        if isinstance(each, list) and each and all(isinstance(item, dict) for item in each):
+            found.append(each)
+    if len(found) == 1:
+        rows: list[Any] = found[0]
+        return rows
+    inner = [each for each in value.values() if isinstance(each, dict)]
+    return list_in(inner[0]) if not found and len(inner) == 1 else None
+
+
+def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Row]:
+    for line, text in texts:
+        problem = lines.problem(line, line)
+        if problem is not None:
+            yield line, None, problem
+            continue
+        try:
+            yield line, parse_json(text), None
+        except NotJSONError as error:
+            yield line, None, str(error)
+
+
+def _only_row(row: Row, selection: Selection) -> Iterator[Row]:
+    """Yield the rows of a file with one line: the line's object, or those of a list inside it."""
+    line, value, problem = row
+    if problem is not None or not isinstance(value, dict):
+        return iter([row])
+    for name in selection.required or ():
+        try:
+            field_of(value, str(name))
+        except LookupError:
+            break
+    else:
+        if selection.required:
+            return iter([row])
+    rows = list_in(value)
+    if rows is not None:
+        return _numbered(rows)
+    if _is_by_columns(value):
+        raise UnreadableError(line, BY_COLUMNS)
+    return iter([row])
+
+
+def _whole(lines: TextLines, line: int, texts: Iterable[tuple[int, str]]) -> Any:
+    """Return the JSON value of all lines, or the first line's if they are no JSON value."""
+    text = "\n".join(text for _, text in texts)
+    for at, problem in lines.problems.items():
+        raise UnreadableError(at, problem)
+    try:
+        return parse_json(text)
+    except NotJSONError as error:
+        problem = SEVERAL_LINES if text.lstrip().startswith("{") else str(error)
+        raise UnreadableError(line, problem) from None
+
+
+def _numbered(objects: Iterable[Any]) -> Iterator[Row]:
+    for number, each in enumerate(objects, start=1):
+        yield number, each, None
+
+
+def _listed_in(value: Any, line: int) -> Iterator[Row]:
+    rows = list_in(value)
+    if rows is not None:
+        return _numbered(rows)
+    if _is_by_columns(value):
+        raise UnreadableError(line, BY_COLUMNS)
+    found = listed([quote(name) for name in value])
+    raise UnreadableError(line, f"{SEVERAL_LINES}; found one object with the fields {found}")
+
+
+def _is_by_columns(value: dict[str, Any]) -> bool:
+    """Return True if an object looks like a table column by column.
+
+    All its fields are lists or objects of one size, at least two.
+    """
+    values = list(value.values())
+    sizes = {len(each) if isinstance(each, list | dict) else 0 for each in values}
+    return len(values) > 1 and len(sizes) == 1 and sizes.pop() > 1
