@@ -16,6 +16,10 @@ ROWS = 256
 MOST_NAMES = 20
 """Largest number of names that a message lists."""
 
+TEXT, LABEL = "text", "label"
+"""Names of the columns of formats whose columns have no names."""
+FILE, FOLDER = "file", "folder"
+"""Names of the columns that every file has: its path, and the name of its folder."""
 REST = "…"
 """Name of the column of the fields that a selection doesn't name."""
 

@@ -1,0 +1,429 @@
+"""Meaning of cells: texts, names, numbers and lists. A cell means the same from every format."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.tables.blocks import Cells, Coded, as_list
+from seqtrain.tables.json_lines import json_type
+from seqtrain.tables.times import SECOND, BadTimeError, read_duration
+from seqtrain.text import quote
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+MISSING_NUMBERS = ("", "?", "-", "na", "n/a", "nan", "null", "none")
+"""Cells of a missing number, in lower case."""
+TRUTH = {"true": 1.0, "false": 0.0}
+MARKS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+"""Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
+WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+"""A whole number with decimals, as pandas writes it where a cell of the column is missing."""
+BRACKETS = {"[": "]", "(": ")", "{": "}"}
+TAGS = re.compile(r"(?:<[^<>]+>)+")
+"""Names in pointed brackets, such as ``<a><b>``."""
+ITEM = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\[\](){},:][^'"\[\](){},:]*))\s*""")
+"""An item of a list as Python prints it: in either kind of quotes, or bare."""
+NESTED = re.compile(r"[\[\](){}:'\"]")
+"""Characters that no list of bare words contains."""
+NUMBERS = {int, float, type(None)}
+
+
+class BadCellError(ValueError):
+    """Error: a cell can't be read. The text of the exception is the reason."""
+
+
+def text_of(cell: Any) -> str:
+    """Return a cell as the text that a csv file would hold, or "" if it is missing.
+
+    True is "true", and 2.0 is "2": pandas turns whole numbers into floats if a cell of their column
+    is missing.
+
+    Raises:
+        BadCellError: If the cell is a list, an object or bytes.
+    """
+    if isinstance(cell, str):
+        return cell
+    if cell is None or cell is True or cell is False:
+        return "" if cell is None else str(cell).lower()
+    if isinstance(cell, float):
+        if cell != cell:
+            return ""
+        return str(int(cell)) if cell.is_integer() else str(cell)
+    if isinstance(cell, int | Decimal):
+        try:
+            return str(cell)
+        except ValueError:
+            raise BadCellError("found an integer of thousands of digits") from None
+    raise BadCellError(f"expected a text or a number, found {json_type(cell)}")
+
+
+def name_of(text: str) -> str:
+    """Return the name that a cell stands for, as a token, a label or an id, or "" if it is blank.
+
+    Equal values have one name in every format: "2.0" is 2, and "TRUE" is true.
+    """
+    if not text or text.isspace():
+        return ""
+    whole = WHOLE_NUMBER.fullmatch(text)
+    if whole is not None:
+        return "0" if whole[1] == "-0" else whole[1]
+    lower = text.lower()
+    return lower if lower in TRUTH else text
+
+
+def mark_of(cell: Any) -> bool:
+    """Return True if a cell of a one-hot label column means that the row has the label.
+
+    Raises:
+        BadCellError: If the cell is neither blank nor one of 1, 0, true, false, yes, no.
+    """
+    text = name_of(text_of(cell).strip().lower())
+    if text not in MARKS:
+        expected = "1 or 0, true or false, yes or no, or a blank cell"
+        raise BadCellError(f"found {quote(text)}; expected {expected}")
+    return MARKS[text]
+
+
+class Names(dict[str, int]):
+    """The distinct names of a column, each with its code, in the order of first appearance.
+
+    As a dict, it maps the text of a cell to its code. A new text is added.
+
+    Args:
+        name_of: Function that converts the text of a cell to a name. It runs once per text.
+
+    Attributes:
+        names: The name of each code.
+        spellings: The first text of each code.
+    """
+
+    def __init__(self, name_of: Callable[[str], str] = name_of) -> None:
+        self.name_of = name_of
+        self.names = list[str]()
+        self.spellings = list[str]()
+        self._codes = dict[str, int]()
+
+    def __missing__(self, text: str) -> int:
+        name = self.name_of(text)
+        code = self._codes.setdefault(name, len(self.names))
+        if code == len(self.names):
+            self.names.append(name)
+            self.spellings.append(text)
+        self[text] = code
+        return code
+
+    def code(self, name: str) -> int:
+        """Return the code of a name, or -1 if no cell had this name."""
+        return self._codes.get(name, -1)
+
+    def variants(self) -> dict[str, list[str]]:
+        """Return the texts of each name that is spelled in several ways, the first one first."""
+        texts: dict[str, list[str]] = {}
+        for text, code in self.items():
+            texts.setdefault(self.names[code], []).append(text)
+        return {name: found for name, found in texts.items() if len(found) > 1}
+
+
+class CodedColumn:
+    """A column that grows block by block, as codes into its distinct names.
+
+    Args:
+        name_of: Function that converts the text of a cell to a name.
+        text_of: Function that converts a cell to text. It may raise BadCellError.
+
+    Attributes:
+        known: The names.
+    """
+
+    def __init__(
+        self,
+        name_of: Callable[[str], str] = name_of,
+        text_of: Callable[[Any], str] = text_of,
+    ) -> None:
+        self.known = Names(name_of)
+        self._text_of = text_of
+        self._parts = list[npt.NDArray[np.int32]]()
+
+    def add(self, cells: Cells) -> dict[int, str]:
+        """Append cells, and return the reason for each that can't be read, by its index."""
+        codes, problems = self.codes_of(cells)
+        self._parts.append(codes)
+        return problems
+
+    def codes_of(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+        """Return the codes of cells, and the reason for each that can't be read, by its index."""
+        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+            cells = _coded_numbers(cells)
+        if isinstance(cells, Coded):
+            texts, problems = self._texts(cells.values)
+            # A missing cell has code -1, which takes the last code of this table.
+            used = np.zeros(len(texts) + 1, bool)
+            used[cells.codes] = True
+            table = np.zeros(len(texts) + 1, np.int32)
+            for index, text in enumerate((*texts, "")):
+                if used[index]:
+                    table[index] = self.known[text]
+            return table[cells.codes], problems_of_rows(cells.codes, problems)
+        texts: Sequence[str] = as_list(cells) if isinstance(cells, np.ndarray) else cells
+        problems = {}
+        if set(map(type, texts)) != {str}:  # True and 1 would be equal keys
+            texts, problems = self._texts(texts)
+        return np.fromiter(map(self.known.__getitem__, texts), np.int32, len(texts)), problems
+
+    def coded(self) -> Coded:
+        """Return the column so far."""
+        codes = np.concatenate(self._parts or [np.zeros(0, np.int32)])
+        self._parts = [codes]
+        return Coded(codes, self.known.names)
+
+    def _texts(self, cells: Sequence[Any]) -> tuple[list[str], dict[int, str]]:
+        texts, problems = list[str](), dict[int, str]()
+        for at, cell in enumerate(cells):
+            try:
+                texts.append(self._text_of(cell))
+            except BadCellError as error:
+                texts.append("")
+                problems[at] = str(error)
+        return texts, problems
+
+
+def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64], dict[int, str]]:
+    """Return the number in each cell, and the reason for each that can't be read, by its index.
+
+    A missing number is NaN.
+
+    Args:
+        cells: The cells.
+        decimal: Decimal mark of numbers in texts.
+    """
+    if isinstance(cells, Coded):
+        values, wrong = numbers_of([*cells.values, None], decimal)
+        return values[cells.codes], problems_of_rows(cells.codes, wrong)
+    found = None
+    if decimal == "." or isinstance(cells, np.ndarray):
+        found = plain_numbers(cells)
+    if found is not None and not (np.abs(found) > FLOAT32_MAX).any():
+        return found, {}
+    numbers, problems = np.full(len(cells), np.nan), dict[int, str]()
+    for row, cell in enumerate(as_list(cells)):
+        try:
+            numbers[row] = number_of(cell, decimal)
+        except BadCellError as error:
+            problems[row] = str(error)
+    return numbers, problems
+
+
+def number_of(cell: Any, decimal: str = ".") -> float:
+    """Return the number in a cell, or NaN if it is missing.
+
+    Times of day and durations are seconds. True is 1, and false is 0.
+
+    Raises:
+        BadCellError: If the cell isn't a number, or is too large for float32.
+    """
+    number = _number_in(cell, decimal)
+    if number is None:
+        raise BadCellError(f"expected a number, found {quote(str(cell))}")
+    if abs(number) > FLOAT32_MAX:
+        raise BadCellError(f"{cell} is infinite or too large for float32")
+    return number
+
+
+def plain_numbers(cells: Cells) -> npt.NDArray[np.float64] | None:
+    """Return the numbers in cells that are all numbers, or all texts of numbers, or else None."""
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.float64) if cells.dtype.kind in "iufb" else None
+    assert not isinstance(cells, Coded)
+    try:
+        if not is_plain("".join(cells)):
+            return None
+        return np.array(list(map(float, cells)))
+    except ValueError:
+        return None
+    except TypeError:
+        pass
+    if not set(map(type, cells)) <= NUMBERS:
+        return None
+    try:
+        return np.array(cells, np.float64)
+    except OverflowError:
+        return None
+
+
+def is_plain(text: str) -> bool:
+    """Return True if no number in a text has a form that only Python reads: 1_000 or ١٢."""
+    return text.isascii() and "_" not in text
+
+
+def is_number(text: str) -> bool:
+    """Return True if a text is a number with a decimal point, also if it is infinite or NaN."""
+    return _parsed(text) is not None
+
+
+def with_point(text: str) -> str:
+    """Return a text with a point in place of a decimal comma.
+
+    Raises:
+        BadCellError: If it is a number with a point: 1.5 may mean 15, too.
+    """
+    if "." in text and _parsed(text) is not None:
+        raise BadCellError(f"found a point in {quote(text)}; data.decimal is ','")
+    return text.replace(",", ".")
+
+
+def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
+    """Return the items of a cell that is a list, or None if it isn't one.
+
+    A list is a list, tuple, set or array; or the text of one, as JSON, Python or numpy write it.
+
+    Args:
+        cell: The cell.
+        bare: True if the words of a list may be without quotes, ``[E5, E22]`` or ``{A,B}``, or in
+            pointed brackets, ``<a><b>``.
+    """
+    if isinstance(cell, list):
+        return cell
+    if isinstance(cell, tuple | set | frozenset):
+        return list(cell)
+    if isinstance(cell, np.ndarray):
+        values: list[Any] = cell.tolist()
+        return values
+    if not isinstance(cell, str):
+        return None
+    text = cell.strip()
+    if bare and TAGS.fullmatch(text):
+        return text[1:-1].split("><")
+    if len(text) < 2 or BRACKETS.get(text[0]) != text[-1]:
+        return None
+    if text[0] == "[":
+        try:
+            found: Any = parse_json(text)
+        except NotJSONError:
+            pass
+        else:
+            items: list[Any] = found
+            return items
+    return _printed_items(text, bare=bare and text[0] != "(")
+
+
+def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
+    """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
+    sizes, values = set[int](), set[str]()
+    for items in lists:
+        sizes.add(len(items))
+        values.update(name_of(str(item)) for item in items if not isinstance(item, list | dict))
+        if len(sizes) > 1 or not values <= {"0", "1"}:
+            return False
+    return len(sizes) == 1 and sizes.pop() > 1 and values == {"0", "1"}
+
+
+def marked_positions(items: Iterable[Any]) -> list[str]:
+    """Return the positions, from 0, of the marks 1 in a list."""
+    return [str(index) for index, item in enumerate(items) if name_of(str(item)) == "1"]
+
+
+def list_text(items: Iterable[Any]) -> str:
+    """Return items as the text of a JSON list."""
+    return json.dumps(list(items), ensure_ascii=False, default=str)
+
+
+def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> dict[int, str]:
+    """Return the problem of each row whose value has one.
+
+    Args:
+        codes: Code of each row.
+        problems: Maps codes to reasons.
+    """
+    if not problems:
+        return {}
+    rows = np.flatnonzero(np.isin(codes, list(problems)))
+    return {row: problems[code] for row, code in zip(rows.tolist(), codes[rows].tolist(), strict=True)}
+
+
+def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
+    """Return the items of a list as Python or numpy print it, or None if a text isn't one."""
+    inner, items, in_quotes, at = text[1:-1].strip(), list[Any](), 0, 0
+    if not inner:
+        return [] if text[0] != "{" else None
+    by_comma = "," in inner
+    if not by_comma and not inner.startswith(("'", '"')):
+        words = inner.split()
+        is_list = NESTED.search(inner) is None if bare else all(map(is_number, words))
+        return words if is_list else None
+    while at < len(inner):
+        found = ITEM.match(inner, at)
+        if found is None:
+            return None
+        single, double, word = found.groups()
+        if word is None:
+            in_quotes += 1
+            items.append(_unescaped(found[0].strip()))
+        else:
+            items.append(None if word.strip() in ("None", "nan") else word.strip())
+        at = found.end()
+        if inner[at : at + 1] == ",":
+            at += 1
+        elif by_comma and at < len(inner):
+            return None
+    if in_quotes == 0 and not bare and not all(x is None or is_number(x) for x in items):
+        return None
+    return items
+
+
+def _unescaped(literal: str) -> str:
+    """Return the text of a string literal of Python."""
+    if "\\" not in literal:
+        return literal[1:-1]
+    try:
+        return str(ast.literal_eval(literal))
+    except (ValueError, SyntaxError):
+        return literal[1:-1]
+
+
+def _number_in(cell: Any, decimal: str) -> float | None:
+    """Return the number in a cell, NaN if it is missing, or None if it isn't a number."""
+    if cell is None:
+        return float("nan")
+    if isinstance(cell, list | dict | bytes):
+        raise BadCellError(f"expected a text or a number, found {json_type(cell)}")
+    if not isinstance(cell, str):
+        return _parsed(cell) if isinstance(cell, int | float | Decimal | np.number) else None
+    text = cell.strip()
+    lower = text.lower()
+    if lower in MISSING_NUMBERS:
+        return float("nan")
+    if lower in TRUTH:
+        return TRUTH[lower]
+    if decimal == ",":
+        text = with_point(text)
+    number = _parsed(text)
+    if number is not None:
+        return number
+    try:
+        return read_duration(text) / SECOND
+    except BadTimeError:
+        return None
+
+
+def _parsed(cell: Any) -> float | None:
+    if isinstance(cell, str) and not is_plain(cell):
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+    except OverflowError:
+        return float("inf")
+
+
+def _coded_numbers(cells: npt.NDArray[Any]) -> Coded:
+    values, codes = np.unique(cells, return_inverse=True)
+    return Coded(codes.astype(np.int32), values.tolist())

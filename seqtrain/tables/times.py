@@ -1,0 +1,246 @@
+"""Dates, times of day and durations in texts, as exact numbers of nanoseconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from typing import TypeAlias
+
+from seqtrain.text import quote
+
+NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION = (
+    "number",
+    "date",
+    "day_first",
+    "month_first",
+    "duration",
+)
+TIME_TYPES = {
+    NUMBER: "a number",
+    DATE: "an ISO date such as 2024-12-31",
+    DAY_FIRST: "a date such as 31.12.2024",
+    MONTH_FIRST: "a date such as 12/31/2024",
+    DURATION: "a time such as 12:30",
+}
+"""Types of the cells of a column of times, with their names in messages."""
+SECOND = 1_000_000_000
+"""Number of nanoseconds in a second."""
+DAY = 86_400
+"""Number of seconds in a day."""
+EPOCH = date(1970, 1, 1).toordinal()
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+LOG_YEAR = 2000
+"""Year of dates without a year, as syslog writes them. It is a leap year: Feb 29 is a date."""
+Moment: TypeAlias = tuple[int, bool]
+"""Nanoseconds since 1970, and True if the date names its time zone."""
+
+CLOCK = (
+    r"(?P<hour>\d{1,2})(?P<colon>[:.])(?P<minute>\d\d)"
+    r"(?:(?P=colon)(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?"
+)
+ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
+DATE_FORMS = (
+    # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31
+    rf"(?P<year>\d{{4}})(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)(?:[T _-]+{CLOCK})?{ZONE}",
+    # 2024-12-31T23+01:00
+    rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d){ZONE}",
+    # 20151018T180204, 20240101T103000.123456789
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[T ](?P<hour>\d\d)(?:(?P<minute>\d\d)"
+    rf"(?:(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?)?{ZONE}",
+    rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)T{CLOCK}{ZONE}",
+    # 151018 180153
+    r"(?P<short_year>\d\d)(?P<month>\d\d)(?P<day>\d\d)[T ](?P<hour>\d\d)(?P<minute>\d\d)"
+    r"(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?",
+    # Oct 18 18:02:25
+    rf"(?P<name>[A-Za-z]{{3}})\.? +(?P<day>\d\d?) +{CLOCK}",
+    # [18/Oct/2015:18:02:40 +0000], 18-Oct-2015 18:02:40, 18 Oct 2015
+    r"\[?(?:[A-Za-z]{3}, )?(?P<day>\d\d?)[/ -](?P<name>[A-Za-z]{3})[a-z]*\.?[/ -](?P<year>\d{4})"
+    rf"(?:[:T ]+{CLOCK})?{ZONE}\]?",
+    # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015 18:01
+    r"(?:[A-Za-z]{3},? )?(?P<name>[A-Za-z]{3})[a-z]*\.? +(?P<day>\d\d?),? +(?P<year>\d{4})"
+    rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
+    # Sun Oct 18 18:01:50 UTC 2015
+    r"(?:[A-Za-z]{3},? )?(?P<name>[A-Za-z]{3}) +(?P<day>\d\d?) +"
+    rf"{CLOCK}{ZONE} (?P<year>\d{{4}})",
+)
+"""Forms of dates whose parts can't be mistaken for one another."""
+DATES = tuple(re.compile(form, re.ASCII) for form in DATE_FORMS)
+WEEK = re.compile(r"(\d{4})-?W(\d\d)(?:-?([1-7]))?", re.ASCII)
+COMPACT = re.compile(r"\d{8}", re.ASCII)
+LOCAL_DATE = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<other>\d{1,2})(?P=mark)(?P<year>\d{4})"
+    r"(?:[ T,]+(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?)?",
+    re.ASCII,
+)
+"""A date whose year comes last, with an optional time of day."""
+TIME_OF_DAY = re.compile(
+    r"(?:(?P<days>[-+]?\d{1,9}) days?,? )?(?P<sign>[-+]?)(?P<hour>\d{1,9}):(?P<minute>[0-5]\d)"
+    r"(?::(?P<second>[0-5]\d)(?:[.,](?P<decimals>\d+))?)?",
+    re.ASCII,
+)
+"""A time of day or a duration: HH:MM, HH:MM:SS, 2 days 03:04:05.
+
+10:30.5 isn't one: for ISO 8601 it is 30 seconds after half past ten, for a stopwatch 10.5 minutes.
+"""
+ISO_DURATION = re.compile(
+    r"([-+]?)P(?:([-+]?\d{1,9})W)?(?:([-+]?\d{1,9})D)?(?:T(?:([-+]?\d{1,9})H)?"
+    r"(?:([-+]?\d{1,9})M)?(?:([-+]?)(\d{1,12})(?:\.(\d+))?S)?)?",
+    re.ASCII,
+)
+"""A duration as ISO 8601 and pandas write it, such as P1DT2H or P-1DT23H59M59.5S."""
+
+
+class BadTimeError(ValueError):
+    """Error: a text isn't a time of the expected type. The text of the exception is the reason."""
+
+
+def read_date(text: str) -> Moment:
+    """Return the moment of a date, with or without a time of day.
+
+    Raises:
+        BadTimeError: If the text isn't a date that can be read in one way only.
+    """
+    text = text.strip()
+    for form in DATES:
+        found = form.fullmatch(text)
+        if found is not None:
+            return _moment(found.groupdict(), text)
+    if COMPACT.fullmatch(text):
+        return _moment({"year": text[:4], "month": text[4:6], "day": text[6:]}, text)
+    week = WEEK.fullmatch(text)
+    if week is not None:
+        try:
+            day = date.fromisocalendar(int(week[1]), int(week[2]), int(week[3] or 1))
+        except ValueError:
+            raise _unlike(text, DATE) from None
+        return (day.toordinal() - EPOCH) * DAY * SECOND, False
+    raise _unlike(text, DATE)
+
+
+def read_day_first(text: str) -> Moment:
+    """Return the moment of a date such as 31.12.2024.
+
+    Raises:
+        BadTimeError: If the text isn't such a date.
+    """
+    found = LOCAL_DATE.fullmatch(text.strip())
+    if found is None:
+        raise _unlike(text, DAY_FIRST)
+    parts = found.groupdict()
+    return _moment({**parts, "day": parts["first"], "month": parts["other"]}, text, DAY_FIRST)
+
+
+def read_month_first(text: str) -> Moment:
+    """Return the moment of a date such as 12/31/2024.
+
+    Raises:
+        BadTimeError: If the text isn't such a date.
+    """
+    found = LOCAL_DATE.fullmatch(text.strip())
+    if found is None or found["mark"] == ".":
+        raise _unlike(text, MONTH_FIRST)
+    parts = found.groupdict()
+    return _moment({**parts, "day": parts["other"], "month": parts["first"]}, text, MONTH_FIRST)
+
+
+def read_duration(text: str) -> int:
+    """Return a time of day, or a duration, in nanoseconds.
+
+    Raises:
+        BadTimeError: If the text is neither.
+    """
+    text = text.strip()
+    found = TIME_OF_DAY.fullmatch(text)
+    if found is not None:
+        seconds = int(found["hour"]) * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
+        clock = _signed(found["sign"], _nanoseconds(seconds, found["decimals"] or ""))
+        return int(found["days"] or 0) * DAY * SECOND + clock
+    found = ISO_DURATION.fullmatch(text)
+    if found is None or text[-1:] in ("P", "T"):
+        raise _unlike(text, DURATION)
+    sign, *parts, sign_of_seconds, whole, decimals = found.groups()
+    scales = (7 * DAY, DAY, 3600, 60)
+    seconds = sum(int(part or 0) * scale for part, scale in zip(parts, scales, strict=True))
+    rest = _nanoseconds(int(whole or 0), decimals or "")
+    return _signed(sign, seconds * SECOND + _signed(sign_of_seconds, rest))
+
+
+READERS: dict[str, Callable[[str], Moment]] = {
+    DATE: read_date,
+    DAY_FIRST: read_day_first,
+    MONTH_FIRST: read_month_first,
+}
+"""Reader of each type of date."""
+
+
+def _moment(parts: dict[str, str | None], text: str, expected: str = DATE) -> Moment:
+    """Return the moment of the parts of a date.
+
+    Args:
+        parts: Texts of the year, month, day and so on. `short_year` has two digits, `name` is the
+            name of a month, and `half` is the first letter of AM or PM.
+        text: The date, for the message.
+        expected: Type of the date, for the message.
+    """
+    year = int(parts.get("year") or LOG_YEAR)
+    short = parts.get("short_year")
+    if short:
+        year = int(short) + (1900 if int(short) >= 70 else 2000)
+    name = (parts.get("name") or "").lower()
+    if name and name not in MONTHS:
+        raise _unlike(text, expected)
+    month = MONTHS.index(name) + 1 if name else int(parts.get("month") or 1)
+    hour, minute, second = (int(parts.get(key) or 0) for key in ("hour", "minute", "second"))
+    half = (parts.get("half") or "").lower()
+    if half:
+        if half == "a" and hour > 12:
+            raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
+        hour = hour % 12 + (12 if half == "p" else 0)
+    try:
+        days = date(year, month, int(parts["day"] or 0)).toordinal() - EPOCH
+    except ValueError:
+        raise _unlike(text, expected) from None
+    if hour == 24 and not (minute or second or int(parts.get("decimals") or 0)):
+        days, hour = days + 1, 0  # midnight at the end of the day, as ISO 8601 allows it
+    if hour > 23 or minute > 59 or second > 59:
+        raise _unlike(text, expected)
+    zone = parts.get("zone")
+    seconds = days * DAY + hour * 3600 + minute * 60 + second - _offset(zone or "", text)
+    return _nanoseconds(seconds, parts.get("decimals") or ""), zone is not None
+
+
+def _offset(zone: str, text: str) -> int:
+    """Return the seconds by which the clocks of a time zone are ahead of UTC."""
+    digits = "".join(re.findall(r"\d", zone))
+    if not digits:
+        return 0
+    hours, minutes = int(digits[:2]), int(digits[2:4] or 0)
+    if hours > 23 or minutes > 59:
+        raise _unlike(text, DATE)
+    size = hours * 3600 + minutes * 60 + int(digits[4:6] or 0)
+    return -size if "-" in zone else size
+
+
+def _nanoseconds(seconds: int, decimals: str) -> int:
+    """Return a number of seconds in nanoseconds.
+
+    Args:
+        seconds: The whole seconds.
+        decimals: The digits after the decimal mark.
+
+    Raises:
+        BadTimeError: If there are more than nine digits.
+    """
+    if len(decimals) > 9 and decimals[9:].strip("0"):
+        raise BadTimeError(f"found {len(decimals)} decimals of a second; expected at most nine")
+    return seconds * SECOND + int(decimals[:9].ljust(9, "0"))
+
+
+def _signed(sign: str, size: int) -> int:
+    return -size if sign == "-" else size
+
+
+def _unlike(text: str, expected: str) -> BadTimeError:
+    return BadTimeError(f"found {quote(text)}; expected {TIME_TYPES[expected]}")
