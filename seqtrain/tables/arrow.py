@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.errors import missing_package
 from seqtrain.tables.blocks import (
@@ -118,8 +119,7 @@ def cells_of(column: Any) -> Cells:
         try:
             column = column.cast("large_string")  # some programs mark no text as text
         except arrow.ArrowInvalid:
-            cells: Cells = column.to_pylist()
-            return cells
+            return list(column.to_pylist())
     if types.is_string_view(kind):
         column = column.cast("large_string")
     if types.is_duration(kind):
@@ -134,12 +134,11 @@ def cells_of(column: Any) -> Cells:
         return Coded(codes, [False, True])
     is_number = types.is_floating(kind) or (types.is_integer(kind) and not column.null_count)
     if is_number:
-        numbers: Cells = column.to_numpy(zero_copy_only=False)
+        numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return numbers
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(column)
-    values = column.to_pylist()
-    return values
+    return list(column.to_pylist())
 
 
 def _lists(column: Any) -> list[Any]:
@@ -148,8 +147,7 @@ def _lists(column: Any) -> list[Any]:
     inner = column.type.value_type
     is_number = arrow.types.is_floating(inner) or arrow.types.is_integer(inner)
     if not is_number or column.null_count or column.flatten().null_count:
-        cells: list[Any] = column.to_pylist()
-        return cells
+        return list(column.to_pylist())
     values = column.flatten().to_numpy(zero_copy_only=False)
     lengths = arrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
     return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
@@ -216,7 +214,7 @@ def _measured(batches: Iterable[Any], size: int) -> Iterator[Any]:
 
 
 def _expanded_size(column: Any) -> int:
-    """Return the size of a column in bytes. Each row of a dictionary counts as its largest value."""
+    """Return the size of a column in bytes. A row of a dictionary counts as its mean value."""
     if not import_arrow().types.is_dictionary(column.type):
         return int(column.nbytes)
     values = column.dictionary

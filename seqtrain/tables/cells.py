@@ -29,7 +29,9 @@ WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
 TAGS = re.compile(r"(?:<[^<>]+>)+")
 """Names in pointed brackets, such as ``<a><b>``."""
-ITEM = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\[\](){},:][^'"\[\](){},:]*))\s*""")
+ITEM = re.compile(
+    r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\[\](){},:][^'"\[\](){},:]*))\s*"""
+)
 """An item of a list as Python prints it: in either kind of quotes, or bare."""
 NESTED = re.compile(r"[\[\](){}:'\"]")
 """Characters that no list of bare words contains."""
@@ -172,11 +174,11 @@ class CodedColumn:
                 if used[index]:
                     table[index] = self.known[text]
             return table[cells.codes], problems_of_rows(cells.codes, problems)
-        texts: Sequence[str] = as_list(cells) if isinstance(cells, np.ndarray) else cells
+        found: Sequence[str] = as_list(cells) if isinstance(cells, np.ndarray) else cells
         problems = {}
-        if set(map(type, texts)) != {str}:  # True and 1 would be equal keys
-            texts, problems = self._texts(texts)
-        return np.fromiter(map(self.known.__getitem__, texts), np.int32, len(texts)), problems
+        if set(map(type, found)) != {str}:  # True and 1 would be equal keys
+            found, problems = self._texts(found)
+        return np.fromiter(map(self.known.__getitem__, found), np.int32, len(found)), problems
 
     def coded(self) -> Coded:
         """Return the column so far."""
@@ -345,7 +347,7 @@ def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> 
     if not problems:
         return {}
     rows = np.flatnonzero(np.isin(codes, list(problems)))
-    return {row: problems[code] for row, code in zip(rows.tolist(), codes[rows].tolist(), strict=True)}
+    return {row: problems[int(codes[row])] for row in rows.tolist()}
 
 
 def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
@@ -362,7 +364,7 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
         found = ITEM.match(inner, at)
         if found is None:
             return None
-        single, double, word = found.groups()
+        word = found[3]
         if word is None:
             in_quotes += 1
             items.append(_unescaped(found[0].strip()))

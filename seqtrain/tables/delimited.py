@@ -82,7 +82,7 @@ def read_delimited(
     blocks = lines.blocks()
     head = next(blocks, [])
     form = form_of(head, dialect)
-    texts = chain(head[form.skipped :], chain.from_iterable(blocks))
+    texts: Iterator[str] = chain(head[form.skipped :], chain.from_iterable(blocks))
     if form.end:
         texts = (_without_mark(text, form.end) for text in texts)
     read = _quoted_records if form.quotes else _bare_records
@@ -237,7 +237,7 @@ class _Columns:
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
-        """Return the fields of a row that no selected column holds, without blank ones at the end."""
+        """Return the fields of a row that aren't selected, without blank ones at the end."""
         assert self.rest is not None
         found = [fields[index] for index in self.rest] + fields[self.width :]
         while found and not found[-1]:

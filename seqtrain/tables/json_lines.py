@@ -1,4 +1,4 @@
-"""Format jsonl: a JSON object per line, one array of objects, or an object that holds such a list."""
+"""Format jsonl: a JSON object per line, one array of objects, or an object with such a list."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ CLOCK = (
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
 DATE_FORMS = (
     # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31
-    rf"(?P<year>\d{{4}})(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)(?:[T _-]+{CLOCK})?{ZONE}",
+    r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
+    rf"(?:[T _-]+{CLOCK})?{ZONE}",
     # 2024-12-31T23+01:00
     rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d){ZONE}",
     # 20151018T180204, 20240101T103000.123456789

@@ -1,0 +1,227 @@
+"""Formats npz and npy: sequences in arrays of numpy, or a row per time step."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.tables.blocks import (
+    LABEL,
+    ROWS,
+    TEXT,
+    Block,
+    Cells,
+    Dialect,
+    Name,
+    Selection,
+    UnreadableError,
+)
+from seqtrain.tables.opening import refuse_bomb
+
+Array: TypeAlias = npt.NDArray[Any]
+NPY = b"\x93NUMPY"
+DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
+OBJECTS = (
+    "an array of Python objects can't be read; save values=np.concatenate(sequences), "
+    "lengths=[*map(len, sequences)] and labels=labels.astype(str)"
+)
+"""Message about arrays whose dtype is object."""
+EXPECTED = (
+    "expected values, offsets or lengths, labels; or X, perhaps lengths, and y: "
+    "numpy.savez('data.npz', X=X, y=y), or y.npy next to X.npy"
+)
+FLAT = ("values", "offsets", "lengths", "labels")
+NAMES = {
+    **dict.fromkeys(("X", "x", "X_train", "x_train"), "X"),
+    **dict.fromkeys(("y", "Y", "y_train"), "labels"),
+    **{name: name for name in FLAT},
+}
+"""Maps each accepted name of an array to its meaning."""
+
+
+def read_arrays(
+    stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
+) -> Iterator[Block]:
+    """Yield the sequences of a file of arrays, which is read into memory as a whole.
+
+    A file npz has one of two layouts: `values` of all sequences one after another, (N,) or (N, C),
+    with `offsets` (B + 1,) or `lengths` (B,); or padded sequences `X`, (B, T) or (B, T, C), whose
+    `lengths` may follow. A file npy holds `X`. Each sequence is an array in the column `text`.
+
+    A file npy with a row per time step, (N,) or (N, C), also has a column for each index from 0.
+
+    Raises:
+        UnreadableError: If the file is damaged, lacks an array, or has one of a wrong type or
+            shape.
+    """
+    arrays = _load(stream)
+    columns: dict[Name, Cells] = {}
+    steps = arrays.get("X")
+    if steps is not None and steps.ndim in (1, 2) and "labels" not in arrays:
+        table = steps if steps.ndim == 2 else steps[:, None]
+        columns.update({index: table[:, index] for index in range(table.shape[1])})
+    if steps is not None and steps.ndim == 1:
+        columns[LABEL] = _labels(steps, len(steps))
+    else:
+        columns[TEXT] = _sequences(arrays)
+    num_rows = len(next(iter(columns.values())))
+    if "labels" in arrays:
+        columns[LABEL] = _labels(arrays["labels"], num_rows)
+    names = selection.among(columns)
+    if selection.required is None:
+        names = [name for name in (TEXT, LABEL) if name in columns]
+    chosen = {name: columns[name] for name in names}
+    yield Block(chosen, np.arange(1, num_rows + 1))
+
+
+def read_whole_array(
+    stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
+) -> Iterator[Block]:
+    """Yield the array of a file npy as the sequence of one row."""
+    arrays = _load(stream)
+    if "X" not in arrays or arrays["X"].ndim not in (1, 2):
+        raise UnreadableError(None, "expected one array (T,) or (T, C) in a file of a folder")
+    columns: dict[Name, Cells] = {TEXT: [arrays["X"]]}
+    yield Block({name: columns[name] for name in selection.among(columns)}, np.ones(1, np.int64))
+
+
+def labels_file(path: str) -> str:
+    """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist."""
+    folder, name = os.path.split(path)
+    found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
+    return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
+
+
+def _load(stream: Any) -> dict[str, Array]:
+    """Return the arrays in a file, by the names `X`, `values`, `offsets`, `lengths` and `labels`.
+
+    Arrays of Python objects are refused, as their loading could run code.
+
+    Raises:
+        UnreadableError: If the file is damaged, too large for memory, or contains Python objects.
+    """
+    try:
+        if not stream.seekable() or not hasattr(stream, "fileno"):  # as compressed or piped
+            stream = io.BytesIO(stream.read())
+        is_one = stream.read(6) == NPY
+        stream.seek(0)
+        if is_one:
+            return {"X": np.load(stream, allow_pickle=False)}
+        with zipfile.ZipFile(stream) as archive:
+            entries = archive.infolist()
+        packed = sum(entry.compress_size for entry in entries)
+        refuse_bomb("the arrays", sum(entry.file_size for entry in entries), packed)
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as loaded:
+            return _known(loaded)
+    except MemoryError:
+        raise UnreadableError(None, "the arrays do not fit into memory") from None
+    except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "allow_pickle" in reason:
+            raise UnreadableError(None, OBJECTS) from None
+        raise UnreadableError(None, f"not a sound npz file of plain arrays ({reason})") from None
+
+
+def _known(loaded: Any) -> dict[str, Array]:
+    """Return the arrays of an npz file whose names are known. Of two such names, the first counts."""
+    names = FLAT if "values" in loaded.files else NAMES
+    arrays: dict[str, Array] = {}
+    for name in names:
+        if name in loaded.files:
+            arrays.setdefault(NAMES[name], np.asarray(loaded[name]))
+    if "X" not in arrays and "values" not in arrays:
+        found = ", ".join(loaded.files) or "none"
+        raise UnreadableError(None, f"no array values; found {found}; {EXPECTED}")
+    return arrays
+
+
+def _sequences(arrays: dict[str, Array]) -> list[Array]:
+    """Return the sequences of a file, each (T,) or (T, C).
+
+    Whole numbers that are stored as floats become integers.
+    """
+    if "X" in arrays:
+        values, borders = _padded(arrays)
+    else:
+        values, borders = _flat(arrays)
+    return [values[start:end] for start, end in pairwise(borders)]
+
+
+def _padded(arrays: dict[str, Array]) -> tuple[Array, list[int]]:
+    """Return the time steps of all rows of the array X, and the borders of the rows.
+
+    Without `lengths`, missing values at the end of a row are padding.
+    """
+    x = arrays["X"]
+    if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
+        raise _unfit("X", "numbers (B, T) or (B, T, C), a series per row", x)
+    if "lengths" in arrays:
+        lengths = _integers(arrays, "lengths")
+        if len(lengths) != len(x) or (lengths < 0).any() or (lengths > x.shape[1]).any():
+            raise _unfit("lengths", f"{len(x)} lengths of at most {x.shape[1]}", lengths)
+        known = np.arange(x.shape[1]) < lengths[:, None]
+    elif x.dtype.kind == "f":
+        missing = np.asarray(np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
+        known = np.cumsum(~missing[:, ::-1], axis=1)[:, ::-1] > 0
+    else:
+        known = np.ones(x.shape[:2], dtype=bool)
+    return x[known], [0, *known.sum(axis=1).cumsum().tolist()]
+
+
+def _flat(arrays: dict[str, Array]) -> tuple[Array, list[int]]:
+    """Return the array `values`, (N,) or (N, C), and the B + 1 borders of its sequences.
+
+    Raises:
+        UnreadableError: If an array is missing or has a wrong type or shape, or the borders don't
+            cover all values.
+    """
+    values = arrays["values"]
+    if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
+        raise _unfit("values", "numbers (N,) or (N, C), the steps of all sequences", values)
+    if "offsets" in arrays and "lengths" in arrays:
+        raise UnreadableError(None, "found the arrays offsets and lengths; remove one of them")
+    key = "offsets" if "offsets" in arrays else "lengths"
+    found = _integers(arrays, key)
+    borders = found.tolist()
+    if key == "lengths":
+        borders = [0, *np.cumsum(found).tolist()]
+    if borders[:1] != [0] or borders[-1] != len(values) or (np.diff(borders) < 0).any():
+        expected = f"expected to cover 0 to {len(values)}, the values, row by row"
+        raise UnreadableError(None, f"{key}: {expected}; found {borders[:1]} to {borders[-1:]}")
+    return values, borders
+
+
+def _integers(arrays: dict[str, Array], key: str) -> Array:
+    if key not in arrays:
+        raise UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED}")
+    found = arrays[key]
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise _unfit(key, "integers (B,)", found)
+    return found
+
+
+def _labels(labels: Array, rows: int) -> Cells:
+    if labels.size != rows or labels.dtype.kind not in "iufbU":
+        raise _unfit("labels", f"integers or strings ({rows},)", labels)
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
+        raise _unfit("labels", f"integers or strings ({rows},)", labels)
+    try:  # numpy itself fails with a SystemError on numbers that no character has
+        found: list[Any] = labels.ravel().tolist()
+        "".join(map(str, found)).encode()
+    except (SystemError, ValueError):
+        raise UnreadableError(None, "labels: a string holds what is no character") from None
+    return found
+
+
+def _unfit(key: str, expected: str, array: Array) -> UnreadableError:
+    return UnreadableError(None, f"{key}: expected {expected}, found {array.dtype} {array.shape}")

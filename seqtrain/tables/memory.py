@@ -1,0 +1,218 @@
+"""Tables in memory, passed from Python: DataFrames, datasets, dicts of columns, lists of dicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from seqtrain.errors import DataError
+from seqtrain.tables.arrow import read_frame
+from seqtrain.tables.blocks import (
+    Block,
+    Cells,
+    Coded,
+    Name,
+    Selection,
+    UnreadableError,
+    cells_at,
+    missing_name,
+)
+from seqtrain.tables.json_lines import field_of
+from seqtrain.tables.python_values import cells_of_list, cells_of_values
+from seqtrain.tables.sources import EVERYTHING, located
+
+MEMORY_ROWS = 1 << 12
+"""Largest number of rows of a block of a table in memory."""
+EXPECTED_TABLE = (
+    "a DataFrame, a Dataset, a dict of lists, or a list of dicts, whose columns have the names "
+    "that the config gives"
+)
+
+
+class TableSource:
+    """A table in memory as a source of rows. The line of a row is its number, from 1.
+
+    None of the packages whose tables are read is imported. A table has the PyCapsule interface of
+    Arrow, or it lists the names of its columns (`column_names`, `columns` or its keys) and returns
+    a column by its name.
+
+    Args:
+        data: The table.
+        name: Name for messages.
+
+    Raises:
+        DataError: If `data` is no table, or two columns have one name.
+    """
+
+    has_files = False
+
+    def __init__(self, data: Any, name: str = "data") -> None:
+        names = columns_of(data)
+        if names is None:
+            found = f"found an object of type {type(data).__name__}"
+            raise DataError(f"{name}: {found}; expected a file, or {EXPECTED_TABLE}")
+        for each in names:
+            if names.count(each) > 1:
+                raise DataError(f"{name}: the column {each} occurs twice; name each column once")
+        self.data, self.name = data, name
+        self.columns = {str(each): each for each in names}
+
+    def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
+        """Yield the rows of the table.
+
+        Args:
+            selection: Columns to read.
+            rows: Largest number of rows of a block, or None for `MEMORY_ROWS`.
+
+        Raises:
+            DataError: If a column is missing, isn't a list of cells, or has another length.
+        """
+        try:
+            if _is_arrow(self.data):
+                yield from read_frame(self.data, selection)
+                return
+            columns = self._selected(selection)
+        except UnreadableError as error:
+            raise located(self.name, error) from None
+        sizes = {name: len(cells) for name, cells in columns.items()}
+        if len(set(sizes.values())) > 1:
+            found = ", ".join(f"{size} values of {name}" for name, size in sizes.items())
+            raise DataError(f"{self.name}: found {found}; expected equally many of each column")
+        total = next(iter(sizes.values()), 0)
+        size = rows or MEMORY_ROWS
+        for start in range(0, total, size):
+            some = np.arange(start, min(start + size, total))
+            yield Block({name: cells_at(x, some) for name, x in columns.items()}, some + 1)
+
+    def files(self) -> list[str]:
+        """Return an empty list: no file is read."""
+        return []
+
+    def digest(self, selection: Selection = EVERYTHING) -> str:
+        """Return a SHA-256 of the cells of the selected columns."""
+        digest = sha256()
+        for block in self.blocks(selection):
+            for name, cells in block.columns.items():
+                digest.update(str(name).encode())
+                digest.update(_bytes_of(cells))
+        return digest.hexdigest()
+
+    def notices(self) -> list[str]:
+        """Return lines for the user about what was read."""
+        return []
+
+    def _selected(self, selection: Selection) -> dict[Name, Cells]:
+        """Return the cells of the selected columns.
+
+        Raises:
+            UnreadableError: If required columns are missing. It names all of them.
+        """
+        if selection.required is None:
+            return {name: self._column(name) for name in self.columns}
+        columns: dict[Name, Cells] = {}
+        missing = list[str]()
+        for name in selection.required:
+            found = self._found(name)
+            if found is None:
+                missing.append(missing_name("column", str(name), self.columns))
+            else:
+                columns[name] = found
+        if missing:
+            raise UnreadableError(None, *missing)
+        for name in selection.optional:
+            found = self._found(name)
+            if found is not None:
+                columns[name] = found
+        return columns
+
+    def _found(self, name: Name) -> Cells | None:
+        """Return the cells of a column, or of a field `a.b` of objects; None if there is none."""
+        if str(name) in self.columns:
+            return self._column(str(name))
+        first, _, rest = str(name).partition(".")
+        if not rest or first not in self.columns:
+            return None
+        cells = list[Any]()
+        for each in cells_of_list(list(self._values(first))):
+            try:
+                cells.append(field_of(each or {}, rest))
+            except LookupError:
+                cells.append(None)
+        return cells
+
+    def _column(self, name: str) -> Cells:
+        cells = cells_of_values(self._values(name))
+        features = getattr(self.data, "features", None)
+        feature = features.get(name) if isinstance(features, dict) else None
+        classes = getattr(feature, "names", None)
+        if classes:
+            known = dict(enumerate(classes))
+            return [known.get(x) if type(x) is int else x for x in cells]
+        return cells
+
+    def _values(self, name: str) -> Any:
+        """Return a column as the table gives it.
+
+        Raises:
+            DataError: If the column isn't a list of cells.
+        """
+        key = self.columns[name]
+        if isinstance(self.data, list | tuple):
+            return [row.get(key) for row in self.data]
+        values = self.data[key]
+        if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
+            row = "; for one row give a list of it: [row]" if isinstance(self.data, Mapping) else ""
+            found = f"{self.name}: the column {name} is a {type(values).__name__}"
+            raise DataError(f"{found}; expected its values{row}")
+        return values
+
+
+def columns_of(data: Any) -> list[Any] | None:
+    """Return the names of a table's columns, or None if `data` is no table.
+
+    Raises:
+        DataError: If `data` is a dict of tables, such as the splits of a Dataset.
+    """
+    if isinstance(data, list | tuple):
+        is_table = bool(data) and all(isinstance(row, Mapping) for row in data)
+        return list(dict.fromkeys(chain.from_iterable(data))) if is_table else None
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        return None
+    keys = data.keys() if isinstance(data, Mapping) else None
+    names = getattr(data, "column_names", getattr(data, "columns", keys))
+    if isinstance(names, Mapping):
+        one = next(iter(names), "train")
+        raise DataError(f"data: found several tables: {', '.join(names)}; give one: data['{one}']")
+    return None if names is None else list(names)
+
+
+def _is_arrow(data: Any) -> bool:
+    """Return True if a table is read by the PyCapsule interface of Arrow.
+
+    DataFrames of pandas are read column by column: their columns may mix types, or hold tensors.
+    """
+    is_pandas = type(data).__module__.partition(".")[0] == "pandas"
+    has_interface = hasattr(data, "__arrow_c_stream__") and not is_pandas
+    return has_interface and find_spec("pyarrow") is not None
+
+
+def _bytes_of(cells: Cells) -> bytes:
+    if isinstance(cells, Coded):
+        return np.ascontiguousarray(cells.codes).tobytes() + _bytes_of(cells.values)
+    if isinstance(cells, np.ndarray):
+        return f"{cells.dtype}{cells.shape}".encode() + np.ascontiguousarray(cells).tobytes()
+    return json.dumps(cells, default=_described).encode()
+
+
+def _described(value: Any) -> Any:
+    """Convert a value that JSON can't represent to its text, or to the digest of an array."""
+    if getattr(value, "ndim", 0):
+        array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        return [str(array.dtype), array.shape, sha256(array.tobytes()).hexdigest()]
+    return str(value)

@@ -1,0 +1,212 @@
+"""Series of numbers in cells: lists, arrays, tensors, and their texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.tables.cells import (
+    FLOAT32_MAX,
+    BadCellError,
+    is_number,
+    number_of,
+    plain_numbers,
+    with_point,
+)
+from seqtrain.tables.json_lines import json_type
+from seqtrain.tables.python_values import array_of, plain
+from seqtrain.text import quote
+
+Series: TypeAlias = npt.NDArray[np.float32]
+"""Features of T time steps, (T, C)."""
+SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
+"""Separator of the numbers of a series."""
+MANY = re.compile(r"[\s,;[]")
+"""A character that a cell of several numbers contains, and a cell of one number doesn't."""
+MANY_FIELDS = 4
+"""Number of fields from which on `0,5` is taken for one number with a decimal comma, not two."""
+DECIMAL = r"(?:[-+]?[0-9]+(?:,[0-9]+)?(?:[eE][-+]?[0-9]+)?|\?|[nN][aA][nN])"
+DECIMAL_COMMAS = re.compile(rf"{DECIMAL}(?:\s+{DECIMAL})+")
+"""Numbers separated by blanks, some of which may have a comma."""
+NUMBER_WITH_POINT = re.compile(r"(?<![.0-9])[0-9]*\.[0-9]+(?![.0-9])")
+"""A number with one decimal point; dates such as 31.12.2024 have more points."""
+DECIMAL_ADVICE = 'write decimals with a point, or set data.decimal: ","'
+
+
+def series_of(cell: Any, decimal: str = ".") -> Series:
+    """Return the series in a cell, (T, C). A missing cell is a series without time steps.
+
+    A text is a JSON list, or numbers separated by blanks, commas or semicolons. Numbers in one line
+    are the time steps of one channel. If there are several lines, each line is a time step, and its
+    numbers are the channels. A list holds a number or a list of channels for each time step.
+
+    Args:
+        cell: A text, a list, an array or a tensor.
+        decimal: Decimal mark of numbers in texts. With ",", commas don't separate numbers.
+
+    Raises:
+        BadCellError: If the cell isn't a series.
+    """
+    if cell is None:
+        return np.zeros((0, 1), np.float32)
+    if isinstance(cell, str):
+        return _series_in_text(cell, decimal)
+    if hasattr(cell, "dtype"):
+        array = array_of(cell)
+        if array is not None and array.dtype.kind in "cmM":
+            raise BadCellError(f"found values of type {array.dtype}; expected numbers")
+        if array is not None and array.dtype.kind in "biuf" and array.ndim in (1, 2):
+            return float32(array if array.ndim == 2 else array[:, None])
+    return _series_in_list(plain(cell))
+
+
+def series_of_cells(cells: Sequence[Any], decimal: str = ".") -> Series:
+    """Return the series in several cells of a row, (T, C).
+
+    Cells of one number each are the time steps of one channel. Missing values at the end are left
+    out. If any cell holds several numbers, each cell is a channel.
+
+    Raises:
+        BadCellError: If a cell isn't a number or a series, or the channels have different lengths.
+    """
+    if decimal == ",":
+        cells = [_with_points(cell) for cell in cells]
+    has_many = any(isinstance(x, list) or hasattr(x, "__array__") for x in cells)
+    if has_many or any(isinstance(x, str) and MANY.search(x.strip()) for x in cells):
+        text = " ".join(map(str, cells))
+        if len(cells) >= MANY_FIELDS and DECIMAL_COMMAS.fullmatch(text):
+            raise BadCellError(f"found decimal commas; {DECIMAL_ADVICE}")
+        return joined_channels([series_of(cell) for cell in cells])
+    values = numbers_in(cells)
+    known = np.flatnonzero(~np.isnan(values))
+    return float32(values[: known[-1] + 1 if len(known) else 0, None])
+
+
+def series_of_channels(texts: Sequence[str]) -> Series:
+    """Return the series of one text of comma-separated numbers per channel, (T, C).
+
+    Raises:
+        BadCellError: If a value isn't a number, or the channels have different lengths.
+    """
+    channels = list[Series]()
+    for text in texts:
+        values = numbers_in(text.split(",") if text.strip() else [])
+        channels.append(float32(values[:, None]))
+    return joined_channels(channels)
+
+
+def joined_channels(parts: Sequence[Series]) -> Series:
+    """Join several series (T, C) along the channels.
+
+    Args:
+        parts: The series, at least one.
+
+    Raises:
+        BadCellError: If their numbers of time steps T differ.
+    """
+    for number, part in enumerate(parts, start=1):
+        if len(part) != len(parts[0]):
+            found = f"channel {number} has length {len(part)}"
+            other = f"channel 1 has length {len(parts[0])}"
+            raise BadCellError(f"{found}, but {other}; expected channels of equal length")
+    return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+def numbers_in(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """Return the number in each cell, (N,), with NaN for each missing number.
+
+    Raises:
+        BadCellError: If a cell isn't a number.
+    """
+    if any(isinstance(cell, bool) for cell in cells):
+        raise BadCellError("expected a number or null, found true or false")
+    found = plain_numbers(list(cells))
+    if found is None:
+        found = np.array([number_of(cell) for cell in cells], np.float64)
+    return found
+
+
+def float32(values: npt.NDArray[Any]) -> Series:
+    """Return values (T, C) as float32. NaN stays NaN.
+
+    Raises:
+        BadCellError: If a value is infinite or too large for float32.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = values.astype(np.float64)
+        beyond = np.abs(values) > FLOAT32_MAX
+        if beyond.any():
+            step = int(np.argwhere(beyond)[0][0]) + 1
+            found = f"{values[beyond][0]:g} is infinite or too large for float32"
+            raise BadCellError(f"step {step}: {found}")
+        return values.astype(np.float32)
+
+
+def _series_in_text(text: str, decimal: str) -> Series:
+    text = text.strip()
+    if decimal == ",":
+        text = _with_points(text)
+    if text.startswith("["):
+        return _series_in_list(_list_in(text))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and not any(is_number(word) for word in SEPARATOR.split(lines[0])):
+        del lines[0]  # the names of the channels
+    for line in lines:
+        if "," in line and ";" in line:
+            raise BadCellError(f"found both , and ; between numbers; {DECIMAL_ADVICE}")
+        if "," in line and DECIMAL_COMMAS.fullmatch(line):
+            raise BadCellError(f"found decimal commas; {DECIMAL_ADVICE}")
+    rows = [SEPARATOR.split(line) for line in lines]
+    if "\n" not in text:
+        return _series_in_list(rows[0] if rows else [])
+    return _series_in_list(rows)
+
+
+def _list_in(text: str) -> Any:
+    """Return the list in a text: as JSON, or in one line with blanks between the numbers."""
+    try:
+        return parse_json(text)
+    except NotJSONError as error:
+        if "..." in text:
+            problem = "numpy left numbers out (...); write array.tolist()"
+            raise BadCellError(problem) from None
+        inner = text[1:-1]
+        if not text.endswith("]") or "[" in inner or "]" in inner or '"' in inner:
+            raise BadCellError(str(error)) from None
+    return SEPARATOR.split(inner.strip()) if inner.strip() else []
+
+
+def _series_in_list(value: Any) -> Series:
+    """Return the series of a list with a number or a list of channels for each time step."""
+    if not isinstance(value, list):
+        found = json_type(value)
+        raise BadCellError(f"expected a list of vectors or numbers, found {found}")
+    if value and not isinstance(value[0], list):
+        return float32(numbers_in(value)[:, None])
+    for step, row in enumerate(value, start=1):
+        if not isinstance(row, list):
+            raise BadCellError(f"step {step}: expected a vector, found {json_type(row)}")
+        if len(row) != len(value[0]):
+            found = f"{len(row)} values, but step 1 has {len(value[0])}"
+            raise BadCellError(f"step {step}: {found}")
+    if value and not value[0]:
+        raise BadCellError("the vectors hold no values")
+    if not value:
+        return np.zeros((0, 1), np.float32)
+    numbers = numbers_in(list(chain.from_iterable(value)))
+    return float32(numbers.reshape(len(value), len(value[0])))
+
+
+def _with_points(cell: Any) -> Any:
+    """Replace decimal commas in a cell of text by points. Other cells and lists don't change."""
+    if not isinstance(cell, str) or cell.lstrip().startswith("["):
+        return cell
+    if ("." in cell and "," in cell) or NUMBER_WITH_POINT.search(cell):
+        raise BadCellError(f"found a point in {quote(cell)}; data.decimal is ','")
+    return with_point(cell)

@@ -1,0 +1,167 @@
+"""Formats ts of the time-series archives, and arff of Weka."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+from seqtrain.tables.blocks import (
+    LABEL,
+    ROWS,
+    TEXT,
+    Block,
+    Cells,
+    Dialect,
+    Name,
+    Selection,
+    UnreadableError,
+    batched,
+)
+from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.delimited import Record, blocks_of_records
+from seqtrain.tables.series import Series, series_of_channels
+from seqtrain.tables.text_lines import TextLines
+from seqtrain.text import quote
+
+ATTRIBUTE = re.compile(
+    r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\S+))""", re.IGNORECASE
+)
+ESCAPED = re.compile(r"\\(.)")
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+"""Maps each letter after a backslash to its character. Any other character means itself."""
+FIELD = r"""{blank}*(?:(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*(?={mark}|$)|([^{mark}]*))"""
+COMMA_FIELD = re.compile(FIELD.replace("{mark}", ",").replace("{blank}", r"\s"))
+TAB_FIELD = re.compile(FIELD.replace("{mark}", r"\t").replace("{blank}", " "))
+"""A field in either kind of quotes, or any text up to the next separator."""
+
+
+def read_ts(
+    stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
+) -> Iterator[Block]:
+    """Yield the series of a .ts file as arrays (T, C) in the column `text`.
+
+    A header of lines `@key value` comes first. Each further line is a series: its channels,
+    separated by `:`. The label follows as the last field if the header declares labels. `?` and NaN
+    are missing values.
+
+    Raises:
+        UnreadableError: If the header isn't valid.
+    """
+    lines = TextLines(stream, dialect.encoding)
+    texts = (row for row in lines.numbered() if row[1].strip() and row[1][0] not in "#%")
+    has_labels = _read_header(texts, selection)
+    names = selection.among([TEXT, LABEL] if has_labels else [TEXT])
+    num_channels = 0
+    for part in batched(texts, rows):
+        series, labels, problems = list[Series](), list[str | None](), dict[int, str]()
+        for row, (line, text) in enumerate(part):
+            channels = text.split(":")
+            labels.append(channels.pop().strip() if has_labels else None)
+            num_channels = num_channels or len(channels)
+            found = np.zeros((0, 1), np.float32)
+            problem = lines.problem(line, line)
+            if problem is None:
+                problem = _count_problem(len(channels), num_channels)
+            try:
+                if problem is None:
+                    found = series_of_channels(channels)
+            except BadCellError as error:
+                problem = str(error)
+            series.append(found)
+            if problem is not None:
+                problems[row] = problem
+        columns: dict[Name, Cells] = {TEXT: series, LABEL: labels}
+        chosen = {name: columns[name] for name in names}
+        yield Block(chosen, np.array([line for line, _ in part], np.int64), problems)
+
+
+def _count_problem(count: int, first: int) -> str | None:
+    if not count:
+        return "expected channels, then a label, separated by ':'; found one of them"
+    if count != first:
+        return f"{count} channels; expected {first}, as in the first row"
+    return None
+
+
+def _read_header(lines: Iterator[tuple[int, str]], selection: Selection) -> bool:
+    """Read the header of a .ts file up to the line @data, and return True if it declares labels.
+
+    Raises:
+        UnreadableError: If the header isn't valid, or lacks the labels that are selected.
+    """
+    line, has_labels = 0, False
+    for line, text in lines:
+        key, first = [*text.lower().split(), "", ""][:2]
+        if key == "@data":
+            if not has_labels and LABEL in (selection.required or ()):
+                problem = "no labels: expected '@classLabel true' before @data"
+                raise UnreadableError(line, problem)
+            return has_labels
+        if key in ("@timestamps", "@targetlabel") and first == "true":
+            problem = f"{key} true is not supported; expected plain values and classes"
+            raise UnreadableError(line, problem)
+        if key == "@classlabel":
+            has_labels = first == "true"
+        elif key and not key.startswith("@"):
+            problem = f"expected a header line @…, or @data; found {quote(text)}"
+            raise UnreadableError(line, problem)
+    if line:
+        raise UnreadableError(line, "the file ends before a line @data")
+    return False
+
+
+def read_arff(
+    stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
+) -> Iterator[Block]:
+    """Yield the rows of the data section. The attributes are the names of the columns.
+
+    Raises:
+        UnreadableError: If a row is sparse, or the header isn't followed by ``@data``.
+    """
+    records = _arff_records(TextLines(stream, dialect.encoding))
+    return blocks_of_records(records, selection, rows, header=True)
+
+
+def _arff_records(lines: TextLines) -> Iterator[Record]:
+    """Yield the names of the attributes, then the fields of each row."""
+    names, in_data = list[str](), False
+    for line, text in lines.numbered():
+        if not text.strip() or text.lstrip().startswith("%"):
+            continue
+        problem = lines.problem(line, line)
+        if in_data and text.lstrip().startswith("{"):
+            problem = "a sparse row {index value, …}; expected every value"
+            raise UnreadableError(line, problem)
+        if in_data:
+            yield line, _fields(text), problem
+            continue
+        attribute = ATTRIBUTE.match(text.strip())
+        if attribute is not None:
+            name = next(each for each in attribute.groups() if each is not None)
+            names.append(_unescaped(name))
+        elif text.lower().strip() == "@data":
+            in_data = True
+            yield line, names, None
+    if not in_data and names:
+        raise UnreadableError(1, "no line @data; expected rows after it")
+
+
+def _fields(text: str) -> list[str]:
+    """Return the fields of a row, separated by commas, or by tabs in files without commas."""
+    field = COMMA_FIELD if "," in text or "\t" not in text else TAB_FIELD
+    fields, end = list[str](), -1
+    while end < len(text):
+        found = field.match(text, end + 1)
+        assert found is not None  # the pattern matches any text
+        single, double, bare = found.groups()
+        quoted = single if single is not None else double
+        fields.append(bare.strip() if quoted is None else _unescaped(quoted))
+        end = found.end()
+    return fields
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[1]), text)
