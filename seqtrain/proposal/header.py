@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seqtrain.sequences.readers.numbers import is_number
 from seqtrain.errors import DataError
-from seqtrain.proposal.column_names import KNOWN_NAMES
-from seqtrain.proposal.columns import LONGEST_LABEL, ColumnProfile
+from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.profile import LONGEST_LABEL, Column
+from seqtrain.tables.cells import is_number
 from seqtrain.text import quote
 
 MOST_NAMES = 0.01
@@ -15,7 +15,7 @@ MOST_NAMES = 0.01
 
 
 def has_header(
-    file: str, first: Sequence[str], columns: Sequence[ColumnProfile], options: InitOptions
+    file: str, first: Sequence[str], columns: Sequence[Column], options: InitOptions
 ) -> bool:
     """Return True if the first row holds the names of the columns, and False if it is data.
 
@@ -23,8 +23,8 @@ def has_header(
 
     1. With the option `header`, its value decides.
     2. A row with a column name that the user gave in another option is a header.
-    3. A row with a blank cell after the first cell is data. So is a row with a cell of more than
-       `LONGEST_LABEL` characters.
+    3. A row with a blank cell between others is data, except above a column of blank cells. So is a
+       row with a cell of more than `LONGEST_LABEL` characters.
     4. A row with three or more numbers that count up by one, and with names, is a header.
     5. A row with any other numbers, or with equal cells, is data.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
@@ -35,7 +35,7 @@ def has_header(
     Args:
         file: Name of the file, for messages.
         first: Cells of the first row.
-        columns: Profiles of the columns without the first row.
+        columns: The columns without the first row.
         options: Options of the user.
 
     Raises:
@@ -43,30 +43,33 @@ def has_header(
     """
     if "header" in options.given:
         return bool(options.get("header"))
-    names = [name.strip().lower() for name in first]
     by_name = {x for option in COLUMN_OPTIONS for x in options.named(option) if isinstance(x, str)}
     if {name for name in by_name if not name.isdigit()} & {*first}:
         return True
-    if not all(names[1:]) or any(len(name) > LONGEST_LABEL for name in names):
+    pairs = list(zip(first, columns, strict=True))
+    is_gap = [not name.strip() and column.kind != "blank" for name, column in pairs]
+    cells = [name.strip() for name, column in pairs if name.strip() or column.kind != "blank"]
+    names = [name.lower() for name in cells]
+    if any(is_gap[1:]) or any(len(name) > LONGEST_LABEL for name in names):
         return False
     numbers = [float(name) for name in names if is_number(name)]
-    is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
     if numbers:
+        is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
         return is_counting and len(numbers) < len(names)
-    repeated = sum(
-        column.values[name] > 0 for column, name in zip(columns, first, strict=True) if name
-    )
-    is_usual = any(
-        name in KNOWN_NAMES and column.values[cell] <= max(1, MOST_NAMES * column.rows)
-        for column, name, cell in zip(columns, names, first, strict=True)
-    )
+    below = [rows_with(column, name) for name, column in pairs]
+    repeated = sum(count > 0 for name, count in zip(first, below, strict=True) if name.strip())
+    is_usual = False
+    for (name, column), count in zip(pairs, below, strict=True):
+        if name.strip().lower() in KNOWN_NAMES and count <= max(1, MOST_NAMES * column.rows):
+            is_usual = True
     if len({*names}) < len(names) or (repeated > 1 and not is_usual):
         return False
     # The first value of a column of labels that never occurs again is a name.
-    repeats = [c for c in columns if c.can_be_label and len(c.values) <= c.rows / 10]
-    has_labels = bool(repeats) and not repeated
-    has_others = any(column.kind in ("number", "series", "date") for column in columns)
-    if (has_others and not repeated) or has_labels or not KNOWN_NAMES.isdisjoint(names):
+    repeats = any(c.can_be_label and c.distinct <= c.rows / 10 for c in columns)
+    has_others = any(column.kind in ("number", "series", "time") for column in columns)
+    if (has_others or repeats) and not repeated:
+        return True
+    if not KNOWN_NAMES.isdisjoint(names):
         return True
     if repeated:
         return False
@@ -74,3 +77,11 @@ def has_header(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
         "columns; give --header or --no-header"
     )
+
+
+def rows_with(column: Column, cell: str) -> int:
+    """Return the number of rows of a column with a cell."""
+    cell = cell.strip()
+    if not cell or cell not in column.values:
+        return 0
+    return int(column.counts[column.values.index(cell)])

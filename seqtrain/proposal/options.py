@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seqtrain.config.document import Unreadable, read_yaml
-from seqtrain.sequences.read_options import Column
+from seqtrain.tables.blocks import Name as Column
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""

@@ -1,40 +1,56 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from shlex import join
 from typing import Any
 
+import numpy as np
+
 from seqtrain.config import Config
-from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.read_options import Column
-from seqtrain.sequences.readers import read_rows
-from seqtrain.sequences.sources import files_of, source_of
-from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.errors import DataError
-from seqtrain.proposal.choices import should_hold_out
-from seqtrain.proposal.config_text import shown_labels, write_config
-from seqtrain.proposal.data_profile import DataProfile
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.facts import Facts, facts_of
+from seqtrain.proposal.inspection import Data, read_data
+from seqtrain.proposal.label_forms import joined_mark
+from seqtrain.proposal.layouts import NUMBER, Splits, assign_splits
+from seqtrain.proposal.options import COLUMN_OPTIONS, INIT_COMMAND, InitOptions
+from seqtrain.proposal.profile import Column
 from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.proposal.split_files import Splits, assign_splits, check_labels
-from seqtrain.proposal.tables import inspect
-from seqtrain.text import counted, listed
+from seqtrain.proposal.roles import Roles, columns_named, row_table
+from seqtrain.proposal.settings import Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.step_roles import step_table
+from seqtrain.proposal.table import odd_cells
+from seqtrain.proposal.write import (
+    column_settings,
+    comments_of,
+    shown_labels,
+    split_settings,
+    write_config,
+)
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.sources import files_of
+from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
+from seqtrain.tables.blocks import LABEL, TEXT, missing_name
+from seqtrain.tables.cells import BadCellError, mark_of
+from seqtrain.tables.sources import holds_whole_files
+from seqtrain.text import counted, listed, quote
 
 TRIED_ROWS, TRIED_IDS = 4096, 1000
 """With fewer rows, or ids of a table of time steps, `propose` also prepares the data as `fit` does.
 
 If this fails, and `propose` itself chose the validation, it tries again without validation.
 """
-FIRST_ROWS = 20
-"""Number of first rows of a test file that are searched for labels."""
 FEW_PER_CLASS = 30
 """Rows per class below which a warning says that the accuracy is uncertain."""
 KIND_NAMES = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}
-HELD_OUT = ((1000, 0.2), (100_000, 0.1), (math.inf, 0.02))
-"""Pairs: below this number of rows, this fraction of train is held out. The first match counts."""
+MOST_NUMBERED_CLASSES = 10
+"""Largest number of files of a class each whose names may differ only in numbers, as for digits."""
+MOST_UNIQUE = 2
+"""Largest number of rows that may all have different labels, without a validation file."""
+MOST_DROPPED = 0.05
+"""Largest share of rows that may be left out: with more, the reading is wrong."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +77,8 @@ def propose(
 ) -> Proposal:
     """Inspect data files and return a config for them.
 
-    Large training files are only sampled. If there are few rows (`TRIED_ROWS`), the data is also
-    prepared as `fit` does, to find problems. A test file without labels isn't used. The proposal
-    then has a warning.
+    If there are few rows (`TRIED_ROWS`), the data is also prepared as `fit` does, to find problems.
+    A test file without labels isn't used. The proposal then has a warning.
 
     Args:
         files: Data files, or one folder. The folder holds the files, or is the training data
@@ -81,169 +96,349 @@ def propose(
     """
     reading = ReadingProgress(progress)
     splits, warnings = assign_splits(files, test), list[str]()
-    train = files_of("train", splits["train"])
-    profile = inspect(train, options, reading)
-    has_validation = "validation" in splits
-    warnings += check_labels(train[0], profile, has_validation=has_validation)
-    warnings += _drop_unlabelled_test(splits, profile)
-    rows = {"train": profile.total_rows}
-    for name in (name for name in splits if name != "train"):
-        reading.step(f"reading {name}")
-        rows[name] = _add_split(profile, files_of(name, splits[name]), options, reading)
-    warnings += profile.warnings
-    share = next(share for limit, share in HELD_OUT if profile.total_rows < limit)
-    splits.setdefault("validation", share if should_hold_out(profile) else None)
+    data = read_data(files_of("train", splits["train"]), options, reading)
+    roles = roles_of(data, options)
+    facts = facts_of(roles, tokenizer=options.get("tokenizer"), separator=options.get("label_separator"))
+    _count_bad_rows(data, facts, options)
+    _check_classes(data, facts)
+    warnings += _check_labels(data, roles, facts, has_validation="validation" in splits)
+    rows = {"train": facts.rows}
+    for name in ("validation", "test"):
+        if name in splits:
+            reading.step(f"reading {name}")
+            other = _split_facts(files_of(name, splits[name]), data, roles, options, reading)
+            if other is None:
+                source = data.name if name == "train" else str(splits[name])
+                warnings.append(f"{source} has no labels, so it isn't data.{name}; it is for predict")
+                del splits[name]
+                continue
+            rows[name] = other.rows + other.empty
+            facts.empty += other.empty
+            facts.unlabelled += other.unlabelled
+            facts.unreadable += other.unreadable
+            facts.is_missing |= other.is_missing
+    warnings += [*data.warnings, *roles.warnings]
+    splits.setdefault("validation", share_to_hold_out(_held_out_family(facts), facts.rows))
     if "validation" in options.given:
         splits["validation"] = options.get("validation")
-    text, config = write_config(splits, rows, profile, options)
-    warnings += label_doubts(profile.classes, config, multi_label=profile.multi_label)
-    if profile.total_rows < (TRIED_ROWS if profile.schema.steps is None else TRIED_IDS):
+    text, config = _config(splits, rows, data, roles, facts, options)
+    warnings += label_doubts(facts.classes, config, multi_label=facts.multi_label)
+    if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
-            data = prepare(config, cache_folder=None)
+            prepared = prepare(config)
         except DataError:
-            if has_validation or "validation" in options.given:
+            if "validation" in rows or "validation" in options.given:
                 raise
             splits["validation"] = None
-            text, config = write_config(splits, rows, profile, options)
-            data = prepare(config, cache_folder=None)
-        warnings += [*number_doubts(data), *static_doubts(data)]
-    warnings += _shared_owner(profile, config)
-    uses = [*_uses(profile, config.data.order)]
-    return Proposal(text, uses, [*warnings, *_trust(profile, rows, config)])
+            text, config = _config(splits, rows, data, roles, facts, options)
+            prepared = prepare(config)
+        warnings += [*number_doubts(prepared), *static_doubts(prepared)]
+    warnings += _shared_owner(roles, config)
+    uses = [*_uses(data, roles, facts, config)]
+    return Proposal(text, uses, [*warnings, *_trust(facts, rows, config)])
 
 
-def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
-    """Remove "test" from the splits if the first rows of the test file have no labels.
-
-    Only the first `FIRST_ROWS` rows of the first test file are read. If one of them can't be read,
-    the split is kept.
-
-    Returns:
-        A list with a warning about the removed file, or an empty list.
-    """
-    for path in files_of("test", splits.get("test"))[:1]:
-        source = source_of(path, profile.format, profile.schema)
-        head = [*islice(read_rows(source, labelled=bool(profile.schema.one_hot)), FIRST_ROWS)]
-        if head and not any(row.labels or row.problem for row in head):
-            del splits["test"]
-            return [f"{source.name} has no labels, so it isn't data.test; it is for predict"]
-    return []
-
-
-def _add_split(
-    profile: DataProfile, files: Sequence[str], options: InitOptions, reading: ReadingProgress
-) -> int:
-    """Read the files of validation or test, and return the number of labelled rows among them.
-
-    Only the rows that were read of a large file are counted. The numbers of empty, unlabelled and
-    unreadable rows are added to `profile`. `profile.missing` is set if the files have missing
-    values.
+def roles_of(data: Data, options: InitOptions) -> Roles:
+    """Return the roles of the columns of a table.
 
     Raises:
-        DataError: If a file can't be read. Also if a row can't be read, and the user's settings
-            don't drop such rows.
+        DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    other = profile.count_files(files, reading, drop_bad_rows=options.drops_bad_rows)
-    profile.empty += other.empty
-    profile.unlabelled += other.unlabelled
-    profile.unreadable += other.unreadable
-    profile.missing |= other.missing
-    return other.rows + other.empty
+    columns = data.table.columns
+    if not data.has_columns:
+        return _fixed_roles(data, options)
+    _check_names(columns, options)
+    one_hot = columns_named(columns, options, "label")
+    if len(one_hot) > 1:
+        marked = _marked(one_hot)
+        columns = [*(column for column in columns if column not in one_hot), marked]
+        options = InitOptions(**{**options.given, "label": marked.name})
+    else:
+        one_hot = []
+    label = next(iter(columns_named(columns, options, "label")), None)
+    roles = step_table(columns, options) or row_table(columns, options, label)
+    roles.one_hot = one_hot
+    roles.warnings += [*_odd_cells(data, roles)]
+    return roles
+
+
+def _fixed_roles(data: Data, options: InitOptions) -> Roles:
+    """Return the roles of the columns of a format that fixes where sequence and label are."""
+    for option in ("label", "sequence"):
+        if options.named(option):
+            format = data.dialect.format
+            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
+    label, text = data.table.named(LABEL), data.table.named(TEXT)
+    if label is None or text is None or label.distinct == 0:
+        raise DataError(
+            f"{data.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
+            "with a column of labels, or a folder of texts for each class"
+        )
+    kind = {"series": "features", "symbols": "tokens"}.get(text.kind, "text")
+    if data.dialect.format in ("fasttext", "fasta"):
+        kind = "text"
+    return Roles(options.kind or kind, label, [text], data.table.columns, has_names=False)
+
+
+def _marked(columns: Sequence[Column]) -> Column:
+    """Return a column of the names of the columns that mark a label in a row, joined by |.
+
+    Raises:
+        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
+    """
+    marks = []
+    for column in columns:
+        try:
+            values = np.array([mark_of(value) for value in column.values])
+        except BadCellError as bad:
+            raise DataError(f"--label: column {column.shown}: {bad}") from None
+        marks.append(values[column.codes])
+    names = [str(column.name) for column in columns]
+    cells = []
+    for row in zip(*(mark.tolist() for mark in marks), strict=True):
+        cells.append("|".join(name for name, mark in zip(names, row, strict=True) if mark))
+    return Column.of(str(names), cells)
+
+
+def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
+    """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
+    present = [str(column.name) for column in columns]
+    known = {*present, *map(str, range(len(columns)))}
+    has_names = isinstance(columns[0].name, str)
+    hint = "" if has_names else "; the table has no names (--header, if the first row has some)"
+    problems = []
+    for option in COLUMN_OPTIONS:
+        for name in options.named(option):
+            if str(name) not in known:
+                missing = missing_name("column", str(name), present)
+                problems.append(f"--{option}: {missing}{hint}")
+    if problems:
+        raise DataError(*problems)
+
+
+def _odd_cells(data: Data, roles: Roles) -> Iterator[str]:
+    """Yield a warning for each used column of numbers with cells of another kind."""
+    names = {*roles.steps, *roles.static}
+    used = [column for column in roles.columns if str(column.name) in names]
+    for column in (*used, *roles.sequence):
+        if column.is_odd.any():
+            yield (
+                f"{odd_cells(column, data.table)}; the others are numbers. Rows with such a cell "
+                "are left out (data.bad_rows: drop); write a missing number as a blank cell"
+            )
+
+
+def _count_bad_rows(data: Data, facts: Facts, options: InitOptions) -> None:
+    """Count the rows that can't be read, if they may be left out.
+
+    Raises:
+        DataError: If rows can't be read, and the user didn't ask to leave them out.
+    """
+    problems = data.table.problems
+    facts.unreadable += len(problems)
+    if not problems or options.drops_bad_rows or data.leaves_out:
+        return
+    shown = problems[:10]
+    more = len(problems) - len(shown)
+    lines = [*shown, f"{data.name}: {more:,} more rows can't be read"] if more else shown
+    if len(problems) <= MOST_DROPPED * (data.table.rows + len(problems)):
+        advice = f"to leave such rows out: {INIT_COMMAND} --set data.bad_rows=drop"
+        lines = [*lines, f"{data.name}: {advice}"]
+    raise DataError(*lines)
+
+
+def _check_classes(data: Data, facts: Facts) -> None:
+    """Raise a DataError if all rows are empty, or have one label."""
+    if not facts.classes:
+        found = facts.empty + facts.unlabelled + facts.unreadable
+        raise DataError(f"{data.name}: all {found} rows are empty")
+    if len(facts.classes) < 2:
+        label = quote(next(iter(facts.classes)))
+        raise DataError(f"{data.name}: one label, {label}; expected two or more")
+
+
+def _check_labels(data: Data, roles: Roles, facts: Facts, *, has_validation: bool) -> Iterator[str]:
+    """Yield a warning if the labels of train are probably no classes.
+
+    Raises:
+        DataError: If all labels differ, without a validation file. Also if there is one file per
+            class, with many files whose names are all numbers.
+    """
+    labels = [*facts.classes]
+    stems = {NUMBER.sub("", label) for label in labels}
+    is_folder = data.dialect.format == "txt" and os.path.isdir(data.path)
+    is_file_per_class = is_folder and not holds_whole_files(data.path)
+    if is_file_per_class and len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1:
+        found = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
+        if stems == {""}:
+            raise DataError(f"{data.name}: this folder holds {found}; did you mean its parent?")
+        yield f"this folder holds {found}; if the folder is a class, give its parent"
+    is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
+    if is_unique and not has_validation:
+        expected = "expected labels that several rows share"
+        if data.has_columns:
+            expected += "; --label names their column"
+        elif is_folder:
+            expected += ": each file is a class here; give each class a folder for its files"
+        each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
+        raise DataError(f"{data.name}: {each}; {expected}")
+    for variant in facts.variants:
+        yield f"labels that are spelled {variant} are one class"
+    mark = None if facts.multi_label else joined_mark(facts.classes)
+    if mark is not None:
+        yield (
+            f"labels such as {quote(next(x for x in facts.classes if mark in x), 40)} may be several "
+            f"labels joined by {quote(mark)}; now each combination is a class. If each row has "
+            f"several labels: --set data.label_separator={quote(mark)}"
+        )
+
+
+def _split_facts(
+    files: Sequence[str], data: Data, roles: Roles, options: InitOptions, reading: ReadingProgress
+) -> Facts | None:
+    """Return the facts about the files of validation or test, or None if they have no labels."""
+    given = dict(options.given)
+    if data.header is not None:
+        given["header"] = data.header
+    other = read_data(files, InitOptions(**given), reading)
+    by_name = {column.name: column for column in other.table.columns}
+    label = None if roles.label is None else by_name.get(roles.label.name)
+    one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]
+    if roles.one_hot and len(one_hot) == len(roles.one_hot):
+        label = _marked(one_hot)
+    if label is None or label.distinct == 0:
+        return None
+    names = {column.name for column in (*roles.sequence, roles.id) if column is not None}
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        present = [str(name) for name in by_name]
+        raise DataError(f"{other.name}: {missing_name('column', str(missing[0]), present)}")
+    same = Roles(
+        roles.kind,
+        label,
+        [by_name[column.name] for column in roles.sequence],
+        other.table.columns,
+        id=None if roles.id is None else by_name[roles.id.name],
+        steps=roles.steps,
+        static=roles.static,
+        one_hot=one_hot,
+        window=roles.window,
+    )
+    facts = facts_of(same, tokenizer=options.get("tokenizer"))
+    _count_bad_rows(other, facts, options)
+    return facts
+
+
+def _held_out_family(facts: Facts) -> str:
+    return facts.family.name if facts.channels else "words"
+
+
+def _config(
+    splits: Splits,
+    rows: Mapping[str, int],
+    data: Data,
+    roles: Roles,
+    facts: Facts,
+    options: InitOptions,
+) -> tuple[str, Config]:
+    """Return the config as text, and parsed."""
+    family = facts.family
+    situation = Situation(
+        family.name,
+        facts.rows,
+        facts.classes,
+        facts.lengths[0],
+        validation=splits["validation"],
+        multi_label=facts.multi_label,
+        distinct_symbols=facts.symbols,
+        steps=roles.steps,
+        has_row_features=bool(roles.static),
+        is_missing=facts.is_missing,
+        is_often_missing=facts.is_often_missing and not options.get("standardize"),
+        tokenizer=options.get("tokenizer"),
+        keeps_case=family.keeps_case,
+        family_reason=family.reason,
+    )
+    settings = split_settings(splits, rows, data, roles, facts)
+    settings |= column_settings(data, roles, facts)
+    settings |= settings_for(situation)
+    return write_config(settings, comments_of(splits, facts, options), options)
 
 
 def _step_kind(kind: str | dict[str, Any]) -> str:
-    """Return the type of a step column as text, such as "number" or "number by COLUMN".
-
-    Args:
-        kind: The type, or a dictionary such as {"number": True, "by": COLUMN}.
-    """
+    """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
     if isinstance(kind, str):
         return kind
     name, *options = kind
     return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
 
 
-def _uses(profile: DataProfile, order: Column | None) -> Iterator[str]:
+def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[str]:
     """Yield the lines of `Proposal.uses`.
 
     They are about the sequence and the label, row features, ignored columns, and rows left out.
-
-    Args:
-        profile: The data that was inspected.
-        order: Column that sorts the rows of one id in the proposed config, or None.
     """
-    schema = profile.schema
-    used = KIND_NAMES[schema.kind]
-    if profile.channels > 1 and schema.kind == "features":
-        used += f" of {profile.channels} channels"
-    if schema.steps is not None:
-        columns = [f"{name} ({_step_kind(kind)})" for name, kind in schema.steps.items()]
-        sorted_by = f", by {order}" if order is not None else ""
-        used += f" = {listed(columns, 8)}; a sequence = the rows of one {schema.id}{sorted_by}"
-    elif schema.sequence is not None:
-        used += f" = {listed([*map(str, schema.sequence_columns())], 4)}"
-    elif schema.label_columns:
+    used = KIND_NAMES[roles.kind]
+    if facts.channels > 1 and roles.kind == "features":
+        used += f" of {facts.channels} channels"
+    if roles.id is not None:
+        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
+        order = config.data.order
+        sorted_by = "" if order is None else f", by {order}"
+        used += f" = {listed(columns, 8)}; a sequence = the rows of one {roles.id.name}{sorted_by}"
+        if roles.window is not None:
+            used += f", in windows of {roles.window['steps']}"
+    elif roles.all_others:
         used += " = all other columns, a time step each"
-    classes = f"{len(profile.classes)} classes: {shown_labels(profile)}"
-    label = None if schema.label is None else str(schema.label)
-    if schema.one_hot:
-        label = listed([*map(str, schema.one_hot)], 4)
-    elif label is None and profile.format.name == "fasta":
+    elif roles.has_names:
+        used += f" = {listed([str(column.name) for column in roles.sequence], 4)}"
+    classes = f"{len(facts.classes)} classes: {shown_labels(facts)}"
+    label = None
+    if roles.one_hot:
+        label = listed([str(column.name) for column in roles.one_hot], 4)
+    elif roles.label is not None and roles.has_names:
+        label = str(roles.label.name)
+    elif data.dialect.format == "fasta":
         label = "the last word of each line of >"
-    kind = "several labels per row" if profile.multi_label else "label"
+    kind = "several labels per row" if facts.multi_label else "label"
     yield f"{used}, {classes}" if label is None else f"{used}, {kind} = {label} ({classes})"
-    if schema.static:
-        columns = [f"{name} ({kind})" for name, kind in schema.static.items()]
+    if roles.static:
+        columns = [f"{name} ({kind})" for name, kind in roles.static.items()]
         yield f"row features = {listed(columns, 8)}"
-    if profile.ignored:
-        yield f"ignored: {listed(profile.ignored, 8)}"
-    yield from _rows_left_out(profile)
+    if roles.ignored:
+        yield f"ignored: {listed(roles.ignored, 8)}"
+    if facts.unlabelled:
+        yield f"{counted(facts.unlabelled, 'row')} with a blank label left out"
+    if facts.unreadable:
+        yield f"{counted(facts.unreadable, 'row')} that can't be read left out"
 
 
-def _rows_left_out(profile: DataProfile) -> Iterator[str]:
-    """Yield a line about a sample if not all rows were read, and lines about rows left out.
-
-    Rows are left out if they have a blank label or can't be read.
-    """
-    if profile.note:
-        yield profile.note
-    if profile.unlabelled:
-        yield f"{counted(profile.unlabelled, 'row')} with a blank label left out"
-    if profile.unreadable:
-        yield f"{counted(profile.unreadable, 'row')} that can't be read left out"
-
-
-def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
+def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
     """Yield a warning if a random split can divide the rows of one owner, such as a customer.
 
     There is no warning if data.group is set, or if no fraction of train is held out.
     """
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
-    if profile.owner is None or not is_divided or config.data.group is not None:
+    if roles.owner is None or not is_divided or config.data.group is not None:
         return
-    name = profile.owner
+    name = roles.owner.name
     yield (
-        f"rows with the same {name!r} are in train and among the held-out rows, so scores may be "
-        f"too good for a new {name}; {join(['--set', f'data.group={name}'])} keeps them together"
+        f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
+        f"be too good for a new {name}; {join(['--set', f'data.group={name}'])} keeps them together"
     )
 
 
-def _trust(profile: DataProfile, rows: Mapping[str, int], config: Config) -> Iterator[str]:
+def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[str]:
     """Yield a warning that the accuracy is uncertain, if there are few rows per class.
 
     Rows are few if train has fewer than `FEW_PER_CLASS` of them per class, on average.
-
-    Args:
-        profile: Profile of train.
-        rows: Maps each split that has files to its number of rows.
-        config: The proposed config.
     """
-    share, few = config.data.validation, profile.total_rows / len(profile.classes)
+    share, few = config.data.validation, facts.rows / len(facts.classes)
     if few >= FEW_PER_CLASS:
         return
     held_out = rows.get("validation", 0)
     if isinstance(share, float):
-        held_out = round(share * profile.total_rows)
+        held_out = round(share * facts.rows)
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
         advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"

@@ -1,0 +1,283 @@
+"""Inspection of data files: format, encoding, header, and all columns."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from seqtrain.errors import DataError
+from seqtrain.files.reading import path_problem
+from seqtrain.proposal.header import has_header
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.table import (
+    Table,
+    TableBuilder,
+    first_row,
+    renamed,
+    without_first_row,
+    without_repeated_headers,
+)
+from seqtrain.tables.blocks import Dialect, Selection
+from seqtrain.tables.formats import (
+    ENDINGS,
+    FORMATS,
+    IN_MEMORY,
+    advice,
+    check_encoding,
+    columns_of_format,
+    resolve_format,
+)
+from seqtrain.tables.opening import guess_encoding, open_input, utf_16
+from seqtrain.tables.sources import holds_whole_files, open_source
+from seqtrain.text import display_name, quote
+
+FIRST_ROWS = 4096
+"""Number of first lines that tell the form of a text file without columns."""
+MANY_COLUMNS = 3000
+"""Number of columns from which on looking at a table takes long."""
+NOT_UTF_8 = "is not UTF-8"
+"""Part of the reason of a row that can't be decoded."""
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+ROWS = 1024
+"""Number of rows of a block."""
+
+
+@dataclass
+class Data:
+    """A table, and how its files are written.
+
+    Attributes:
+        path: The first file, or the folder.
+        table: All columns.
+        dialect: Form of the files.
+        by_name: True if the name of a file determines its format.
+        header: True if the first row of csv or tsv names the columns, None for other formats.
+        delimiter: Name of the delimiter that the user gave, or auto.
+        warnings: Doubts about how the files are read.
+        leaves_out: True if files that aren't UTF-8 are left out.
+        pattern: Value of data.path, or None.
+        joins: Value of data.join, or [].
+    """
+
+    path: str
+    table: Table
+    dialect: Dialect
+    by_name: bool = True
+    header: bool | None = None
+    delimiter: str = "auto"
+    warnings: list[str] = field(default_factory=list)
+    leaves_out: bool = False
+    pattern: str | None = None
+    joins: Sequence[dict[str, Any]] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the file or folder for messages."""
+        return display_name(self.path)
+
+    @property
+    def has_columns(self) -> bool:
+        """True if the columns have names or indices that a config can name."""
+        return columns_of_format(self.dialect.format) != "none"
+
+
+def data_format(path: str, given: str) -> str:
+    """Return the format of a data file.
+
+    Args:
+        path: The file.
+        given: Format that the user names, or "auto" to choose it by the file's name.
+
+    Raises:
+        DataError: If the format is "auto", and the file's name tells no format.
+    """
+    format = resolve_format(path, given)
+    if format is None:
+        try:
+            os.lstat(path)
+        except (OSError, ValueError) as error:
+            raise path_problem(path, error, DataError) from None
+        unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
+        raise DataError(f"{display_name(path)}: {advice(path) or unknown}")
+    return format
+
+
+def read_data(
+    files: Sequence[str],
+    options: InitOptions,
+    progress: ReadingProgress,
+    *,
+    pattern: str | None = None,
+    joins: Sequence[dict[str, Any]] = (),
+) -> Data:
+    """Read all columns of data files. The first file tells the form of all of them.
+
+    Args:
+        files: The files, which have equal columns; or a folder.
+        options: Options of the user about the files.
+        progress: Reports the number of rows.
+        pattern: Value of data.path, or None.
+        joins: Value of data.join.
+
+    Raises:
+        ConfigError: If the user names an unknown encoding.
+        DataError: If the files can't be read, or it isn't clear if they have a header.
+    """
+    path = files[0]
+    format = data_format(path, options.get("format", "auto"))
+    check_encoding(options.get("encoding"))
+    progress.step(f"reading {display_name(path)}")
+    dialect = Dialect(format, options.get("encoding") or _utf_16_of(path, format) or "utf-8")
+    delimiter = options.get("delimiter", "auto")
+    dialect = replace(dialect, delimiter=_mark_of(delimiter))
+    data = Data(path, Table([], _no_lines()), dialect, "format" not in options.given)
+    data.delimiter, data.pattern, data.joins = delimiter, pattern, joins
+    if format == "txt" and os.path.isfile(path):
+        _look_at_lines(data, options)
+    _read(data, files, options, progress)
+    undecodable = [line for line in data.table.problems if NOT_UTF_8 in line]
+    if undecodable and "encoding" not in options.given:
+        _guess(data, files, undecodable, options, progress)
+    return data
+
+
+def _mark_of(delimiter: str) -> str | None:
+    return next((mark for mark, name in DELIMITERS.items() if name == delimiter), None)
+
+
+def _no_lines() -> Any:
+    return TableBuilder().table().lines
+
+
+def _utf_16_of(path: str, format: str) -> str | None:
+    """Return the encoding of a file in UTF-16, or None."""
+    if format == IN_MEMORY or FORMATS[format].binary:
+        return None
+    for file in source_files(path, format):
+        with open_input(file) as stream:
+            found = utf_16(stream.read(4))
+        if found is not None:
+            return "utf-16"
+    return None
+
+
+def source_files(path: str, format: str) -> list[str]:
+    """Return the files of a path, which may be a folder."""
+    return open_source(path, Dialect(format)).files()
+
+
+def _look_at_lines(data: Data, options: InitOptions) -> None:
+    """Change the format of a .txt file to that of its lines: fastText, tsv, or csv."""
+    source = open_source(data.path, replace(data.dialect, format="lines"))
+    lines = list[str]()
+    for block in source.blocks(Selection(), ROWS):
+        lines += block.columns["text"]
+        if len(lines) >= FIRST_ROWS:
+            break
+    fields = [line.split("\t") for line in lines]
+    if any(line.startswith("__label__") for line in lines[:1]):
+        data.dialect, data.by_name = replace(data.dialect, format="fasttext"), False
+    elif lines and all(len(line) == 2 for line in fields):
+        if len({last for _, last in fields}) < len({first for first, _ in fields}):
+            data.dialect, data.by_name = replace(data.dialect, format="tsv"), False
+    elif not any("\t" in line for line in lines):
+        for mark in ";,|":
+            counts = {line.count(mark) for line in lines}
+            is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
+            if is_table and len({line.rpartition(mark)[2] for line in lines}) <= len(lines) / 2:
+                data.dialect, data.by_name = replace(data.dialect, format="csv"), False
+                return
+
+
+def _read(
+    data: Data, files: Sequence[str], options: InitOptions, progress: ReadingProgress
+) -> None:
+    """Read the columns of files into a table, and find its header."""
+    is_delimited = columns_of_format(data.dialect.format) == "delimited"
+    dialect = data.dialect
+    if dialect.format in ("csv", "tsv"):
+        dialect = replace(dialect, header=False)
+    paths = files[0] if len(files) == 1 else files
+    source = open_source(paths, dialect, pattern=data.pattern)
+    builder, first = TableBuilder(), list[Any]()
+    blocks = source.blocks(Selection(), ROWS)
+    if not dialect.header:
+        blocks = without_repeated_headers(blocks)
+    for block in progress.blocks(blocks):
+        if not first and len(block):
+            first = first_row(block) if is_delimited else [None] * len(block.columns)
+            if len(first) > MANY_COLUMNS:
+                progress.step(f"reading {data.name}, which has {len(first):,} columns")
+        builder.add(block, data.name)
+    data.table = builder.table()
+    _check_shape(data, first if is_delimited else [])
+    if not dialect.header:
+        _name_columns(data, first, options)
+
+
+def _check_shape(data: Data, first: Sequence[str]) -> None:
+    """Raise a DataError if the table has no rows, or only one column."""
+    table, name = data.table, data.name
+    if not table.columns or table.rows < (2 if first else 1):
+        if table.problems:
+            raise DataError(*table.problems[:10])
+        found = "one row" if any(first) else "no rows"
+        raise DataError(f"{name}: {found}; expected one labelled sequence per row")
+    if len(first) == 1:
+        raise DataError(
+            f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
+            "separated by a comma, semicolon, tab or |; or give --delimiter"
+        )
+
+
+def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> None:
+    """Name the columns by the first row, if it is a header, and leave it out."""
+    table = data.table
+    rest = [without_first_row(column) for column in table.columns]
+    first = [str(cell) for cell in first]
+    data.header = has_header(data.name, first, rest, options)
+    data.dialect = replace(data.dialect, header=data.header)
+    if not data.header:
+        return
+    columns = []
+    for name, column in zip(first, rest, strict=True):
+        if name.strip() or column.kind != "blank":
+            columns.append(renamed(column, name))
+    data.table = Table(columns, table.lines[1:], table.problems)
+
+
+def _guess(
+    data: Data,
+    files: Sequence[str],
+    undecodable: Sequence[str],
+    options: InitOptions,
+    progress: ReadingProgress,
+) -> None:
+    """Read files that aren't UTF-8 again in the likeliest encoding.
+
+    In a folder with a file per sequence, a few such files are left out instead.
+
+    Raises:
+        DataError: If there is no likely encoding.
+    """
+    if holds_whole_files(data.path) and len(undecodable) < data.table.rows:
+        more = f" and {len(undecodable) - 1:,} more" if len(undecodable) > 1 else ""
+        place = undecodable[0].partition(":")[0]
+        data.warnings.append(
+            f"{place}{more}: not UTF-8, as other files of the folder are; left out"
+        )
+        data.leaves_out = True
+        return
+    encoding = guess_encoding(source_files(data.path, data.dialect.format)[0])
+    if encoding is None:
+        raise DataError(
+            f"{data.name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis"
+        )
+    data.dialect = replace(data.dialect, encoding=encoding)
+    data.warnings.append(
+        f"{data.name} isn't UTF-8; it is read as {encoding}; if letters come out wrong, give "
+        "--encoding, such as cp1251 or gbk"
+    )
+    _read(data, files, options, progress)
+

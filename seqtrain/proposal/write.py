@@ -1,0 +1,245 @@
+"""Text of the config that `seqtrain init` writes: settings with comments, and a head."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from shlex import join
+from typing import Any
+
+import numpy as np
+
+from seqtrain.config import Config, parse_config, values_by_key
+from seqtrain.config.document import flow
+from seqtrain.config.schema import DataConfig
+from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.inspection import Data
+from seqtrain.proposal.layouts import Splits
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.settings import Setting, Settings
+from seqtrain.sequences.splits import hold_out
+from seqtrain.tables.formats import names_of
+from seqtrain.tables.sources import holds_whole_files
+from seqtrain.text import listed, printable, quote, shorten
+
+COMMENT_COLUMN = 44
+SHOWN_LABELS = 6
+RARE = 5
+"""Number of rows of a class below which a comment at the end counts the class."""
+TABLE_KEYS = ("data.steps", "data.static")
+"""Keys whose mapping is written on several lines."""
+FORMATS = {"fasttext": "each line begins with __label__", "tsv": "columns between tabs"}
+"""Reasons for a format that the name of the file doesn't tell."""
+
+
+def write_config(settings: Settings, comments: list[str], options: InitOptions) -> tuple[str, Config]:
+    """Return the proposed config, first as YAML text with comments, then parsed.
+
+    Settings that the user gave with `--set` replace the proposed settings.
+
+    Args:
+        settings: The proposed settings.
+        comments: Lines at the beginning.
+        options: Options of the user.
+
+    Raises:
+        ConfigError: If a setting of the user isn't valid.
+    """
+    proposed = "\n".join(_lines(settings))
+    config = parse_config(proposed, "the proposed config", options.settings)
+    # A key that only refines another one is reset if the user's settings remove that one.
+    found = {key: x for key, x in settings.items() if config.value(key) == x.value}
+    for text in options.settings:
+        named = text.partition("=")[0].strip() + "."
+        for key, value in values_by_key(config).items():
+            if named.startswith(f"{key}.") or f"{key}.".startswith(named):
+                found[key] = Setting(value, f"--set {shorten(text, 60)}")
+    head = [f"# {comment}" for comment in comments]
+    return "\n".join([*head, *_lines(found), ""]), config
+
+
+def comments_of(splits: Splits, facts: Facts, options: InitOptions) -> list[str]:
+    """Return the lines at the beginning: the command, the lengths, and the sizes of classes."""
+    median, most, longest = facts.lengths
+    largest, smallest = max(facts.classes.values()), min(facts.classes.values())
+    sizes = f"{smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
+    lines = [
+        f"Written by: {command_line(splits, options)}",
+        f"lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}",
+        f"rows per class: {sizes}",
+    ]
+    rare = [shorten(name, 80) for name, count in facts.classes.items() if count < RARE]
+    if rare:
+        lines.append(f"classes with fewer than {RARE} rows: {len(rare)}, such as {rare[0]}")
+    return lines
+
+
+def command_line(splits: Splits, options: InitOptions) -> str:
+    """Return the `seqtrain init` command that proposes this config again, quoted for a shell.
+
+    Control characters are escaped by `printable`, so that the command is one line.
+    """
+    words = ["seqtrain", "init", *names_of(splits["train"])]
+    words += names_of(splits.get("validation"))
+    for option in COLUMN_OPTIONS:
+        for column in options.named(option) if option in options.options else ():
+            words += [f"--{option}", str(column)]
+    if "header" in options.given:
+        words.append("--header" if options.get("header") else "--no-header")
+    for option in ("format", "delimiter", "encoding"):
+        if option in options.given:
+            words += [f"--{option}", options.get(option)]
+    for name in names_of(splits.get("test")):
+        words += ["--test", name]
+    for setting in options.settings:
+        words += ["--set", setting]
+    return printable(join(words))
+
+
+def shown_labels(facts: Facts) -> str:
+    """Return the most frequent labels as text, such as "a, b and 3 more", each cut to 30."""
+    names = [name for name, _ in facts.classes.most_common()]
+    shown = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in names[:SHOWN_LABELS]]
+    return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
+
+
+def split_settings(splits: Splits, rows: Mapping[str, int], data: Data, roles: Roles, facts: Facts) -> Settings:
+    """Return the settings data.train, data.validation and, if there are test files, data.test.
+
+    Args:
+        splits: Maps each split to its value in the config.
+        rows: Maps each split that has files to its number of rows.
+        data: The files of train.
+        roles: Roles of the columns.
+        facts: Facts about train.
+    """
+    unit = "rows" if roles.id is None else "sequences"
+    if roles.window is not None:
+        unit = "windows"
+    found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
+    if os.path.isdir(data.path) and data.dialect.format == "txt":
+        is_whole = holds_whole_files(data.path)
+        found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
+    settings = {"data.train": Setting(splits["train"], found)}
+    validation = splits["validation"]
+    reason = "there are few rows, so all of them are learned"
+    if isinstance(validation, float):
+        held_out = round(validation * facts.rows)
+        if not facts.multi_label and roles.window is None:
+            counts = [*facts.classes.values()]
+            labels = np.repeat(np.arange(len(counts)), counts)
+            held_out = len(hold_out(labels, {"validation": validation}, seed=0)["validation"])
+        reason = f"{held_out:,} {unit} of train choose the best epoch"
+    elif validation is not None:
+        reason = f"{rows['validation']:,} {unit} choose the best epoch"
+    settings["data.validation"] = Setting(validation, reason)
+    if "test" in splits:
+        reason = f"{rows['test']:,} {unit}, scored once at the end"
+        settings["data.test"] = Setting(splits["test"], reason)
+    return settings
+
+
+def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
+    """Return the settings of the data section that tell how rows are read.
+
+    Settings that have the default value are left out.
+    """
+    dialect = data.dialect
+    kind = roles.kind if roles.kind in ("features", "tokens") and not roles.steps else "auto"
+    is_made_of = {"features": "time steps are numbers"}.get(kind, "a sequence is a list of symbols")
+    bad_rows, bad_reason = _bad_rows(data, roles, facts)
+    values: dict[str, tuple[Any, str]] = {
+        "format": ("auto" if data.by_name else dialect.format, FORMATS.get(dialect.format, "--format")),
+        "delimiter": (data.delimiter, "separates the columns"),
+        "encoding": (dialect.encoding, "UTF-8 is read, too"),
+        "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
+        "path": (data.pattern, roles.reasons.get("path", "parts of the names of files are columns")),
+        "join": ([*data.joins] or None, roles.reasons.get("join", "columns of another file")),
+        "sequence": _sequence(roles),
+        "id": (_name(roles.id), roles.reasons.get("id", "the rows of one value are a sequence")),
+        "order": (_name(roles.order), "sorts them"),
+        "window": (roles.window, roles.reasons.get("window", "cuts the rows of an id into sequences")),
+        "steps": (roles.steps or None, "columns of a time step"),
+        "static": (roles.static or None, "columns with one value per sequence"),
+        "label": _label(roles, facts),
+        "label_separator": (facts.separator, "a row can have several labels, or none"),
+        "group": (_name(roles.group), roles.reasons.get("group", "")),
+        "kind": (kind, is_made_of),
+        "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
+        "bad_rows": (bad_rows, bad_reason),
+    }
+    settings: Settings = {}
+    for key, (value, reason) in values.items():
+        fields = DataConfig.model_fields
+        if value is not None and (key not in fields or value != fields[key].default):
+            settings[f"data.{key}"] = Setting(value, reason)
+    return settings
+
+
+def _name(column: Any) -> Any:
+    return None if column is None else column.name
+
+
+def _has_decimal_commas(roles: Roles) -> bool:
+    if roles.kind == "features":
+        return any(column.has_decimal_commas for column in roles.sequence)
+    kinds = roles.steps | roles.static
+    return any(x.has_decimal_commas and kinds.get(str(x.name)) == "number" for x in roles.columns)
+
+
+def _sequence(roles: Roles) -> tuple[Any, str]:
+    """Return the value of data.sequence, and its reason."""
+    if roles.id is not None or roles.all_others or not roles.has_names:
+        return None, ""
+    if len(roles.sequence) == 1:
+        return roles.sequence[0].name, "column of the sequence"
+    reason = "the texts of these columns, joined"
+    if roles.kind == "features":
+        reason = "its channels or time steps"
+    elif roles.kind == "tokens":
+        reason = "a symbol each"
+    return [column.name for column in roles.sequence], reason
+
+
+def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
+    """Return the value of data.label, and its reason."""
+    if roles.one_hot:
+        return [column.name for column in roles.one_hot], "columns that mark a label each"
+    if not roles.has_names or roles.label is None:
+        return None, ""
+    reason = f"column of the label: {shown_labels(facts)}"
+    if flow(roles.label.name).startswith('"'):
+        reason += " (in quotes, as YAML could read it as another value)"
+    return roles.label.name, reason
+
+
+def _bad_rows(data: Data, roles: Roles, facts: Facts) -> tuple[str, str]:
+    """Return the value of data.bad_rows, and its reason."""
+    reasons = []
+    if facts.unlabelled:
+        reasons.append(f"{facts.unlabelled:,} rows have a blank label")
+    if facts.unreadable:
+        reasons.append(f"{facts.unreadable:,} can't be read")
+    return ("drop" if reasons else "error"), roles.reasons.get("bad_rows", ", ".join(reasons))
+
+
+def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
+    """Yield the lines of a YAML config with a comment per setting, grouped by section."""
+    sections: dict[str, list[tuple[str, Setting]]] = {}
+    for key, setting in settings.items():
+        section, _, name = key.rpartition(".")
+        sections.setdefault(section, []).append((name, setting))
+    for section, members in sections.items():
+        if section:
+            yield f"{section}:"
+        for name, setting in members:
+            is_table = f"{section}.{name}" in TABLE_KEYS and setting.value
+            value = "" if is_table else flow(setting.value)
+            line = f"{'  ' if section else ''}{name}: {value}"
+            yield f"{line:<{COMMENT_COLUMN}} # {setting.reason}"
+            if is_table:
+                yield from _items(setting.value.items())
+
+
+def _items(items: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    for column, kind in items:
+        yield f"    {flow(column)}: {flow(kind)}"
