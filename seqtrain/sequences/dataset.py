@@ -1,43 +1,38 @@
-"""Preparation of the data of a config: read, split, fit and encode, or load from the cache."""
+"""Preparation of the data of a config: read, split, fit and encode."""
 
-import os
-import unicodedata
+from __future__ import annotations
+
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from itertools import chain, compress
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.sequences import cache
-from seqtrain.sequences.columns import column_from_config, row_features_from_config
-from seqtrain.sequences.columns.text_column import TextColumn
-from seqtrain.sequences.encoding import EncodingReport, LengthPolicy
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.sequences.columns.scaling import LAST, MASK
+from seqtrain.sequences.columns.tables import ColumnTable
+from seqtrain.sequences.columns.tokens import TokenSequence
 from seqtrain.sequences.fitting import fit
-from seqtrain.sequences.labels import Labels, LabelSet, ProvisionalLabels
-from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import FileFormat, Schema
-from seqtrain.sequences.readers import Digests, Source, TableSource, read_rows, unchanged
-from seqtrain.sequences.sources import SPLITS, completed_schema, data_sources
-from seqtrain.sequences.splits import Mask, Part, hold_out
-from seqtrain.sequences.store import (
-    Ints,
-    SequenceStore,
-    counts_of,
-    joined_stores,
-    true_rows,
+from seqtrain.sequences.labels import Labels, LabelSet
+from seqtrain.sequences.loading import Loader, load_inputs
+from seqtrain.sequences.preprocessing import EncodingReport, LengthPolicy, Preprocessing
+from seqtrain.sequences.schema import Schema
+from seqtrain.sequences.sources import (
+    SPLITS,
+    Digests,
+    Input,
+    completed_schema,
+    data_sources,
+    unchanged,
 )
-from seqtrain.sequences.tokenizers import bpe_version, train_bpe
+from seqtrain.sequences.splits import Mask, Part, hold_out
+from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
+from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
-from seqtrain.sequences.word_vectors import Coverage, WordVectors
-from seqtrain.errors import DataError
-from seqtrain.files.formats import IN_MEMORY
+from seqtrain.sequences.word_vectors import WordVectors
 from seqtrain.text import listed, quote
-
-UNLABELLED = "unlabelled"
 
 
 @dataclass(frozen=True)
@@ -52,9 +47,6 @@ class PreparedData:
         eligible_tokens: Number of distinct tokens that are frequent enough for the vocabularies. It
             counts tokens for which the vocabularies have no room.
         digests: Maps the path of each data file to its SHA-256.
-        from_cache: True if the data was loaded from the cache.
-        entry: Folder of the cache in which this data is saved, or None if it wasn't saved. Other
-            processes load the data from there.
         unlabelled: Sequences of train and pretraining.data for pretraining, or None without
             pretraining.
         vectors: Initial word vectors, or None without model.vectors.
@@ -65,8 +57,6 @@ class PreparedData:
     reports: dict[str, EncodingReport]
     eligible_tokens: int
     digests: Digests
-    from_cache: bool
-    entry: Path | None = None
     unlabelled: SequenceStore | None = None
     vectors: WordVectors | None = None
 
@@ -74,65 +64,89 @@ class PreparedData:
 def prepare(
     config: Config,
     *,
-    cache_folder: Path | None,
     known: Preprocessing | None = None,
-    read_only: bool = False,
+    sample_weight: npt.NDArray[Any] | None = None,
+    lenient: bool = False,
 ) -> PreparedData:
-    """Read, split, fit and encode the data of a config, or load it from the cache.
+    """Read, split, fit and encode the data of a config.
 
     Args:
         config: The config.
-        cache_folder: Folder of the cache, or None for no cache.
         known: Preprocessing of an earlier model, or None. The result keeps its ids, classes and
-            scales, and adds the tokens and labels of train. In this case, data is saved in the
-            cache but not loaded from it.
-        read_only: True to write nothing to the cache.
+            scales, and adds the tokens and labels of train.
+        sample_weight: Weight of each row of a table in memory that is train, or None.
+        lenient: True to leave out all rows that can't be used, and to count them. False to raise
+            an error for them, unless the config drops bad rows.
 
     Raises:
+        ConfigError: If there are weights, but train isn't a table, or has another number of rows.
         DataError: If a file is missing, has rows that can't be used, or changes while it is read.
     """
     sources = data_sources(config)
-    files = [(key, source.path) for key, source in sources]
-    entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
     with unchanged(source for _, source in sources):
-        data = load_prepared(config, entry) if entry and known is None else None
-        if data and data.digests == {source.path: source.digest() for _, source in sources}:
-            return data
-        data = _Preparation(config, known, sources).run()
-    is_saved = entry is not None and not read_only and cache.save(entry, _entry_of(data))
-    return replace(data, entry=entry if is_saved else None)
+        data = _Preparation(config, known, sources, lenient).run()
+    if sample_weight is None:
+        return data
+    train = _weighted(data.splits["train"], sample_weight, sources)
+    return replace(data, splits={**data.splits, "train": train})
 
 
-def load_prepared(config: Config, entry: Path) -> PreparedData | None:
-    """Return the data that `prepare` saved in the cache, or None if it is absent or damaged.
+def _weighted(
+    train: SequenceStore, sample_weight: npt.NDArray[Any], sources: list[tuple[str, Input]]
+) -> SequenceStore:
+    """Return the training split with the weights of the rows of its table.
+
+    Raises:
+        ConfigError: If train isn't a table in memory, or has more rows than there are weights.
+    """
+    tables = [source.table for key, source in sources if key == "data.train"]
+    if any(table is None for table in tables):
+        problem = "rows of files have no weights; name a column in data.weight, or pass the rows"
+        raise ConfigError(f"sample_weight: {problem}, such as train=DataFrame")
+    weights = np.asarray(sample_weight, np.float32)
+    rows = int(train.lines.max())
+    if len(weights) < rows:
+        raise ConfigError(f"sample_weight: found {len(weights)} weights for {rows} rows")
+    own = weights[train.lines - 1]
+    return replace(train, weights=own if train.weights is None else own * train.weights)
+
+
+def unfitted(config: Config, schema: Schema, known: Preprocessing | None = None) -> Preprocessing:
+    """Return the unfitted preprocessing of a config.
 
     Args:
-        config: The config for which the data was prepared.
-        entry: Folder of the entry.
+        config: The config.
+        schema: Schema of the training files.
+        known: Preprocessing of an earlier model, or None. Its byte-pair merges are kept.
     """
-    found = cache.load(entry)
-    if found is None:
-        return None
-    values, parts = found.values, found.arrays
-    stores = {
-        name: SequenceStore.from_arrays(parts[name], tuple(zip(*files, strict=True)))
-        for name, files in values["files"].items()
-    }
-    unlabelled = stores.pop(UNLABELLED, stores["train"])
-    described, coverage = values["preprocessing"]["ngrams"], values["coverage"]
-    ngrams = described and NgramVocabulary.described(described, **parts["ngrams"])
-    vectors = coverage and WordVectors(**parts["vectors"], coverage=Coverage(**coverage))
-    return PreparedData(
-        splits=stores,
-        preprocessing=Preprocessing.from_dict(values["preprocessing"], values["tokens"], ngrams),
-        reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
-        eligible_tokens=values["eligible_tokens"],
-        digests=values["digests"],
-        from_cache=True,
-        entry=entry,
-        unlabelled=unlabelled if config.pretraining.objective is not None else None,
-        vectors=vectors,
+    data = config.data
+    if config.model.initial_state != "carried":
+        schema = replace(schema, group=None)  # prediction needs no groups
+    features = None
+    if data.static is not None:
+        missing = MASK if data.missing == LAST else data.missing
+        features = ColumnTable.from_kinds("static", data.static, missing)  # type: ignore[arg-type]
+    return Preprocessing(
+        schema=replace(schema, weight=None),
+        sequence=_column(config, known),
+        lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
+        row_features=features,
     )
+
+
+def _column(config: Config, known: Preprocessing | None) -> TokenSequence | ColumnTable:
+    data, sizes = config.data, config.model.subwords
+    if data.kind == "features":
+        return ColumnTable("features", missing=data.missing, standardize=data.standardize)
+    if data.kind == "steps":
+        return ColumnTable.from_kinds("steps", data.steps or {}, data.missing, data.standardize)
+    subwords = None if sizes is None else (sizes[0], sizes[1])
+    if data.kind == "tokens":
+        return TokenSequence("tokens", None, subwords=subwords)
+    merges = None
+    if known is not None and isinstance(known.sequence, TokenSequence):
+        merges = known.sequence.bpe_model
+    return TokenSequence("text", data.tokenizer, data.lowercase, merges, subwords)
 
 
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
@@ -146,167 +160,103 @@ def held_out_fractions(data: DataConfig) -> dict[str, Part]:
     return {name: value for name, value in both if isinstance(value, float | dict)}
 
 
-def _entry_of(data: PreparedData) -> cache.Entry:
-    stores = dict(data.splits)
-    if data.unlabelled is not None and data.unlabelled is not data.splits["train"]:
-        stores[UNLABELLED] = data.unlabelled
-    ngrams, vectors = data.preprocessing.ngrams, data.vectors
-    arrays = {name: store.arrays() for name, store in stores.items()}
-    if ngrams is not None:
-        arrays["ngrams"] = {"keys": ngrams.keys, "idf": ngrams.idf}
-    if vectors is not None:
-        arrays["vectors"] = {"rows": vectors.rows, "values": vectors.values}
-    values = {
-        "files": {name: [*zip(*store.files, strict=True)] for name, store in stores.items()},
-        "preprocessing": data.preprocessing.to_dict(),
-        "tokens": data.preprocessing.token_lists(),
-        "reports": {name: asdict(report) for name, report in data.reports.items()},
-        "eligible_tokens": data.eligible_tokens,
-        "digests": data.digests,
-        "coverage": None if vectors is None else asdict(vectors.coverage),
-    }
-    return cache.Entry(values, arrays)
-
-
-def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessing | None) -> str:
-    """Return the name of the cache entry. It depends on all settings that change the encoded data.
-
-    Args:
-        config: The config.
-        files: Config key and path of each data file.
-        known: Preprocessing of an earlier model, or None.
-    """
-    data, model, pretraining = config.data, config.model, config.pretraining
-    recipe = {
-        "data": data.model_dump(),
-        "ngrams": [model.subwords, model.ngrams, model.ngrams_spelling, model.max_ngrams],
-        "model": [model.vectors, model.initial_state == "carried"],
-        "vectors_keep": model.vectors_keep if model.vectors else None,
-        "pretraining": [pretraining.objective is not None, pretraining.data],
-        "seed": config.seed if held_out_fractions(data) else None,
-        "files": [os.getcwd(), *files],
-        "versions": [unicodedata.unidata_version, bpe_version() if _is_bpe(data) else None],
-        "known": None if known is None else [known.to_dict(), known.token_lists()],
-    }
-    return cache.entry_name(recipe)
-
-
-def _is_bpe(data: DataConfig) -> bool:
-    return (data.kind, data.tokenizer) == ("text", "bpe")
-
-
 @dataclass(frozen=True)
 class _Preparation:
-    """Preparation of the data of a config, without the cache: see `prepare`.
+    """Preparation of the data of a config: see `prepare`.
 
     Attributes:
         config: The config.
         known: Preprocessing of an earlier model, or None.
-        sources: Config key and source of each data file.
+        sources: Config key and input of each data file.
+        lenient: True to leave out all rows that can't be used.
     """
 
     config: Config
     known: Preprocessing | None
-    sources: list[tuple[str, Source]]
+    sources: list[tuple[str, Input]]
+    lenient: bool
 
     def run(self) -> PreparedData:
         """Read the files of all splits, fit the preprocessing on train, and encode all rows."""
-        data = self.config.data
-        train = self._sources_of("data.train")
+        train = self._inputs("data.train")
         schema = completed_schema(train)
         train = [source.with_schema(schema) for source in train]
-        rules = self._rules(train[0].format, schema)
-        if isinstance(train[0], TableSource):
-            rules = replace(rules, label_set=LabelSet(type=train[0].label_type()))
+        rules = unfitted(self.config, schema, self.known)
         column = rules.sequence
-        if _is_bpe(data) and isinstance(column, TextColumn) and column.bpe_model is None:
-            column = replace(column, bpe_model=self._trained_bpe(rules, train))
-            rules = replace(rules, sequence=column)
-        encoder = rules.encoder()
-        assert isinstance(encoder.labels, ProvisionalLabels)
-        ids = dict[str, int]()
-        read = encoder.encode_files(train, ids=ids)
-        parts, reports = self._parts([*encoder.labels.combinations], *read)
+        if isinstance(column, TokenSequence) and column.tokenizer_name == BPE:
+            if column.bpe_model is None:
+                column = replace(column, bpe_model=self._trained_bpe(rules, train))
+                rules = replace(rules, sequence=column)
+        loader = Loader(rules.encoder(), train[0].labels(), lenient=self.lenient)
+        read, report = loader.load(train)
+        report.remarks += loader.labels.notices()
+        if train[0].table is not None:
+            rules = replace(rules, label_set=LabelSet(type=loader.labels.type))
+        parts, reports = self._parts(loader.labels.combinations, read, report)
         del read  # it may be large
         for key, source in self.sources:
             if key.startswith("pretraining."):
-                ungrouped = source.with_schema(replace(source.schema, group=None))
-                parts[key], reports[key] = encoder.encode_files([ungrouped], labelled=False)
-        fitted, parts, eligible, vectors = fit(self.config, self.known, rules, encoder, parts)
+                plain = source.with_schema(replace(source.schema, group=None, weight=None))
+                labels = plain.labels(labelled=False)
+                parts[key], reports[key] = Loader(loader.encoder, labels).load([plain])
+        fitted, parts, eligible, vectors = fit(
+            self.config, self.known, rules, loader.encoder, loader.labels, parts
+        )
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
             unlabelled = (
                 joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
             )
         for name in ("validation", "test"):
-            held = [source.with_schema(schema) for source in self._sources_of(f"data.{name}")]
+            held = [source.with_schema(self._scored(schema, source)) for source in self._inputs(f"data.{name}")]
             if held:
-                splits[name], reports[name] = fitted.encode_files(held, learned=ids)
+                splits[name], reports[name] = load_inputs(
+                    fitted, held, learned=loader.ids, lenient=self.lenient
+                )
         digests = {source.path: source.digest() for _, source in self.sources}
         self._refuse_same_files(digests)
-        _check_rows(data, splits, fitted)
+        _check_rows(self.config.data, splits, fitted)
         return PreparedData(
             splits=splits,
             preprocessing=fitted,
             reports=reports,
             eligible_tokens=eligible,
             digests=digests,
-            from_cache=False,
             unlabelled=unlabelled,
             vectors=vectors,
         )
 
-    def _sources_of(self, key: str) -> list[Source]:
+    def _scored(self, schema: Schema, source: Input) -> Schema:
+        """Return the schema of a file of validation or test: that of train, in its own form."""
+        return replace(schema, format=source.schema.format, whole_files=source.schema.whole_files)
+
+    def _inputs(self, key: str) -> list[Input]:
         return [source for name, source in self.sources if name == key]
 
-    def _rules(self, format: FileFormat, schema: Schema) -> Preprocessing:
-        """Return the unfitted preprocessing. An earlier model's byte-pair merges are kept.
-
-        Args:
-            format: Format of the training files.
-            schema: Schema of the training files.
-        """
-        data, known = self.config.data, self.known
-        if format.name == IN_MEMORY:  # a model says how files are read; tables have no format
-            format = replace(format, name="jsonl")
-        column = column_from_config(self.config)
-        if known is not None and isinstance(column, TextColumn):
-            old = known.sequence
-            assert isinstance(old, TextColumn)
-            column = replace(column, bpe_model=old.bpe_model)
-        if self.config.model.initial_state != "carried":
-            schema = replace(schema, group=None)  # prediction needs no groups
-        return Preprocessing(
-            file_format=format,
-            schema=schema,
-            bad_rows=data.bad_rows,
-            sequence=column,
-            lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
-            row_features=row_features_from_config(self.config),
-        )
-
-    def _trained_bpe(self, rules: Preprocessing, sources: list[Source]) -> str:
+    def _trained_bpe(self, rules: Preprocessing, inputs: list[Input]) -> str:
         """Return byte-pair merges as JSON, learned from the rows of train that aren't held out.
 
         The files are read twice: to choose the rows, and to learn.
 
         Args:
             rules: The unfitted preprocessing.
-            sources: The training files.
+            inputs: The training files.
         """
-        by_words = replace(
+        words = replace(
             rules,
-            sequence=TextColumn(tokenizer_name="whitespace"),
+            sequence=TokenSequence("text", "whitespace", lowercase=self.config.data.lowercase),
             lengths=LengthPolicy(None, "head", "drop"),
         )
-        encoder = by_words.encoder()
-        assert isinstance(encoder.labels, ProvisionalLabels)
-        rows, _ = encoder.encode_files(sources)
-        learned = self._held_out([*encoder.labels.combinations], rows)[1].tolist()
-        read = chain.from_iterable(map(read_rows, sources))
-        texts = (str(example.sequence) for example in read if example.problem is None)
+        loader = Loader(words.encoder(), inputs[0].labels(), lenient=self.lenient)
+        rows, _ = loader.load(inputs)
+        learned = self._held_out(loader.labels.combinations, rows)[1].tolist()
+        texts = list[str]()
+        for each in inputs:
+            for part in each.reader(each.labels()).read():
+                own = enumerate(part.content)
+                texts += [x for row, x in own if row not in part.problems and x.strip()]
         return train_bpe(
-            compress(filter(str.strip, texts), learned),
+            (text for text, is_learned in zip(texts, learned, strict=True) if is_learned),
             vocab_size=self.config.data.max_vocab_size,
             lowercase=self.config.data.lowercase,
         )
@@ -317,7 +267,7 @@ class _Preparation:
         Args:
             digests: Maps the path of each file to its SHA-256.
         """
-        learned = {digests[x.path]: x.name for x in self._sources_of("data.train")}
+        learned = {digests[x.path]: x.name for x in self._inputs("data.train")}
         for key, source in self.sources:
             same = learned.get(digests[source.path])
             if same is None or key not in ("data.validation", "data.test"):
@@ -337,7 +287,7 @@ class _Preparation:
             return {"train": read}, {"train": report}
         held, learned = self._held_out(combinations, read)
         rows_of = {"train": true_rows(learned), **held}
-        parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
+        parts = {name: read.__getitems__(rows_of[name]) for name in SPLITS if name in rows_of}
         reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
         reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
         return parts, reports

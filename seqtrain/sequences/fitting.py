@@ -7,14 +7,14 @@ ones.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from seqtrain.config.schema import Config
-from seqtrain.sequences.columns.column import FitOptions, Parts
-from seqtrain.sequences.columns.token_sequence import TokenSequence
-from seqtrain.sequences.encoding import RowEncoder
-from seqtrain.sequences.labels import LabelSet, ProvisionalLabels
+from seqtrain.errors import DataError
+from seqtrain.sequences.columns.tokens import Parts, TokenSequence, VocabularyLimits
+from seqtrain.sequences.labels import LabelReader, LabelSet
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
     GramColumn,
@@ -22,11 +22,10 @@ from seqtrain.sequences.ngram_vocabulary import (
     fit_ngrams,
     with_spelling,
 )
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import SequenceStore, blocks, concatenate, counts_of
+from seqtrain.sequences.preprocessing import Encoder, Preprocessing
+from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.sequences.word_vectors import WordVectors, read_vectors
-from seqtrain.errors import DataError
 from seqtrain.text import quote
 
 
@@ -34,7 +33,8 @@ def fit(
     config: Config,
     known: Preprocessing | None,
     rules: Preprocessing,
-    encoder: RowEncoder,
+    encoder: Encoder,
+    labels: LabelReader,
     parts: Parts,
 ) -> tuple[Preprocessing, Parts, int, WordVectors | None]:
     """Fit a preprocessing as a config says.
@@ -45,6 +45,7 @@ def fit(
             scales.
         rules: The unfitted preprocessing.
         encoder: The encoder of `rules` that encoded the parts.
+        labels: Reader of the labels of train.
         parts: Stores with provisional numbers and labels, by name. The preprocessing is fitted on
             "train".
 
@@ -56,14 +57,13 @@ def fit(
     Raises:
         DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.
     """
-    assert isinstance(encoder.labels, ProvisionalLabels)
-    rules, parts = _fit_labels(known, rules, encoder.labels, parts)
+    rules, parts = _fit_labels(known, rules, labels, parts)
     eligible, vectors = 0, list[WordVectors]()
     data = config.data
-    options = FitOptions(data.min_count, data.max_vocab_size, bins=data.number_bins)
-    if rules.row_features is not None and encoder.row_features is not None:
+    limits = VocabularyLimits(data.min_count, data.max_vocab_size, data.number_bins)
+    if rules.row_features is not None and encoder.static is not None:
         row_features, parts, eligible = rules.row_features.fit(
-            encoder.row_features, parts, options, None if known is None else known.row_features
+            encoder.static, parts, limits, None if known is None else known.row_features
         )
         rules = replace(rules, row_features=row_features)
 
@@ -80,51 +80,51 @@ def fit(
         return words
 
     if config.model.vectors is not None:
-        options = replace(options, extend=read_more_words)
-    column, parts, own_tokens = rules.sequence.fit(
-        encoder.sequence, parts, options, None if known is None else known.sequence
-    )
+        limits = replace(limits, extend=read_more_words)
+    old: Any = None if known is None else known.sequence
+    column, parts, own_tokens = rules.sequence.fit(encoder.sequence, parts, limits, old)
     rules = replace(rules, sequence=column)
     train = parts["train"]
     rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, train))
     initial = _with_coverage(vectors[0], rules, train) if vectors else None
-    return rules, parts, eligible + own_tokens, initial
+    return rules, parts, own_tokens if isinstance(column, TokenSequence) else eligible + own_tokens, initial
 
 
 def _fit_labels(
-    known: Preprocessing | None, rules: Preprocessing, found: ProvisionalLabels, parts: Parts
+    known: Preprocessing | None, rules: Preprocessing, found: LabelReader, parts: Parts
 ) -> tuple[Preprocessing, Parts]:
-    """Collect the classes of train, and replace the provisional labels of all parts.
+    """Collect the classes of train, and replace the codes of labels in all parts.
 
     Args:
         known: Preprocessing of an earlier model, or None. Its classes keep their indices.
         rules: The unfitted preprocessing.
-        found: Numbers of the tuples of labels in the parts.
-        parts: Stores with provisional labels, by name.
+        found: Reader of the labels, with the tuples of labels.
+        parts: Stores with codes of labels, by name.
 
     Returns:
         The preprocessing with its label set, and the stores with encoded labels.
     """
-    combinations = [*found.combinations]
-    counts = counts_of(parts["train"].labels, len(combinations))
+    multi_hot = found.finish()
+    combinations = found.combinations
+    used = np.unique(parts["train"].labels)
+    if not len(used):
+        found_none = "no rows are left, for every sequence is empty (data.empty: drop)"
+        raise DataError(f"data.train: {found_none}")
     label_set = LabelSet.fit(
-        [combinations[i] for i in np.flatnonzero(counts)],
+        [combinations[code] for code in used.tolist() if code >= 0],
         multi_label=rules.schema.label_separator is not None or found.are_multi_label,
         separator=rules.schema.label_separator,
         known=None if known is None else known.label_set,
         type=rules.label_set.type,
+        multi_hot=multi_hot,
     )
-    if not counts.sum():
-        found_none = "no rows are left, for every sequence is empty (data.empty: drop)"
-        raise DataError(f"data.train: {found_none}")
     if len(label_set) < 2:
         classes = ", ".join(map(quote, label_set.classes)) or "none"
         raise DataError(f"data.label: found one class in train ({classes}); expected at least two")
     schema = replace(rules.schema, label_separator=label_set.separator)
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
     return replace(rules, label_set=label_set, schema=schema), {
-        name: replace(part, labels=concatenate(encoded[x] for x in blocks(part.labels)))
-        for name, part in parts.items()
+        name: replace(part, labels=encoded[part.labels]) for name, part in parts.items()
     }
 
 

@@ -6,23 +6,36 @@ task it has any number of labels, sorted, each once. B examples, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.saved_values import saved_flag, saved_text, saved_texts
 from seqtrain.errors import DataError
-from seqtrain.text import quote
+from seqtrain.sequences.saved import Saved
+from seqtrain.tables.blocks import Cells, Coded, Name, as_list
+from seqtrain.tables.cells import (
+    BadCellError,
+    is_multi_hot,
+    items_of,
+    mark_of,
+    marked_positions,
+    name_of,
+    text_of,
+)
+from seqtrain.text import listed, quote
 
 Labels: TypeAlias = tuple[str, ...]
 """The labels of one example."""
 LabelArray: TypeAlias = npt.NDArray[Any]
 """Encoded labels: (B,) class indices, or (B, C) int8 marks of a multi-label task."""
 
+BLANK_LABEL = "the label is blank"
 UNKNOWN = -1
 """Class index of an example whose label isn't a class, or that has no label."""
 ABSENT, PRESENT = 0, 1
@@ -33,14 +46,20 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-
+BRACKETS = "[({"
+"""First characters of a text that is a list, as JSON or Python writes it."""
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
     "text": str,
-    "integer": int,
-    "boolean": "true".__eq__,
+    "integer": lambda name: int(float(name)),
+    "boolean": lambda name: name.lower() == "true",
 }
 """Maps the name of a type of labels to the function that converts a class name to it."""
+TYPE_NAMES = {bool: "boolean", int: "integer", float: "integer"}
+"""Maps each Python type of labels to its name in `LABEL_TYPES`. Other types are text.
+
+Floats are integers, because pandas converts integers to floats if a cell is blank.
+"""
 
 
 def label_tuple(names: Iterable[str]) -> Labels:
@@ -49,21 +68,31 @@ def label_tuple(names: Iterable[str]) -> Labels:
 
 
 @dataclass(frozen=True)
-class LabelSet:
+class LabelSet(Saved):
     """The classes of a task.
 
     Attributes:
-        classes: Class names, by class index.
+        classes: Class names, by class index, as train spells them first.
         multi_label: True if an example can have any number of the classes.
         separator: Text between the labels of one example in files, or None in a single-label task.
         type: Type of the labels in a training table (such as a data frame), a key of `LABEL_TYPES`.
             It is "text" for files.
+        multi_hot: Number of positions if a label cell is a list of 0s and 1s, else None.
     """
 
-    classes: Labels = ()
+    classes: tuple[str, ...] = ()
     multi_label: bool = False
     separator: str | None = None
-    type: str = "text"
+    type: Literal["text", "integer", "boolean"] = "text"
+    multi_hot: int | None = None
+
+    def __post_init__(self) -> None:
+        if len({name_of(each) for each in self.classes}) < len(self.classes):
+            raise ValueError("classes: expected different values")
+        if (self.separator is not None) != self.multi_label or self.separator == "":
+            raise ValueError("separator: expected a text if multi_label is true, else null")
+        if self.type != "text" and self.classes:
+            _ = self.values  # raises a ValueError if a class isn't of the type
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -76,7 +105,8 @@ class LabelSet:
         multi_label: bool,
         separator: str | None = None,
         known: LabelSet | None = None,
-        type: str = "text",
+        type: Literal["text", "integer", "boolean"] = "text",
+        multi_hot: int | None = None,
     ) -> LabelSet:
         """Return the label set of the training rows. New classes are sorted.
 
@@ -88,6 +118,7 @@ class LabelSet:
             known: Label set of an earlier model, or None. Its classes keep their indices, and new
                 ones follow.
             type: Type of the labels. The result has the type "text" if `known` has another type.
+            multi_hot: Attribute of the result.
 
         Raises:
             DataError: If this task is multi-label and the earlier model's isn't, or the reverse. If
@@ -99,7 +130,7 @@ class LabelSet:
         if known is not None and known.multi_label != multi_label:
             own, found = ("one label", "several") if multi_label else ("several labels", "one")
             raise DataError(f"data.label: the earlier model has {own} per row, train has {found}")
-        if known is not None and known.type != type:
+        if (known is not None and known.type != type) or not _are_of_type(classes, type):
             type = "text"
         if not multi_label:
             return cls(classes, type=type)
@@ -111,7 +142,7 @@ class LabelSet:
                     f"data.label: the class {quote(label)} contains the separator "
                     f"{quote(separator)}; set data.label_separator to a text that no label contains"
                 )
-        return cls(classes, multi_label=True, separator=separator, type=type)
+        return cls(classes, True, separator, type, multi_hot)
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
@@ -120,7 +151,7 @@ class LabelSet:
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(self.classes)}
+        return {name_of(label): i for i, label in enumerate(self.classes)}
 
     def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
         """Return the encoded labels of each row: a class index, or one number per class.
@@ -138,12 +169,15 @@ class LabelSet:
         """
         index = self._index
         if not self.multi_label:
-            single = (row[0] if row is not None and len(row) == 1 else None for row in rows)
-            found = (UNKNOWN if label is None else index.get(label, UNKNOWN) for label in single)
-            return np.fromiter(found, dtype=np.int64, count=len(rows))
+            found = np.full(len(rows), UNKNOWN, np.int64)
+            for number, row in enumerate(rows):
+                if row is not None and len(row) == 1:
+                    found[number] = index.get(name_of(row[0]), UNKNOWN)
+            return found
         marks = np.zeros((len(rows), len(index)), dtype=np.int8)
         for number, row in enumerate(rows):
-            known = [index[label] for label in row or () if label in index]
+            names = [name_of(label) for label in row or ()]
+            known = [index[label] for label in names if label in index]
             is_known = row is not None and len(known) == len(row)
             if not is_known:
                 marks[number] = ABSENT_WITH_UNKNOWN
@@ -156,73 +190,235 @@ class LabelSet:
 
     def unknown(self, row: Labels) -> Labels:
         """Return the labels of a row that aren't classes."""
-        return tuple(label for label in row if label not in self._index)
+        return tuple(label for label in row if name_of(label) not in self._index)
 
     def join(self, row: Iterable[str]) -> str:
         """Return the labels of one example as one text: see `joined_labels`."""
         return joined_labels(row, self.separator)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the label set as JSON values."""
-        type = {} if self.type == "text" else {"type": self.type}
-        return {
-            "classes": list(self.classes),
-            "multi_label": self.multi_label,
-            "separator": self.separator,
-            **type,
-        }
 
-    @classmethod
-    def from_dict(cls, values: Any) -> LabelSet:
-        """Build a label set from `to_dict`'s values.
-
-        Raises:
-            ValueError: If the values aren't valid.
-            KeyError: If a value is missing.
-        """
-        classes = saved_texts("labels.classes", values["classes"], least=2)
-        multi_label = saved_flag("labels.multi_label", values["multi_label"])
-        separator = saved_text("labels.separator", values["separator"])
-        if (separator is not None) != multi_label:
-            raise ValueError("labels.separator: expected a text if multi_label is true, else null")
-        type = saved_text("labels.type", values.get("type", "text"))
-        if type not in LABEL_TYPES:
-            raise ValueError(f"labels.type: expected one of {', '.join(LABEL_TYPES)}")
-        found = cls(classes, multi_label, separator, type)
-        if len({*found.values}) < len(classes):
-            raise ValueError(f"labels.classes: expected different values of the type {type}")
-        return found
+def _are_of_type(classes: Labels, type: str) -> bool:
+    try:
+        values = set(map(LABEL_TYPES[type], classes))
+    except ValueError:
+        return False
+    return len(values) == len(classes)
 
 
-class ProvisionalLabels:
-    """Encoding of labels while the rows of train are read and the classes aren't known yet.
+class LabelReader:
+    """Reader of label cells, as codes of tuples of labels.
 
-    Each different tuple of labels gets a number.
+    - A text, number, true or false is one label. Equal values are one label: 1 and 1.0, true and
+      TRUE. It is named as it is spelled first.
+    - A list, or the text of a list as JSON or Python writes it, has any number of labels.
+    - With a separator, a text is split into any number of labels. A blank text has none.
+    - If all cells are lists of 0s and 1s of one length, each position is a label.
+
+    Args:
+        separator: Text between the labels of a row, or None.
+        labelled: True if every row must have a label. If False, a cell that can't be read has no
+            label.
+        may_be_blank: True if a row without a label is allowed, as other rows of its id may have it.
+        known: The classes of a model, or None.
 
     Attributes:
-        combinations: Maps each tuple of labels to its number, in the order of first appearance.
+        combinations: The tuples of labels, by code.
     """
 
-    def __init__(self) -> None:
-        self.combinations: dict[Labels, int] = {}
+    def __init__(
+        self,
+        separator: str | None,
+        *,
+        labelled: bool = True,
+        may_be_blank: bool = False,
+        known: LabelSet | None = None,
+    ) -> None:
+        self.separator, self.labelled, self.may_be_blank = separator, labelled, may_be_blank
+        self.combinations = list[Labels]()
+        self.types = set[type]()
+        self._codes = dict[Labels, int]()
+        self._texts = _Texts(self._code_of_text)
+        self._reasons = list[str]()
+        classes = () if known is None else known.classes
+        self._spelled = {name_of(label): label for label in classes}
+        self._others = dict[str, list[str]]()
+        self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
+        self._is_known = known is not None
+        self._positions = None if known is None else known.multi_hot
 
-    def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
-        """Return the number of each row's tuple of labels, (B,) int64. New tuples are added.
+    def read(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+        """Return the code of each cell, or -1 for a cell without labels, and the bad cells.
 
-        A row without labels (None) has `UNKNOWN`.
+        Returns:
+            The codes, (N,). Then a dict that maps the index of each cell that can't be used to the
+            reason.
         """
-        numbers = self.combinations
-        found = (UNKNOWN if row is None else numbers.setdefault(row, len(numbers)) for row in rows)
-        return np.fromiter(found, dtype=np.int64, count=len(rows))
+        if isinstance(cells, Coded):
+            own = [self._code_of(value) for value in cells.values]
+            codes = np.array([*own, self._code_of(None)], np.int32)[cells.codes]
+        elif isinstance(cells, list | tuple) and set(map(type, cells)) <= {str}:
+            self.types.add(str)
+            codes = np.fromiter(map(self._texts.__getitem__, cells), np.int32, len(cells))
+        else:
+            codes = np.array([self._code_of(cell) for cell in as_list(cells)], np.int32)
+        return self._checked(codes)
 
-    def unknown(self, row: Labels) -> Labels:
-        """Return an empty tuple: every label is known, because `encode` adds it."""
-        return ()
+    def read_marks(
+        self, columns: Mapping[Name, Cells]
+    ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+        """Return the same for one column per label, whose cell is 1 if the row has the label."""
+        codes, names = list[int](), [str(name) for name in columns]
+        lists = [as_list(cells) for cells in columns.values()]
+        for row in zip(*lists, strict=True):
+            try:
+                marks = [_mark(name, cell) for name, cell in zip(names, row, strict=True)]
+            except BadCellError as error:
+                codes.append(self._problem(str(error)))
+                continue
+            own = [name for name, mark in zip(names, marks, strict=True) if mark]
+            codes.append(self._code(label_tuple(map(self._name, own))))
+        return self._checked(np.array(codes, np.int32))
 
     @property
     def are_multi_label(self) -> bool:
         """True if some labelled row has no label at all, or more than one."""
         return any(len(row) != 1 for row in self.combinations)
+
+    @property
+    def type(self) -> Literal["text", "integer", "boolean"]:
+        """Type of all labels that were read; "text" if there are several types."""
+        found = {TYPE_NAMES.get(each, "text") for each in self.types}
+        return found.pop() if len(found) == 1 else "text"  # type: ignore[return-value]
+
+    def finish(self) -> int | None:
+        """Decide if the cells are lists of 0s and 1s, one for each label.
+
+        Returns:
+            The number of positions, or None if labels are written in another way.
+        """
+        lists = [marks for marks, _ in self._marks.values()]
+        if len(lists) == len(self.combinations) and lists and is_multi_hot(lists):
+            for code, (marks, _) in self._marks.items():
+                self.combinations[code] = label_tuple(marked_positions(marks))
+            return len(lists[0])
+        for code, (marks, is_list) in self._marks.items():
+            if is_list or self.separator is not None:
+                self.combinations[code] = label_tuple(self._name(text_of(x)) for x in marks)
+        return None
+
+    def notices(self) -> list[str]:
+        """Return a line for each label that is spelled in several ways."""
+        return [
+            f"labels {listed([quote(each) for each in (self._spelled[name], *others)])} are equal "
+            f"values, so they are one class, {quote(self._spelled[name])}"
+            for name, others in self._others.items()
+        ]
+
+    def _checked(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+        bad = np.flatnonzero(codes < -1)
+        problems = {int(row): self._reasons[-2 - codes[row]] for row in bad}
+        return np.maximum(codes, -1), problems
+
+    def _problem(self, reason: str) -> int:
+        """Return the code of a cell that can't be used."""
+        if not self.labelled:
+            return -1
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        return -2 - self._reasons.index(reason)
+
+    def _code(self, labels: Labels) -> int:
+        code = self._codes.setdefault(labels, len(self.combinations))
+        if code == len(self.combinations):
+            self.combinations.append(labels)
+        return code
+
+    def _code_of(self, cell: Any) -> int:
+        if isinstance(cell, str):
+            self.types.add(str)
+            return self._texts[cell]
+        try:
+            items = items_of(cell) if cell is not None else None
+            if items is not None:
+                self.types.update(type(each) for each in items)
+                return self._code_of_items(items, str(items), is_list=True)
+            text = text_of(cell)
+        except BadCellError as error:
+            return self._problem(str(error))
+        if text:
+            self.types.add(type(cell))
+        return self._texts[text]
+
+    def _code_of_text(self, text: str) -> int:
+        if text[:1] in BRACKETS and text:
+            items = items_of(text)
+            is_number_list = items is not None and not any(isinstance(x, str) for x in items)
+            is_label = is_number_list and items and self.separator is None
+            if items is not None and (not is_label or _are_bits(items)):
+                return self._code_of_items(items, text)
+            if items is None and self.separator is not None and text.rstrip()[-1:] == "]":
+                return self._problem("the label looks like a list, but is no valid JSON")
+        if self.separator is not None:
+            parts = filter(None, map(str.strip, text.split(self.separator)))
+            return self._code(label_tuple(map(self._name, parts)))
+        if not text or text.isspace():
+            is_allowed = self.may_be_blank or not self.labelled
+            return -1 if is_allowed else self._problem(BLANK_LABEL)
+        return self._code((self._name(text),))
+
+    def _code_of_items(self, items: list[Any], text: str, *, is_list: bool = False) -> int:
+        """Return the code of a list of labels.
+
+        Args:
+            items: The list.
+            text: Text of the cell. It is the label if a list of 0s and 1s has no other meaning.
+            is_list: True if the cell is a list, False if it is the text of one.
+        """
+        if self._positions is not None and _are_bits(items):
+            return self._code(label_tuple(marked_positions(items)))
+        if not self._is_known and _are_bits(items) and len(items) > 1:
+            code = self._code((text,))  # finish() decides what it means
+            self._marks[code] = items, is_list
+            return code
+        if not is_list and self.separator is None and _are_bits(items):
+            return self._code((self._name(text),))
+        try:
+            names = [text_of(each) for each in items]
+        except BadCellError as error:
+            return self._problem(str(error))
+        return self._code(label_tuple(map(self._name, filter(str.strip, names))))
+
+    def _name(self, text: str) -> str:
+        """Return the name of a label: the first spelling of its value."""
+        value = name_of(text)
+        spelled = self._spelled.setdefault(value, text)
+        if spelled != text:
+            others = self._others.setdefault(value, [])
+            if text not in others:
+                others.append(text)
+        return spelled
+
+
+class _Texts(dict[str, int]):
+    def __init__(self, code_of: Callable[[str], int]) -> None:
+        self._code_of = code_of
+
+    def __missing__(self, text: str) -> int:
+        code = self[text] = self._code_of(text)
+        return code
+
+
+def _are_bits(items: Sequence[Any]) -> bool:
+    return bool(items) and all(
+        isinstance(each, int | float) and each in (0, 1) for each in items
+    )
+
+
+def _mark(name: str, cell: Any) -> bool:
+    try:
+        return mark_of(cell)
+    except BadCellError as error:
+        raise BadCellError(f"{name}: {error}") from None
 
 
 def joined_labels(row: Iterable[str] | None, separator: str | None) -> str:

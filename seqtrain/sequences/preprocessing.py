@@ -1,58 +1,392 @@
 """Preprocessing: how rows are read and encoded. It is fitted on train and saved with the model.
 
 The counts of tokens also include pretraining.data. Validation and test are never used for fitting.
+B sequences, N steps of all sequences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
-from os import PathLike, fspath
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from seqtrain.sequences.columns import column_from_dict
-from seqtrain.sequences.columns.column import Column
-from seqtrain.sequences.columns.column_table import ColumnTable, RowFeatures
-from seqtrain.sequences.encoding import EMPTY, EncodingReport, LengthPolicy, RowEncoder
-from seqtrain.sequences.examples import SHOWN_ROWS, Example
-from seqtrain.sequences.labels import LabelSet, ProvisionalLabels
-from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
-from seqtrain.sequences.read_options import FileFormat, PredictionOptions, Schema
-from seqtrain.sequences.readers import FileSource, Source, TableSource
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.errors import DataError
+from seqtrain.sequences.columns.tables import ColumnTable, TableEncoder
+from seqtrain.sequences.columns.tokens import TokenEncoder, TokenSequence, saved_vocabulary
+from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
+from seqtrain.sequences.labels import LabelArray, LabelSet, unknown_rows
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
+from seqtrain.sequences.saved import Saved, saved_values, validated
+from seqtrain.sequences.schema import Schema
+from seqtrain.sequences.store import Array, Ints, SequenceStore
+from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
+from seqtrain.text import counted, quote
 
-CHUNK_ROWS = 4096
+EMPTY = "the sequence is empty"
+NO_SERIES = "every sequence is empty; expected feature vectors"
+WITHOUT_LABEL = "the row has no label, but every row of train has one"
+NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 
 
 @dataclass(frozen=True)
-class Preprocessing:
+class LengthPolicy(Saved):
+    """Policy for sequences that are too long or empty. The attributes are keys of data.
+
+    Attributes:
+        max_length: Largest number of steps, or None for no limit.
+        overlong: Policy for an overlong sequence: "head", "tail" or "middle" is the part that is
+            kept. "error" refuses the sequence.
+        empty: Policy for an empty sequence: "error" refuses it, "drop" leaves it out, "unk" reads
+            it as one <unk>. "blank" is for prediction only: the sequence gets no prediction.
+    """
+
+    max_length: int | None
+    overlong: Literal["head", "tail", "middle", "error"]
+    empty: Literal["error", "drop", "unk", "blank"]
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None and self.max_length < 1:
+            raise ValueError("max_length: expected a number from 1, or null")
+
+    @property
+    def most(self) -> int:
+        """Largest number of steps, or a huge number without a limit."""
+        return self.max_length or 2**62
+
+    def refusal(self, length: int) -> str | None:
+        """Return the reason why a sequence with `length` steps is refused, or None."""
+        if length > self.most and self.overlong == "error":
+            advice = "data.overlong: head, tail or middle cuts"
+            return f"{length} steps; data.max_length allows {self.most} ({advice})"
+        if not length and self.empty in ("error", "blank"):
+            return EMPTY if self.empty == "blank" else EMPTY + NOT_EMPTY
+        return None
+
+    def starts(self, surplus: Ints) -> Ints:
+        """Return the index of the first step that is kept.
+
+        Args:
+            surplus: Number of steps of each sequence that are left out, (B,).
+        """
+        if self.overlong == "tail":
+            return surplus
+        return surplus // 2 if self.overlong == "middle" else np.zeros_like(surplus)
+
+    def cut(self, steps: Any) -> Any:
+        """Return the part of a list of steps that is kept."""
+        surplus = max(0, len(steps) - self.most)
+        start = int(self.starts(np.array([surplus]))[0])
+        return steps[start : start + self.most]
+
+
+@dataclass
+class EncodingReport:
+    """Counts of the rows of one split, by the result of encoding them.
+
+    Attributes:
+        rows: Rows that were encoded.
+        held_out: Rows of the file that now belong to validation or test.
+        truncated: Sequences that were cut to max_length.
+        dropped: Empty sequences that were left out.
+        filled: Empty sequences that were read as one <unk>.
+        unreadable: Rows that were left out because they can't be read (data.bad_rows: drop).
+        unanswered: Rows that get no prediction (bad_rows or empty is "blank").
+        unknown_labels: Rows with labels that train lacks.
+        blank_labels: Rows that can't be used because their label is blank.
+        learned_ids: Sequences whose id also has rows in train.
+        shown: Messages about the first unreadable or unanswered rows, and the first rows with
+            unknown labels, as ``FILE:LINE: …`` lines.
+        remarks: Lines about the input as a whole, such as labels that are spelled in two ways.
+    """
+
+    rows: int = 0
+    held_out: int = 0
+    truncated: int = 0
+    dropped: int = 0
+    filled: int = 0
+    unreadable: int = 0
+    unanswered: int = 0
+    unknown_labels: int = 0
+    blank_labels: int = 0
+    learned_ids: int = 0
+    shown: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def notices(self, name: str) -> list[str]:
+        """Return messages about the split, one per line: `shown`, then one per count above 0.
+
+        Args:
+            name: Name of the split in the messages.
+        """
+        if self.held_out:
+            name += " (including rows held out for other splits)"
+        more = max(0, self.unknown_labels - SHOWN_ROWS)
+        lines = {
+            f"skipped {counted(self.unreadable, 'example')} that can't be read": self.unreadable,
+            f"cut {counted(self.truncated, 'sequence')} to data.max_length": self.truncated,
+            f"skipped {counted(self.dropped, 'empty sequence')}": self.dropped,
+            f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
+            f"no prediction for {counted(self.unanswered, 'example')}; the label stays empty": (
+                self.unanswered
+            ),
+            f"{counted(self.learned_ids, 'sequence')} with an id that is in train, too: their "
+            "scores may promise too much": self.learned_ids,
+            f"{counted(more, 'more row')} with labels that train lacks": more,
+        }
+        said = [f"{name}: {line}" for line, count in lines.items() if count]
+        return [*self.shown, *said, *(f"{name}: {line}" for line in self.remarks)]
+
+
+class Encoder:
+    """The one encoder of sequences, for fit, eval, predict and export.
+
+    Before the preprocessing is fitted, tokens and labels get provisional numbers. Numbers are
+    scaled by `Preprocessing.finished`.
+
+    Args:
+        rules: The preprocessing.
+
+    Attributes:
+        sequence: Encoder of the sequence column.
+        static: Encoder of the row features, or None without any.
+        label_set: The classes, or None before they are known.
+        groups: Maps the name of each group to its number.
+    """
+
+    def __init__(self, rules: Preprocessing) -> None:
+        self.rules, self.policy = rules, rules.lengths
+        self.sequence: Any = rules.sequence.encoder()
+        self.static = None if rules.row_features is None else rules.row_features.encoder()
+        self.label_set = rules.label_set if len(rules.label_set) else None
+        self.groups = dict[str, int]()
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if no series with a step was encoded yet, so that their width is unknown."""
+        return isinstance(self.sequence, TableEncoder) and self.sequence.width is None
+
+    def encode(
+        self,
+        sequences: Sequences,
+        lines: Ints,
+        report: EncodingReport,
+        *,
+        name: str = "",
+        keep_bad: bool = False,
+        with_labels: bool = True,
+    ) -> SequenceStore:
+        """Return sequences as rows of a store. Reasons why some can't be used are added to them.
+
+        Args:
+            sequences: The sequences. The method adds to `problems`.
+            lines: Line number that each sequence gets in the store, (B,).
+            report: Counts, which the method increases.
+            name: Name of the input for messages about labels.
+            keep_bad: False to leave out sequences that can't be used. True to give each of them a
+                meaningless row, so that the store has one row per sequence.
+            with_labels: False to ignore labels. The store then has no `keys`, too.
+        """
+        problems = sequences.problems
+        static = None
+        if self.static is not None and sequences.static is not None:
+            ones = np.ones(len(sequences), np.int64)
+            self.static.check(sequences.static, ones, problems)
+            static = self.static.encode(sequences.static, ones)
+        values, lengths = self._values(sequences)
+        kept = self._refused(lengths, problems, report, keep_bad=keep_bad)
+        report.rows += len(kept)
+        values, lengths = self._fitted_lengths(values, lengths, kept, problems, report)
+        if len(kept) < len(sequences):
+            sequences, lines = sequences.at(kept), lines[kept]
+            static = None if static is None else static[kept]
+        labels = self._labels(sequences, with_labels=with_labels)
+        if with_labels and self.label_set is not None:
+            _count_unknown(labels, sequences, name, self.label_set, report)
+        return SequenceStore(
+            values=values,
+            offsets=np.concatenate(([0], np.cumsum(lengths))),
+            labels=labels,
+            lines=lines,
+            last_lines=sequences.last_lines,
+            groups=self._group_numbers(sequences),
+            keys=self._keys(sequences) if with_labels else None,
+            static=static,
+            weights=sequences.weights,
+        )
+
+    def _values(self, sequences: Sequences) -> tuple[Array, Ints]:
+        """Return the provisional values of all steps, and the number of steps of each sequence."""
+        encoder, problems = self.sequence, sequences.problems
+        if isinstance(encoder, TokenEncoder):
+            return encoder.encode(sequences.content)
+        if sequences.offsets is None:
+            steps, lengths = encoder.series(sequences.content, problems)
+            if self.is_waiting:
+                for row in range(len(sequences)):
+                    problems.setdefault(row, NO_SERIES)
+        else:
+            steps, lengths = sequences.content, np.diff(sequences.offsets)
+        encoder.check(steps, lengths, problems)
+        return encoder.encode(steps, lengths), lengths
+
+    def _refused(
+        self, lengths: Ints, problems: dict[int, str], report: EncodingReport, *, keep_bad: bool
+    ) -> Ints:
+        """Add the sequences that the policy refuses to the problems. Return the rows to keep."""
+        policy = self.policy
+        is_kept = np.ones(len(lengths), bool)
+        odd = np.flatnonzero((lengths == 0) | (lengths > policy.most)).tolist()
+        for row in odd:
+            if row in problems:
+                continue
+            reason = policy.refusal(int(lengths[row]))
+            if reason is not None:
+                problems[row] = reason
+            elif lengths[row] == 0 and policy.empty == "drop":
+                report.dropped += 1
+                is_kept[row] = False
+            elif lengths[row] == 0:
+                report.filled += 1
+            else:
+                report.truncated += 1
+        if not keep_bad:
+            is_kept[list(problems)] = False
+        return np.flatnonzero(is_kept)
+
+    def _fitted_lengths(
+        self,
+        values: Array,
+        lengths: Ints,
+        kept: Ints,
+        problems: dict[int, str],
+        report: EncodingReport,
+    ) -> tuple[Array, Ints]:
+        """Return the values and lengths of the kept rows, cut by the policy.
+
+        Empty sequences and those with a problem become one blank step.
+        """
+        most = self.policy.most
+        is_usual = len(kept) == len(lengths) and not problems
+        if is_usual and not ((lengths == 0) | (lengths > most)).any():
+            return values, lengths
+        starts, found = (np.cumsum(lengths) - lengths)[kept], lengths[kept]
+        starts = starts + self.policy.starts((found - most).clip(0))
+        found = found.clip(max=most)
+        bad = found == 0
+        if problems:
+            bad |= np.isin(kept, list(problems))
+        starts = np.where(bad, len(values), starts)  # the blank step is appended there
+        found = np.where(bad, 1, found)
+        ends = np.cumsum(found)
+        index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + found, found)
+        return np.concatenate([values, self.sequence.blank()])[index], found
+
+    def _labels(self, sequences: Sequences, *, with_labels: bool) -> LabelArray:
+        """Return the encoded labels of sequences, or the codes of their labels before the fit."""
+        codes = sequences.labels.codes if with_labels else np.full(len(sequences), -1, np.int32)
+        if self.label_set is None:
+            return codes.astype(np.int64)
+        used, inverse = np.unique(codes, return_inverse=True)
+        names = [None if code < 0 else sequences.labels.values[code] for code in used.tolist()]
+        encoded: LabelArray = self.label_set.encode(names)[inverse]
+        return encoded
+
+    def _group_numbers(self, sequences: Sequences) -> Ints | None:
+        if sequences.groups is None or not any(sequences.groups):
+            return None
+        numbers = [self.groups.setdefault(x, len(self.groups)) if x else -1 for x in sequences.groups]
+        return np.array(numbers, np.int64)
+
+    def _keys(self, sequences: Sequences) -> Ints:
+        """Return a hash of each sequence with its row features, (B,). Empty sequences have 0.
+
+        Equal sequences have equal keys: texts as the config's own normalization leaves them.
+        """
+        column = self.rules.sequence
+        lowers = isinstance(column, TokenSequence) and column.kind == "text" and column.lowercase
+        contents = _contents(sequences, lowers=lowers)
+        own = [b""] * len(sequences)
+        if sequences.static is not None:
+            facts = _step_hashes(sequences.static)
+            own = [b"\x1d" + each.tobytes() for each in facts]
+        keys = bytearray()
+        for content, feature in zip(contents, own, strict=True):
+            keys += blake2b(content + feature, digest_size=8).digest() if content else bytes(8)
+        return np.frombuffer(bytes(keys), dtype="<i8").astype(np.int64)
+
+
+def _count_unknown(
+    labels: LabelArray, sequences: Sequences, name: str, classes: LabelSet, report: EncodingReport
+) -> None:
+    """Count the rows with a label that isn't a class, and name the first ones, in a report."""
+    for row in np.flatnonzero(unknown_rows(labels)).tolist():
+        own = sequences.label(row)
+        if own is None:
+            continue
+        report.unknown_labels += 1
+        if report.unknown_labels <= SHOWN_ROWS:
+            names = ", ".join(map(quote, classes.unknown(own) or own))
+            problem = f"label {names} doesn't occur in train" if own else WITHOUT_LABEL
+            report.shown.append(f"{sequences.place(row, name)}: {problem}; it counts as wrong")
+
+
+def _contents(sequences: Sequences, *, lowers: bool) -> Iterator[bytes]:
+    """Yield the content of each sequence as bytes that identify it."""
+    if sequences.offsets is not None:
+        hashes = _step_hashes(sequences.content)
+        for begin, end in pairwise(sequences.offsets.tolist()):
+            yield hashes[begin:end].tobytes()
+        return
+    for content in sequences.content:
+        if isinstance(content, str):
+            text = content.strip()
+            yield (text.lower() if lowers else text).encode("utf-8", "surrogatepass")
+        elif isinstance(content, list):
+            sizes = np.array([len(symbol) for symbol in content], np.int64).tobytes()
+            yield "".join(content).encode("utf-8", "surrogatepass") + sizes
+        else:
+            yield content.tobytes()
+
+
+def _step_hashes(steps: Steps) -> npt.NDArray[np.uint64]:
+    """Return a hash of each step, (N,)."""
+    mixed = np.full(len(steps), 0x9E3779B97F4A7C15, np.uint64)
+    prime = np.uint64(0x100000001B3)
+    for column in steps.tokens:
+        texts = [each.encode("utf-8", "surrogatepass") for each in column.values]
+        digests = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
+        table = np.frombuffer(digests, "<u8").astype(np.uint64)
+        mixed = (mixed ^ table[column.codes]) * prime
+    for numbers in np.ascontiguousarray(steps.numbers.T).view(np.uint32):
+        spread = numbers.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        mixed = (mixed ^ spread ^ (spread >> np.uint64(32))) * prime
+    return mixed
+
+
+@dataclass(frozen=True)
+class Preprocessing(Saved):
     """Rules for reading and encoding rows.
 
     Attributes:
-        file_format: Format of the training files.
-        schema: Meaning of the columns of the files.
-        sequence: Column of the sequences.
+        schema: Form of the training files, and meaning of their columns.
+        sequence: Column of the sequences: tokens, or a table of steps or channels.
         lengths: Policy for overlong and empty sequences.
         label_set: Classes of train. Empty before the fit.
         row_features: Columns with one value per row, or None.
         ngrams: Vocabulary of n-grams for the n-gram branch, or None without model.ngrams.
-        bad_rows: Policy for rows that can't be read: "error" or "drop" in training, "error" or
-            "blank" in prediction.
     """
 
-    file_format: FileFormat
     schema: Schema
-    sequence: Column
+    sequence: TokenSequence | ColumnTable
     lengths: LengthPolicy
     label_set: LabelSet = field(default_factory=LabelSet)
-    row_features: RowFeatures | None = None
-    ngrams: NgramVocabulary | None = None
-    bad_rows: str = "error"
+    row_features: ColumnTable | None = None
+    ngrams: NgramVocabulary | None = field(default=None, metadata={"saved": False})
 
     @property
     def kind(self) -> str:
@@ -77,7 +411,8 @@ class Preprocessing:
     @property
     def steps(self) -> ColumnTable | None:
         """Columns of a step if data.steps is set, else None."""
-        return self.sequence if isinstance(self.sequence, ColumnTable) else None
+        is_table = isinstance(self.sequence, ColumnTable) and self.sequence.kind == "steps"
+        return self.sequence if is_table else None  # type: ignore[return-value]
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -99,7 +434,7 @@ class Preprocessing:
 
         The result maps keys of the section data to their values.
         """
-        found = {"kind": self.kind, "static": self.schema.static}
+        found: dict[str, Any] = {"kind": self.kind, "static": self.schema.static}
         if self.row_features is not None:
             found["missing"] = self.row_features.missing
         found |= self.sequence.settings()
@@ -119,177 +454,243 @@ class Preprocessing:
         whole = self.sequence.pieces(sequence)
         return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
 
-    def encode_files(
+    def encoder(self) -> Encoder:
+        """Return an encoder. Before the fit its ids and labels are provisional."""
+        return Encoder(self)
+
+    def transform(
         self,
-        sources: Sequence[Source],
-        *,
-        labelled: bool = True,
-        learned: Container[str] = (),
-    ) -> tuple[SequenceStore, EncodingReport]:
-        """Read at least one source and encode its rows.
-
-        Args:
-            sources: Files or tables.
-            labelled: True if every row must have a label.
-            learned: Ids of train. The report counts the sequences with one of these ids.
-
-        Returns:
-            The encoded rows, and counts of them.
-
-        Raises:
-            DataError: If rows can't be used.
-        """
-        encoder = self.encoder()
-        store, report = encoder.encode_files(sources, labelled=labelled, learned=learned)
-        return self._finished(store, encoder), report
-
-    def encode_chunks(
-        self,
-        bursts: Iterable[Iterable[Example]],
-        source: str,
+        sequences: Sequences,
         report: EncodingReport | None = None,
         *,
-        rows: int = CHUNK_ROWS,
-    ) -> Iterator[tuple[list[Example], SequenceStore]]:
-        """Encode examples for prediction in chunks, as they arrive. Labels are ignored.
+        keep_bad: bool = False,
+        with_labels: bool = False,
+        encoder: Encoder | None = None,
+        lines: Ints | None = None,
+    ) -> SequenceStore:
+        """Return sequences as ids and numbers. The preprocessing must be fitted.
 
         Args:
-            bursts: Groups of examples that arrive together. A chunk has examples of only one group,
-                so that no group waits for the next one.
-            source: Name of the input for messages.
-            report: Counts, which the method increases. None to count nothing.
-            rows: Largest number of rows of a chunk.
-
-        Yields:
-            The examples of a chunk and their encoded rows, in the same order. An example that gets
-            no prediction has a `problem`, and its encoded row is meaningless.
-
-        Raises:
-            DataError: If a row can't be used, unless `bad_rows` is "blank". If reading fails. The
-                rows before the error are yielded first.
+            sequences: The sequences. Reasons why some can't be used are added to their problems.
+            report: Counts, which the method increases, or None.
+            keep_bad: False to leave out sequences that can't be used. True to give each of them a
+                meaningless row.
+            with_labels: True to encode labels, and to add keys.
+            encoder: Encoder that numbers groups over several calls, or None for a new one.
+            lines: Line number that each sequence gets in the store, or None for its own line.
         """
-        report, groups = report or EncodingReport(), dict[str, int]()
-        for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
-            encoder, lines = self.encoder(), [example.line for example in chunk]
-            store, bad = encoder.encode(
-                chunk, lines, source, report, groups, keep_bad=True, labelled=False
-            )
-            for i in sorted(bad):
-                message = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
-                if bad[i] != EMPTY and self.bad_rows != "blank":
-                    fault, store = DataError(message), store.__getitems__(np.arange(i))
-                    break
-                chunk[i] = chunk[i]._replace(problem=bad[i], group=None)
-                report.unanswered += 1
-                report.shown += [message] if report.unanswered <= SHOWN_ROWS else []
-            if len(store):
-                yield chunk[: len(store)], self._finished(store, encoder)
-            if fault is not None:
-                raise fault
+        encoder = encoder or self.encoder()
+        store = encoder.encode(
+            sequences,
+            sequences.lines if lines is None else lines,
+            EncodingReport() if report is None else report,
+            keep_bad=keep_bad,
+            with_labels=with_labels,
+        )
+        return self.finished(store, encoder)
 
-    def encoder(self) -> RowEncoder:
-        """Return an encoder of rows. Before the fit its ids and labels are provisional."""
-        labels = self.label_set if len(self.label_set) else ProvisionalLabels()
-        static = None if self.row_features is None else self.row_features.encoder()
-        return RowEncoder(self.lengths, self.sequence.encoder(), labels, static)
+    def finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
+        """Return a store with final numbers. The preprocessing must be fitted.
 
-    def _finished(self, store: SequenceStore, encoder: RowEncoder) -> SequenceStore:
+        Args:
+            store: Rows that `encoder` encoded.
+            encoder: An encoder of this preprocessing.
+        """
         if self.row_features is not None:
             store = self.row_features.finish(store)
         return self.sequence.finish(store, encoder.sequence)
 
-    def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
+    def predictable(
+        self,
+        parts: Iterable[Sequences],
+        name: str,
+        report: EncodingReport | None = None,
+        *,
+        bad_rows: str = "error",
+    ) -> Iterator[tuple[Sequences, SequenceStore]]:
+        """Encode sequences for prediction, part by part, as they arrive. Labels are ignored.
+
+        Args:
+            parts: Parts of the input.
+            name: Name of the input for messages.
+            report: Counts, which the method increases. None to count nothing.
+            bad_rows: Policy for rows that can't be read: "error", or "blank" for a row without a
+                prediction.
+
+        Yields:
+            A part and its encoded rows, in the same order. A sequence that gets no prediction has a
+            problem, and its encoded row is meaningless.
+
+        Raises:
+            DataError: If a row can't be used, unless `bad_rows` is "blank". The rows before it are
+                yielded first.
+        """
+        report = EncodingReport() if report is None else report
+        encoder = self.encoder()
+        for part in parts:
+            if self.sequence.words is not None:  # it numbers the unknown words of one part
+                encoder.sequence = self.sequence.encoder()
+            store = self.transform(part, report, keep_bad=True, encoder=encoder)
+            first = _first_refused(part, bad_rows)
+            fault = None
+            if first is not None:
+                fault = DataError(f"{part.place(first, name)}: {part.problems[first]}")
+                rows = np.arange(first)
+                part, store = part.at(rows), store.__getitems__(rows)
+            for index, reason in sorted(part.problems.items()):
+                report.unanswered += 1
+                if report.unanswered <= SHOWN_ROWS:
+                    report.shown.append(f"{part.place(index, name)}: {reason}")
+            if len(part):
+                yield part, store
+            if fault is not None:
+                raise fault
+
+    def for_prediction(
+        self, *, empty: Literal["error", "unk", "blank"] | None = None
+    ) -> Preprocessing:
         """Return a copy for prediction, in which no row is left out.
 
         Args:
-            empty: Policy for empty sequences: "error", "unk" or "blank". None to use the policy of
-                training, where "unk" replaces "drop".
-            bad_rows: Policy for rows that can't be read: "error" or "blank".
+            empty: Policy for empty sequences. None to use the policy of training, where "unk"
+                replaces "drop".
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
         lengths = replace(self.lengths, empty=empty or trained)
-        return replace(self, bad_rows=bad_rows, lengths=lengths)
-
-    def input_source(self, given: Any, options: PredictionOptions | None = None) -> Source:
-        """Return a source that reads an input of prediction.
-
-        Args:
-            given: Path of a file, or a table.
-            options: Options of the prediction, or None for the defaults.
-
-        Raises:
-            DataError: As `PredictionOptions.file_format` and `TableSource`.
-        """
-        options = options or PredictionOptions()
-        if not isinstance(given, str | PathLike):
-            return TableSource(given, self.schema, keep=options.keep, bad_rows=options.bad_rows)
-        path = fspath(given)
-        format = options.file_format(path, self.file_format, self.schema)
-        return FileSource(path, format, self.schema, options.keep, options.bad_rows)
+        return replace(self, lengths=lengths)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the preprocessing as JSON values, without its vocabularies and arrays."""
-        return {
-            "file_format": asdict(self.file_format),
-            "schema": asdict(self.schema),
-            "bad_rows": self.bad_rows,
-            "sequence": self.sequence.to_dict(),
-            "row_features": None if self.row_features is None else self.row_features.to_dict(),
-            "lengths": self.lengths.to_dict(),
-            "label_set": self.label_set.to_dict(),
-            "ngrams": None if self.ngrams is None else self.ngrams.description(),
-        }
+        values: dict[str, Any] = saved_values(self)
+        values["ngrams"] = None if self.ngrams is None else self.ngrams.description()
+        return values
 
     def token_lists(self) -> dict[str, Any]:
-        """Return the vocabularies of all columns as JSON values: see `Column.vocabulary_dict`."""
-        own = {} if self.row_features is None else self.row_features.vocabulary_dict()
-        return {**self.sequence.vocabulary_dict(), **own}
+        """Return the vocabularies of all columns as JSON values.
+
+        The result maps "tokens" to a list of tokens in the order of their ids. For tables it maps
+        "steps" or "static" to a dict with such a list for each token column.
+        """
+        found: dict[str, Any] = {}
+        for column in (self.sequence, self.row_features):
+            if isinstance(column, TokenSequence) and column.vocabulary is not None:
+                found["tokens"] = list(column.vocabulary.tokens)
+            if isinstance(column, ColumnTable) and column.kind != "features":
+                lists = {x.name: list((x.vocabulary or Vocabulary(())).tokens) for x in column.tokens}
+                found[column.kind] = lists
+        return found
 
     @classmethod
     def from_dict(
-        cls, values: Any, tokens: Any, ngrams: NgramVocabulary | None = None
+        cls,
+        values: Any,
+        tokens: Any,
+        ngrams: NgramVocabulary | None = None,
+        build: Any = validated,
     ) -> Preprocessing:
-        """Build a preprocessing from saved values, which may come from anyone.
+        """Return a preprocessing from saved values, which may come from anyone.
 
         Args:
             values: Result of `to_dict`.
             tokens: Result of `token_lists`.
             ngrams: The attribute `ngrams`.
+            build: Function that builds a saved part from JSON values.
 
         Raises:
-            ValueError: If values contradict each other or are out of range.
-            KeyError: If a value is missing.
-            TypeError: If a value has the wrong type.
+            ValueError: If values are missing, unknown, out of range, or contradict each other.
         """
-        static = values["row_features"]
-        return cls(
-            file_format=FileFormat(**values["file_format"]),
-            schema=Schema(**values["schema"]),
-            bad_rows=values["bad_rows"],
-            sequence=column_from_dict(values["sequence"], tokens),
-            lengths=LengthPolicy.from_dict(values["lengths"]),
-            label_set=LabelSet.from_dict(values["label_set"]),
-            row_features=None if static is None else RowFeatures.from_dict(static, tokens),
+        if not isinstance(values, dict) or not isinstance(tokens, dict):
+            raise ValueError("expected an object")
+        own = {name: each for name, each in values.items() if name != "ngrams"}
+        found: Preprocessing = build(cls, own)
+        found = replace(
+            found,
+            sequence=_with_tokens(found.sequence, tokens),
+            row_features=None if found.row_features is None else _with_tokens(found.row_features, tokens),
             ngrams=ngrams,
         )
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Raise ValueError if parts of a fitted preprocessing contradict each other."""
+        schema = self.schema
+        if schema.kind != self.kind:
+            raise ValueError("schema.kind: expected that of the sequence")
+        if schema.label_separator != self.label_set.separator:
+            raise ValueError("schema.label_separator: expected that of the labels")
+        if len(self.label_set) < 2:
+            raise ValueError("label_set.classes: expected at least 2 classes")
+        if self.lengths.empty == "blank" or schema.bad_rows == "blank":
+            raise ValueError("lengths.empty: expected error, drop or unk")
+        for name, table in (("steps", self.steps), ("static", self.row_features)):
+            kinds = getattr(schema, name)
+            if (kinds is None) != (table is None):
+                raise ValueError(f"schema.{name}: expected the encoded columns")
+            if table is not None and set(kinds) != set(table.names):
+                raise ValueError(f"schema.{name}: expected the encoded columns")
+        if isinstance(self.sequence, TokenSequence) and self.sequence.tokenizer_name == "bpe":
+            if self.sequence.bpe_model is None:
+                raise ValueError("sequence.bpe_model: expected merges")
+        for table in (self.sequence, self.row_features):
+            if isinstance(table, ColumnTable):
+                _check_scales(table)
 
 
-def chunked(
-    examples: Iterable[Example], rows: int
-) -> Iterator[tuple[list[Example], DataError | None]]:
-    """Yield pairs of a list of at most `rows` examples, and None.
+def _check_scales(table: ColumnTable) -> None:
+    """Raise ValueError if a number column lacks its scale."""
+    sizes = {column.name: len(column.vocabulary or ()) for column in table.tokens}
+    if not table.tokens and not table.numbers:
+        raise ValueError(f"{table.kind}: expected at least one column")
+    for column in table.numbers:
+        if len(column.scale) != 1:
+            raise ValueError(f"{column.name}: expected one mean and one std")
+        by_token = column.scale_by_token
+        expected = None if column.by is None else sizes[column.by]
+        if (None if by_token is None else len(by_token)) != expected:
+            raise ValueError(f"{column.name}: expected one mean and one std for each token")
+    if len(table.since) != (table.channels if table.carries else 0):
+        raise ValueError("since: expected one mean and one std for each column of numbers")
 
-    If reading raises a DataError, the last pair has this error in place of None. Its list has the
-    examples before the error.
+
+def _with_tokens(column: Any, tokens: dict[str, Any]) -> Any:
+    """Return a saved column with its vocabularies.
+
+    Raises:
+        ValueError: If a vocabulary is missing or isn't valid.
     """
-    iterator = iter(examples)
-    while True:
-        chunk: list[Example] = []
-        try:
-            chunk.extend(islice(iterator, rows))
-        except DataError as fault:
-            yield chunk, fault
-            return
-        if not chunk:
-            return
-        yield chunk, None
+    if isinstance(column, TokenSequence):
+        return replace(column, vocabulary=saved_vocabulary("tokens", tokens.get("tokens")))
+    lists = tokens.get(column.kind, {})
+    if column.tokens and not isinstance(lists, dict):
+        raise ValueError(f"{column.kind}: expected an object")
+    own = tuple(
+        replace(each, vocabulary=saved_vocabulary(each.name, lists.get(each.name)))
+        for each in column.tokens
+    )
+    return replace(column, tokens=own)
+
+
+def _first_refused(part: Sequences, bad_rows: str) -> int | None:
+    """Return the index of the first sequence whose problem ends the prediction, or None."""
+    if bad_rows == "blank":
+        return None
+    return min((row for row, reason in part.problems.items() if reason != EMPTY), default=None)
+
+
+def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
+    """Return the share of each sequence's tokens that are <unk>, in [0, 1].
+
+    Args:
+        store: The sequences.
+        columns: Number of token columns of a step. It isn't used if a step is a single id. All
+            shares are 0 if there are no token columns.
+    """
+    values: Any = store.values if store.values.ndim == 1 else store.values[:, :columns]
+    if not len(store) or not values.size:
+        return [0.0] * len(store)
+    unknown = values == UNK if values.ndim == 1 else (values == UNK).mean(axis=1)
+    counts = np.add.reduceat(unknown, store.offsets[:-1], dtype=np.float64)
+    shares: list[float] = (counts / store.lengths).tolist()
+    return shares
+

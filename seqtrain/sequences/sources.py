@@ -1,33 +1,135 @@
 """Sources of data that a config names: files, patterns of files, and tables in memory."""
 
-import glob
+from __future__ import annotations
+
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
 
 from seqtrain.config import resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.sequences.examples import Example
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import EVERY_COLUMN, Column, FileFormat, Schema
-from seqtrain.sequences.readers import Digests, FileSource, Source, TableSource, read_rows, was_changed
-from seqtrain.sequences.readers.file_source import holds_whole_files
-from seqtrain.sequences.readers.table_source import remember_table, table_named
-from seqtrain.sequences.readers.times import DAY_FIRST, MONTH_FIRST, common_type, possible_types
 from seqtrain.errors import DataError
-from seqtrain.files.formats import MEMORY, columns_of_format, names_of
 from seqtrain.files.reading import nearest_file
+from seqtrain.sequences.examples import Example, Sequences
+from seqtrain.sequences.labels import LabelReader, LabelSet
+from seqtrain.sequences.reading import SequenceReader
+from seqtrain.sequences.schema import Column, Schema
+from seqtrain.tables.blocks import Selection, as_list
+from seqtrain.tables.formats import MEMORY, columns_of_format, names_of
+from seqtrain.tables.memory import TableSource
+from seqtrain.tables.sources import holds_whole_files, matching_files, open_source, stamps
+from seqtrain.tables.time_column import common_type, possible_types
+from seqtrain.tables.times import DAY_FIRST, MONTH_FIRST
 from seqtrain.text import listed, quote
 
 SPLITS = ("train", "validation", "test")
+Digests = dict[str, str]
+"""SHA-256 of each input, by its path."""
 
 
-def data_sources(config: Config) -> list[tuple[str, Source]]:
-    """Return each data file of a config as a pair of its config key and its source.
+@dataclass(frozen=True)
+class Input:
+    """An input of sequences: a file, a folder or a table in memory, and the schema of its columns.
+
+    Attributes:
+        path: Path of the file or folder, "-" for standard input, or the name that `with_given_data`
+            gave to a table.
+        schema: Form and meaning of its columns.
+        table: The table, or None for files.
+    """
+
+    path: str
+    schema: Schema
+    table: TableSource | None = None
+
+    def __post_init__(self) -> None:
+        # A source remembers the digest of the file that it read.
+        object.__setattr__(self, "_sources", dict[bool, Any]())
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return self.source().name  # type: ignore[no-any-return]
+
+    def source(self, *, labelled: bool = True) -> Any:
+        """Return the source of the cells.
+
+        Args:
+            labelled: False if rows may lack a label, as in an input to predict.
+        """
+        if self.table is not None:
+            return self.table
+        sources: dict[bool, Any] = self.__dict__["_sources"]
+        if labelled not in sources:
+            sources[labelled] = open_source(
+                self.path,
+                self.schema.dialect(labelled=labelled),
+                pattern=self.schema.path,
+                whole_files=self.schema.whole_files and not labelled,
+            )
+        return sources[labelled]
+
+    def reader(self, labels: LabelReader, keep: Sequence[Column] = ()) -> SequenceReader:
+        """Return a reader of the sequences."""
+        return SequenceReader(self.source(labelled=labels.labelled), self.schema, labels, keep)
+
+    def labels(
+        self, known: LabelSet | None = None, *, labelled: bool = True
+    ) -> LabelReader:
+        """Return a reader of the labels of this input.
+
+        Args:
+            known: The classes of a model, or None.
+            labelled: True if every row must have a label.
+        """
+        return LabelReader(
+            self.schema.label_separator,
+            labelled=labelled,
+            may_be_blank=self.schema.steps is not None,
+            known=known,
+        )
+
+    def with_schema(self, schema: Schema) -> Input:
+        """Return the same input with another schema."""
+        return replace(self, schema=schema)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the content. Files that were just read aren't read again."""
+        if self.table is not None:
+            return self.table.digest(self.schema.selection(labelled=True))
+        return self.source().digest()  # type: ignore[no-any-return]
+
+    def stamps(self) -> list[tuple[str, int, int]]:
+        """Return path, size and modification time of each file; [] for a table."""
+        return [] if self.table is not None else stamps(self.source())
+
+
+@contextmanager
+def unchanged(inputs: Iterable[Input]) -> Iterator[None]:
+    """Raise DataError at the end of the `with` statement if a file has changed since its start."""
+    before = [(each, each.stamps()) for each in inputs]
+    yield
+    for each, stamped in before:
+        if each.stamps() != stamped:
+            raise was_changed(each)
+
+
+def was_changed(source: Input) -> DataError:
+    """Return the error for an input that has changed while it was read."""
+    advice = "start again once nothing writes to it"
+    return DataError(f"{source.name}: was changed while it was read; {advice}")
+
+
+def data_sources(config: Config) -> list[tuple[str, Input]]:
+    """Return each data file of a config as a pair of its config key and its input.
 
     Files of pretraining.data and model.vectors are included.
 
@@ -41,8 +143,8 @@ def data_sources(config: Config) -> list[tuple[str, Source]]:
     ]
 
 
-def config_source(data: DataConfig, path: str) -> Source:
-    """Return a source that reads a file or table by the settings of a config.
+def config_source(data: DataConfig, path: str) -> Input:
+    """Return an input that is read by the settings of a config.
 
     A missing file isn't noticed before it is read.
 
@@ -53,11 +155,11 @@ def config_source(data: DataConfig, path: str) -> Source:
     Raises:
         DataError: If there is no longer a table of this name.
     """
-    format = FileFormat.from_config(data, path, whole_files=holds_whole_files(path))
-    return source_of(path, format, Schema.from_config(data), data.bad_rows)
+    schema = Schema.from_config(data, path, whole_files=holds_whole_files(path))
+    return source_of(path, schema)
 
 
-def split_sources(data: DataConfig, split: str) -> list[Source]:
+def split_sources(data: DataConfig, split: str) -> list[Input]:
     """Return the files or tables of a split: "train", "validation" or "test".
 
     The list is empty if the config has no such split, or holds its rows out of train.
@@ -66,34 +168,63 @@ def split_sources(data: DataConfig, split: str) -> list[Source]:
     return [config_source(data, path) for path in paths]
 
 
-def source_of(path: str, format: FileFormat, schema: Schema, bad_rows: str = "error") -> Source:
-    """Return a source that reads a file or table.
+def source_of(path: str, schema: Schema) -> Input:
+    """Return an input that reads a labelled file or table by the schema of the training files.
 
     Args:
         path: Path of a file, or the name that `with_given_data` gave to a table.
-        format: Format of the training files. `FileFormat.for_file` adapts it to the name of this
-            file.
-        schema: Schema of the rows.
-        bad_rows: Policy for rows that can't be read: "error" or "drop".
+        schema: The schema. `Schema.for_file` adapts it to the name of this file.
     """
     if path.startswith(MEMORY):
-        return table_named(path).with_schema(schema)
-    return FileSource(path, format.for_file(path), schema, bad_rows=bad_rows)
+        return replace(table_named(path), schema=schema)
+    return Input(path, schema.for_file(path))
 
 
-def labelled_source(fitted: Preprocessing, path: str) -> Source:
-    """Return a source that reads a labelled file as a model's training files were read.
+def table_source(data: Any, schema: Schema, name: str = "data") -> Input:
+    """Return an input of a table in memory.
+
+    Raises:
+        DataError: If `data` is no table.
+    """
+    return Input(f"{MEMORY}{name}", schema, TableSource(data, name))
+
+
+_TABLES: WeakValueDictionary[int, Input] = WeakValueDictionary()
+
+
+def remember_table(table: Input) -> Input:
+    """Register a table, so that `table_named` finds it by its path, and return it with its path.
+
+    Only a weak reference is kept: the table is unregistered once the caller drops it.
+    """
+    assert table.table is not None
+    named = replace(table, path=f"{MEMORY}{table.table.name}-{table.digest()[:16]}")
+    _TABLES[id(named)] = named
+    return named
+
+
+def table_named(path: str, key: str = "data") -> Input:
+    """Return the table in memory that `remember_table` registered under a path.
+
+    Of several equal tables, the last one is returned.
 
     Args:
-        fitted: Preprocessing of the model.
-        path: Path of a file, or the name that `with_given_data` gave to a table.
+        path: Path of the table, as the config contains it.
+        key: Key of the config with this path, for the message.
+
+    Raises:
+        DataError: If the table isn't in memory any more.
     """
-    return source_of(path, fitted.file_format, fitted.schema, fitted.bad_rows)
+    found = [table for table in _TABLES.values() if table.path == path]
+    if not found:
+        again = "give the same data again, or score a labelled file (--data)"
+        raise DataError(f"{key}: {path} was a table in Python that isn't in memory now; {again}")
+    return found[-1]
 
 
 def with_given_data(
     config: Config | Mapping[str, Any] | str | PathLike[str], given: Mapping[str, Any]
-) -> tuple[Config, tuple[TableSource, ...]]:
+) -> tuple[Config, tuple[Input, ...]]:
     """Return a config that names data from Python, and the tables among these data.
 
     The config has a name in place of each table. The names work only as long as the caller keeps
@@ -113,13 +244,12 @@ def with_given_data(
     values = {name: _config_value(x) or MEMORY + name for name, x in given.items()}
     overrides = [f"data.{name}={flow(value)}" for name, value in values.items()]
     config = resolved_config(config, overrides=overrides)
-    schema = Schema.from_config(config.data)
-    reading: Any = {"bad_rows": config.data.bad_rows, "decimal": config.data.decimal}
-    found = [
-        remember_table(TableSource(table, schema, name, **reading))
-        for name, table in tables.items()
-    ]
-    return config.with_keys(data={table.name: table.path for table in found}), tuple(found)
+    found = list[Input]()
+    for name, table in tables.items():
+        schema = Schema.from_config(config.data, MEMORY + name)
+        found.append(remember_table(table_source(table, schema, name)))
+    named = {each.table.name: each.path for each in found if each.table is not None}
+    return config.with_keys(data=named), tuple(found)
 
 
 def _config_value(given: Any) -> Any:
@@ -188,25 +318,6 @@ def files_of(key: str, value: object) -> list[str]:
     return files
 
 
-def matching_files(name: str) -> list[str]:
-    """Return the files that match a pattern, sorted by name.
-
-    The name itself is returned if it has no wildcards, or if a file has this name. `**` matches any
-    number of folders. It doesn't follow links, and doesn't match hidden files or folders.
-    """
-    if not glob.has_magic(name) or os.path.lexists(name):
-        return [name]
-    if "**" not in name:
-        return sorted(glob.glob(name))
-    parts, root = Path(name).parts, Path(Path(name).anchor)
-    found = root.glob(os.path.relpath(name, root) if root.anchor else name)
-    return sorted(
-        str(path)
-        for path in found
-        if not any(part.startswith(".") for part in path.parts if part not in parts)
-    )
-
-
 def named_text(value: str | Sequence[str]) -> str:
     """Return a value of a key such as data.train as text for messages and screens.
 
@@ -222,7 +333,7 @@ def named_text(value: str | Sequence[str]) -> str:
     return value.removeprefix(MEMORY).rpartition("-")[0] if is_table else value
 
 
-def completed_schema(sources: Sequence[Source]) -> Schema:
+def completed_schema(inputs: Sequence[Input]) -> Schema:
     """Return the schema of the training files, with the entries that depend on their rows.
 
     - `sequence`: If all columns of a csv file are time steps, their names come from the header of
@@ -231,47 +342,52 @@ def completed_schema(sources: Sequence[Source]) -> Schema:
       can be read as day and month or as month and day, all rows of train decide.
 
     Args:
-        sources: The training files or tables.
+        inputs: The training files or tables.
 
     Raises:
         DataError: If neither order of day and month fits all dates, or both do.
     """
-    first = sources[0]
-    schema, format = first.schema, first.format
-    has_names = format.header is True or isinstance(next(iter(schema.label_columns), None), str)
-    is_wide = schema.kind == "features" and schema.sequence is None and has_names
-    is_wide = is_wide and columns_of_format(format.name) == "delimited"
-    if is_wide:
-        names: list[Column] = [
-            name
-            for name in _first_row(first, has_header=True)
-            if name not in ("", *schema.label_columns, schema.group)
-        ]
-        return replace(schema, sequence=names or None)
+    first = inputs[0]
+    schema = first.schema
+    if schema.is_wide and columns_of_format(schema.format) != "named" and schema.header:
+        others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
+        block = next(first.source().blocks(Selection()), None)
+        names = [] if block is None else [x for x in block.columns if x not in others]
+        return replace(schema, sequence=tuple(names) or None)
     if schema.order is None:
         return schema
-    has_header = True if isinstance(schema.order, str) else format.header
-    column = str(schema.order)
-    types = possible_types(_first_row(first, has_header=has_header).get(column))
-    order_type = next(iter(sorted(types, reverse=True)), None)
+    cells = _cells_of(first, schema.order)
+    types = possible_types(next(cells, None))
+    order_type = max(types, default=None)
     if types == {DAY_FIRST, MONTH_FIRST}:
-        rows = (row for source in sources for row in _every_row(source, has_header=has_header))
-        order_type = common_type((row.get(column) for row in rows), types)
+        every = (cell for each in inputs for cell in _cells_of(each, schema.order))
+        order_type = common_type(every, types)
         if order_type is None:
             raise DataError(
-                f"{first.name}: {column}: its dates don't tell if the day or the month comes "
+                f"{first.name}: {schema.order}: its dates don't tell if the day or the month comes "
                 "first; write ISO dates, such as 2024-12-31"
             )
     return replace(schema, order_type=order_type)
 
 
-def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tuple[int, Example]]:
-    """Yield the rows of a file that was encoded before, each after its line number in the store.
+def _cells_of(source: Input, column: Column) -> Iterator[Any]:
+    """Yield the cells of a column in the rows that can be read."""
+    for block in source.source().blocks(Selection((column,))):
+        for row, cell in enumerate(as_list(block.columns[column])):
+            if row not in block.problems:
+                yield cell
+
+
+def numbered_sequences(
+    source: Input, start: int, digests: Digests, known: LabelSet
+) -> Iterator[tuple[int, Example]]:
+    """Yield the rows of an input that was encoded before, each after its line in the store.
 
     Args:
-        source: The file.
+        source: The input.
         start: Number of lines of the files before it.
         digests: Maps the path of each file to its digest when it was encoded.
+        known: The classes of the model.
 
     Raises:
         DataError: If the file has changed since.
@@ -279,36 +395,27 @@ def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tupl
     if source.digest() != digests[source.path]:
         raise was_changed(source)
     number = start
-    for example in read_rows(source):
-        number += example.problem is None
-        yield (start + example.line if example.file is None else number), example
+    for part in source.reader(source.labels(known)).read():
+        for line, example in zip(store_lines(part, start, number), part.examples(), strict=True):
+            number = int(line) if part.files is not None else number
+            yield int(line), example
 
 
-def _first_row(source: Source, *, has_header: Any) -> dict[str, Any]:
-    """Return the cells of the first row that can be read, by column. {} without such a row.
+def store_lines(part: Sequences, start: int, number: int) -> Any:
+    """Return the line number of each sequence in a store.
+
+    Lines of several files are counted together. In a folder, usable rows are counted instead.
 
     Args:
-        source: The file or table.
-        has_header: Value of `FileFormat.header` for reading.
+        part: The sequences.
+        start: Number of lines of the files before this one.
+        number: Number of the last row that was counted.
     """
-    return next(_every_row(source, has_header=has_header), {})
-
-
-def _every_row(source: Source, *, has_header: Any) -> Iterator[dict[str, Any]]:
-    """Yield a dict that maps columns to cells, for each row that can be read.
-
-    Arguments are as in `_first_row`.
-    """
-    anything = Schema(sequence=[])
-    if isinstance(source, TableSource):
-        everything: Source = TableSource(source.data, anything, source.name, keep=[EVERY_COLUMN])
-    else:
-        assert isinstance(source, FileSource)
-        format = replace(source.format, header=has_header)
-        everything = replace(source, format=format, schema=anything, keep=[EVERY_COLUMN])
-    for example in read_rows(everything, labelled=False):
-        if example.problem is None:
-            yield example.kept or {}
+    if part.files is None:
+        return part.lines + start
+    usable = np.ones(len(part), np.int64)
+    usable[list(part.problems)] = 0
+    return number + np.cumsum(usable)
 
 
 def _named(config: Config) -> list[tuple[str, object]]:

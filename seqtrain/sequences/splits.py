@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.store import Ints, blocks, equal_keys, row_numbers, true_rows
+from seqtrain.sequences.store import Ints, row_numbers, true_rows
 
 Part: TypeAlias = float | Mapping[Any, int]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
@@ -62,11 +62,9 @@ def hold_out(
 
 def first_equal_rows(keys: Ints) -> Ints:
     """Return for each row the number of the first row that has the same key, (B,)."""
-    first = row_numbers(len(keys))
-    for rows, starts in equal_keys(keys):
-        sizes = np.diff(np.append(starts, len(rows)))
-        first[rows] = rows[starts].repeat(sizes)
-    return first
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    rows: Ints = first[inverse].astype(row_numbers(0).dtype)
+    return rows
 
 
 def _fraction(
@@ -158,11 +156,10 @@ def _choose_sets(rows: int, sizes: Ints, order: Ints) -> Ints:
     """
     chosen: list[int] = []
     total = 0
-    for block in blocks(order):
-        for one, size in zip(block.tolist(), sizes[block].tolist(), strict=True):
-            if total >= rows:
-                return np.array(chosen, dtype=np.int64)
-            if size < 2 * (rows - total):  # the total is nearer to `rows` with this set
-                chosen.append(one)
-                total += size
+    for one, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
+        if total >= rows:
+            break
+        if size < 2 * (rows - total):  # the total is nearer to `rows` with this set
+            chosen.append(one)
+            total += size
     return np.array(chosen, dtype=np.int64)

@@ -1,115 +1,43 @@
-"""Stores of sequences: flat arrays of steps, offsets and labels, without padding.
-
-Small arrays grow in memory, large ones in a temporary file.
-"""
+"""Stores of sequences: flat arrays of steps, offsets and labels, without padding."""
 
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.vocabulary import WordGrams
-from seqtrain.errors import RunError
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
-ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static")
+ARRAYS = (
+    *("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static"),
+    *("weights", "last_lines"),
+)
 """Attributes of a SequenceStore that are arrays."""
-BYTES_PER_ROW = 64
-"""Approximate memory in bytes that a row takes while `selection` copies it."""
-IN_MEMORY = 2**26
-"""Size of an array in bytes from which on it is kept in a file."""
+DEFAULTS = {"groups": np.int64(-1), "weights": np.float32(1), "last_lines": np.int64(0)}
+"""Value of each array that a store may lack while others have it."""
 BLOCK = 2**24
 """Size in bytes of the parts in which large arrays are processed."""
-DISK = Path("/var/tmp")
-"""Folder of temporary files if $TMPDIR isn't set. On many systems /tmp is memory."""
-COMPARED, PASSES = 2**20, 16
-"""Approximate number of keys that `equal_keys` sorts at once, and its largest number of passes."""
-
-
-class GrowingArray:
-    """An array that grows by appended rows. From IN_MEMORY bytes on it is kept in a file.
-
-    Args:
-        dtype: Type of the entries.
-        shape: Shape of one row.
-    """
-
-    def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
-        self._dtype, self._shape = np.dtype(dtype), shape
-        self._content = bytearray()
-        self._file: IO[bytes] | None = None
-
-    def append_rows(self, rows: Array) -> None:
-        """Append rows, whose shape is (number of rows, *shape).
-
-        Raises:
-            RunError: If there is no room for the temporary file.
-        """
-        self._content += np.ascontiguousarray(rows, dtype=self._dtype).data
-        if len(self._content) >= IN_MEMORY:
-            self._move_to_file()
-
-    def build(self) -> Array:
-        """Return the appended rows, memory-mapped if large. Nothing can be appended afterwards."""
-        if self._file is None:
-            return np.frombuffer(self._content, dtype=self._dtype).reshape(-1, *self._shape)
-        self._move_to_file()
-        with self._file as file:
-            return np.memmap(file, dtype=self._dtype, mode="r+").reshape(-1, *self._shape)
-
-    def _move_to_file(self) -> None:
-        try:
-            if self._file is None:
-                folder = DISK if "TMPDIR" not in os.environ and DISK.is_dir() else None
-                self._file = TemporaryFile(dir=folder)  # noqa: SIM115 # closed once it is mapped
-            self._file.write(self._content)
-            self._file.flush()
-        except OSError as error:
-            raise RunError(
-                f"a temporary file for encoded data: {error.strerror}; "
-                "set TMPDIR to a folder with more room"
-            ) from None
-        self._content.clear()
 
 
 def blocks(array: Array) -> Iterator[Array]:
     """Yield consecutive parts of about BLOCK bytes of an array. An empty array is one part."""
     size = max(1, BLOCK * len(array) // max(1, array.nbytes))
     for start in range(0, max(1, len(array)), size):
-        yield np.asarray(array[start : start + size])
-
-
-def concatenate(parts: Iterable[Array]) -> Array:
-    """Concatenate arrays along the first axis. The result is memory-mapped if it is large.
-
-    Args:
-        parts: At least one array. All have the same type.
-    """
-    whole: GrowingArray | None = None
-    for part in parts:
-        whole = whole or GrowingArray(part.dtype, part.shape[1:])
-        whole.append_rows(part)
-    assert whole is not None
-    return whole.build()
+        yield array[start : start + size]
 
 
 def counts_of(ids: Array, size: int) -> Ints:
     """Return how often each id from 0 to `size` - 1 occurs, (size,)."""
-    counts = np.zeros(size, dtype=np.int64)
-    for block in blocks(ids):
-        counts += np.bincount(block, minlength=size)
+    counts: Ints = np.bincount(ids, minlength=size)
     return counts
 
 
@@ -121,31 +49,7 @@ def row_numbers(count: int) -> Ints:
 
 def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
     """Return the indices at which the mask `chosen` is True, ascending."""
-    found, start = [row_numbers(0)], 0
-    for block in blocks(chosen):
-        found.append((np.flatnonzero(block) + start).astype(row_numbers(0).dtype))
-        start += len(block)
-    return np.concatenate(found)
-
-
-def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Group the rows by their keys, in parts that take bounded memory.
-
-    All rows of a key are in the same part.
-
-    Args:
-        keys: Key of each row, (B,).
-
-    Yields:
-        The row numbers of a part, sorted by key. Then the index in these numbers at which each
-        distinct key begins.
-    """
-    parts = min(PASSES, 1 + len(keys) // COMPARED)
-    for part in range(parts):
-        rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
-        order = np.argsort(keys[rows], kind="stable")
-        ordered = keys[rows][order]
-        yield rows[order], run_starts(ordered)
+    return np.flatnonzero(chosen).astype(row_numbers(0).dtype)
 
 
 def run_starts(ordered: Ints) -> Ints:
@@ -182,10 +86,12 @@ class SequenceStore:
         files: Pairs of the name of a file and the number of lines of the files before it.
         keys: Key of each sequence, as `row_keys` returns them: equal for equal sequences. Or None.
         static: Row features of each sequence, as `ColumnTable` encodes them, or None.
+        weights: Weight of each sequence in the loss and in every solver, or None if all are 1.
+        last_lines: Last line of each window of an id, or None if an id is one sequence.
 
     Shape:
         values: (N,) int32, or (N, F) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
-        lines, groups, keys: (B,). spellings: (N,) int32. static: (B, K) float32. B sequences, N
+        lines, groups, keys, last_lines: (B,). weights: (B,) float32. spellings: (N,) int32. static: (B, K) float32. B sequences, N
         steps of all sequences, F numbers of a step, C classes, K numbers of row features.
     """
 
@@ -199,15 +105,17 @@ class SequenceStore:
     files: FileLines = ()
     keys: Ints | None = None
     static: npt.NDArray[np.float32] | None = None
+    weights: npt.NDArray[np.float32] | None = None
+    last_lines: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @cached_property
     def lengths(self) -> Ints:
-        """Number of steps of each sequence, (B,). Memory-mapped if the array is large."""
-        ends, size = self.offsets, BLOCK // 8
-        return concatenate(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
+        """Number of steps of each sequence, (B,)."""
+        found: Ints = np.diff(self.offsets)
+        return found
 
     @cached_property
     def combinations(self) -> Ints:
@@ -215,7 +123,7 @@ class SequenceStore:
         if self.labels.ndim == 1:
             return self.labels
         drawn = np.random.default_rng(0).integers(1, 2**62, self.labels.shape[1])
-        return concatenate(block.astype(np.int64) @ drawn for block in blocks(self.labels))
+        return self.labels.astype(np.int64) @ drawn
 
     def place(self, row: int) -> str:
         """Return the text "FILE:LINE" for a row, or its line if the store names no files."""
@@ -266,20 +174,8 @@ class SequenceStore:
         return replace(self, **taken, offsets=offsets)
 
     def selection(self, rows: Ints) -> SequenceStore:
-        """Return the rows with these numbers as a new store, in bounded memory.
-
-        Unlike the result of `__getitems__`, its arrays are memory-mapped if they are large.
-        """
-
-        def parts() -> Iterator[SequenceStore]:
-            size = BLOCK // BYTES_PER_ROW
-            for start in range(0, max(1, len(rows)), size):
-                some = rows[start : start + size]
-                ends = np.cumsum(self.lengths[some]) * self.values[:1].nbytes
-                for part in np.split(some, np.flatnonzero(np.diff(ends // BLOCK)) + 1):
-                    yield self.__getitems__(part)
-
-        return stacked(parts(), self.files, self.words)
+        """Return the rows with these numbers, in this order, as a new store."""
+        return self.__getitems__(rows)
 
     def arrays(self) -> dict[str, Array]:
         """Return a dict of arrays for `from_arrays`: the store's own ones and the two of `words`.
@@ -309,7 +205,7 @@ class SequenceStore:
 def stacked(
     stores: Iterable[SequenceStore], files: FileLines = (), words: WordGrams | None = None
 ) -> SequenceStore:
-    """Return the rows of several stores as one store, in bounded memory.
+    """Return the rows of several stores as one store.
 
     Args:
         stores: At least one store. All have arrays of the same names and types. Numbers of groups,
@@ -317,23 +213,24 @@ def stacked(
         files: Attribute `files` of the result.
         words: Attribute `words` of the result.
     """
-    whole: dict[str, GrowingArray] = {}
-    steps = 0
-    for store in stores:
-        arrays = {name: getattr(store, name) for name in ARRAYS}
-        arrays["offsets"] = store.offsets[1 if whole else 0 :] + steps
-        if store.groups is None:
-            arrays["groups"] = np.full(len(store), -1)
-        for name, array in arrays.items():
-            for block in () if array is None else blocks(array):
-                if name not in whole:
-                    whole[name] = GrowingArray(block.dtype, block.shape[1:])
-                whole[name].append_rows(block)
-        steps += len(store.values)
-    found = {name: array.build() for name, array in whole.items()}
-    if found["groups"].max(initial=-1) < 0:
-        del found["groups"]
-    return SequenceStore(**found, files=files, words=words)
+    parts = list(stores)
+    filled = [part for part in parts if len(part)] or parts[:1]
+    found: dict[str, Any] = {}
+    for name in ARRAYS:
+        arrays = [getattr(part, name) for part in filled]
+        if name in DEFAULTS and any(array is not None for array in arrays):
+            arrays = [_filled(part, name) for part in filled]
+        if arrays[0] is not None and name != "offsets":
+            found[name] = np.concatenate(arrays)
+    lengths = np.concatenate([part.lengths for part in filled])
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    return SequenceStore(**found, offsets=offsets, files=files, words=words)
+
+
+def _filled(store: SequenceStore, name: str) -> Array:
+    """Return an array of a store, or one of its default if the store lacks it."""
+    found: Array | None = getattr(store, name)
+    return np.full(len(store), DEFAULTS[name]) if found is None else found
 
 
 def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
@@ -349,10 +246,10 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
         spellings = store.spellings
         if store.words is not None and spellings is not None:
             before = np.int32(sum(map(len, tables)))
-            shifted = (np.where(part < 0, part, part + before) for part in blocks(spellings))
-            tables, spellings = [*tables, store.words], concatenate(shifted)
+            shifted = np.where(spellings < 0, spellings, spellings + before)
+            tables, spellings = [*tables, store.words], shifted.astype(np.int32)
         files += [(name, start + end) for name, start in store.files]
-        lines = concatenate(part + end for part in blocks(store.lines))
+        lines = store.lines + end
         end += int(store.lines.max(initial=0))
         parts.append(replace(store, lines=lines, keys=None, groups=None, spellings=spellings))
     return stacked(parts, tuple(files), WordGrams.concatenate(tables) if tables else None)

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
-from seqtrain.sequences.examples import BadRow, Numbered, RowProblems
-from seqtrain.sequences.read_options import FileFormat, Schema
-from seqtrain.sequences.readers.numbers import FLOAT32_MAX, is_number
-from seqtrain.sequences.readers.opening import open_input
-from seqtrain.sequences.readers.row_source import RowSource
-from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
+from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
+from seqtrain.tables.blocks import UnreadableError
+from seqtrain.tables.cells import FLOAT32_MAX, is_number
+from seqtrain.tables.opening import open_input
+from seqtrain.tables.sources import located
+from seqtrain.tables.text_lines import TextLines
 from seqtrain.text import counted, display_name, quote
 
 BLANKS = re.compile("[ \t]+")
@@ -105,7 +105,7 @@ def with_width(config: Config) -> Config:
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
-    with _opened(path) as (_, _, _, size):
+    with _opened(path) as (_, _, size):
         pass
     if asked not in (None, size):
         raise ConfigError(
@@ -137,25 +137,22 @@ def read_vectors(
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
     words = 0
-    with _opened(path) as (lines, problems, expected, size):
+    with _opened(path) as (lines, expected, size):
         for number, text in lines:
-            try:
-                word, numbers = _split(text, size, expected)
-                if not text.strip(" \t"):
+            word, numbers = _split(number, text, size, expected)
+            if not text.strip(" \t"):
+                continue
+            words += 1
+            row = rows.get(word)
+            if row is None:
+                if len(more) == keep or word in SPECIAL or not is_token(word):
                     continue
-                words += 1
-                row = rows.get(word)
-                if row is None:
-                    if len(more) == keep or word in SPECIAL or not is_token(word):
-                        continue
-                    row = rows[word] = len(vocabulary) + len(more)
-                    more.append(word)
-                if row not in values:  # of equal words the first one counts
-                    values[row] = _parse(word, numbers.split(" "))
-            except BadRow as bad:
-                problems.fail(number, str(bad))
+                row = rows[word] = len(vocabulary) + len(more)
+                more.append(word)
+            if row not in values:  # of equal words the first one counts
+                values[row] = _parse(number, word, numbers.split(" "))
         if not words:
-            problems.fail(1, "no words in it; expected lines of a word and its numbers")
+            raise UnreadableError(1, "no words in it; expected lines of a word and its numbers")
     if len(values) == len(more):
         raise DataError(
             f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
@@ -167,48 +164,62 @@ def read_vectors(
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]]:
+def _opened(path: str) -> Iterator[tuple[Iterator[tuple[int, str]], int | None, int]]:
     """Open a file of vectors, and read its first line.
 
     Yields:
-        The numbered lines that have words. The collector of problems. The number of words that the
-        first line states, or None if that line has a word. The size of the vectors.
+        The numbered lines that have words. The number of words that the first line states, or None
+        if that line has a word. The size of the vectors.
 
     Raises:
-        DataError: If the first line isn't valid.
+        DataError: If a line isn't valid, for an UnreadableError in the `with` statement, too.
     """
-    problems, words = RowProblems(display_name(path)), None
-    with open_input(path) as stream:
-        form = FileFormat("lines")
-        lines = RowSource(path, form, Schema(), stream=stream, problems=problems).lines()
-        number, first = next(lines, (0, ""))
-        if not number:
-            problems.fail(1, "the file is empty; expected lines of a word and its numbers")
-        fields = BLANKS.split(first.strip(" \t"))
-        if len(fields) == 2 and all(field.isdecimal() for field in fields):
-            words, size = int(fields[0]), int(fields[1])
-        else:
-            lines = chain([(number, first)], lines)
-            size = sum(1 for _ in takewhile(is_number, reversed(fields[1:])))
-        if not 1 <= size <= LARGEST_WIDTH:
-            problems.fail(
-                number,
-                f"found vectors of {size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
-                "numbers, with blanks between",
-            )
-        yield lines, problems, words, size
+    words = None
+    try:
+        with open_input(path) as stream:
+            lines = _decodable(TextLines(stream))
+            number, first = next(lines, (0, ""))
+            if not number:
+                raise UnreadableError(
+                    1, "the file is empty; expected lines of a word and its numbers"
+                )
+            fields = BLANKS.split(first.strip(" \t"))
+            if len(fields) == 2 and all(field.isdecimal() for field in fields):
+                words, size = int(fields[0]), int(fields[1])
+            else:
+                lines = chain([(number, first)], lines)
+                size = sum(1 for _ in takewhile(is_number, reversed(fields[1:])))
+            if not 1 <= size <= LARGEST_WIDTH:
+                raise UnreadableError(
+                    number,
+                    f"found vectors of {size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
+                    "numbers, with blanks between",
+                )
+            yield lines, words, size
+    except UnreadableError as error:
+        raise located(display_name(path), error) from None
 
 
-def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
+def _decodable(lines: TextLines) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines of a file. Raise UnreadableError for one that can't be decoded."""
+    for number, text in lines.numbered():
+        problem = lines.problem(number, number)
+        if problem is not None:
+            raise UnreadableError(number, problem)
+        yield number, text
+
+
+def _split(number: int, text: str, size: int, expected: int | None) -> tuple[str, str]:
     """Split a line into its word and its numbers, which are separated by single blanks.
 
     Args:
+        number: Number of the line, for the message.
         text: The line.
         size: Size of the vectors.
         expected: Number of words that the first line states, or None. It only changes the message.
 
     Raises:
-        BadRow: If the line has too few or too many numbers.
+        UnreadableError: If the line has too few or too many numbers.
     """
     word, _, numbers = text.rstrip(" \t").partition(" ")
     if numbers.count(" ") == size - 1 and numbers and "  " not in text:
@@ -218,19 +229,20 @@ def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
     if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
         said = "" if expected is None else ", as the first line says"
         found = f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}"
-        raise BadRow(f"{found}; expected {size}{said}")
+        raise UnreadableError(number, f"{found}; expected {size}{said}")
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 
-def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
+def _parse(number: int, word: str, fields: list[str]) -> npt.NDArray[np.float32]:
     """Return the vector of a word, (E,).
 
     Args:
+        number: Number of the line, for messages.
         word: The word, for messages.
         fields: Texts of its numbers.
 
     Raises:
-        BadRow: If a field isn't a finite number that float32 can hold.
+        UnreadableError: If a field isn't a finite number that float32 can hold.
     """
     try:
         values = np.array(fields, dtype=np.float64)
@@ -239,5 +251,6 @@ def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
     if not (np.abs(values) <= FLOAT32_MAX).all():  # nan isn't
         bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= FLOAT32_MAX)
         expected = "expected finite numbers, such as 0.5"
-        raise BadRow(f"found {quote(bad)} among the numbers of {quote(word)}; {expected}")
+        found = f"found {quote(bad)} among the numbers of {quote(word)}"
+        raise UnreadableError(number, f"{found}; {expected}")
     return values.astype(np.float32)

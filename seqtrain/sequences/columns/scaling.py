@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from seqtrain.sequences.examples import Features
-from seqtrain.sequences.saved_values import saved_numbers
-from seqtrain.sequences.store import Array, blocks
+from seqtrain.sequences.saved import Saved
+from seqtrain.sequences.store import Array, Ints, blocks
+
+Features: TypeAlias = npt.NDArray[np.float32]
+Missing: TypeAlias = Literal["error", "mask", "last"]
+Standardize: TypeAlias = Literal["train", "series", "both"]
 
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
 LARGEST = np.finfo(np.float32).max
@@ -21,12 +24,10 @@ LAST = "last"
 
 An indicator column marks them, as for "mask", and another column has the time since then.
 """
-MISSING = ("error", MASK, LAST)
-STANDARDIZE = ("train", "series", "both")
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Saved):
     """Means and standard deviations of C columns of numbers, or of C groups of one column.
 
     Before a fit, `mean` and `std` are empty.
@@ -40,11 +41,17 @@ class Scale:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.mean) != len(self.std):
+            raise ValueError("mean and std have different lengths")
+        if not all(each > 0 for each in self.std):
+            raise ValueError("std: expected finite positive numbers")
+
     def __len__(self) -> int:
         return len(self.mean)
 
     @classmethod
-    def fit(cls, values: Features) -> Scale:
+    def fit(cls, values: Array) -> Scale:
         """Return the scale of the columns of `values`, (N, C). Missing values are NaN.
 
         The values are read in blocks, so that memory is bounded.
@@ -101,35 +108,13 @@ class Scale:
         numbers[absent] = 0
         return numbers, absent
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return "mean" and "std" as lists, for JSON."""
-        return {"mean": list(self.mean), "std": list(self.std)}
 
-    @classmethod
-    def from_dict(cls, key: str, values: Any) -> Scale:
-        """Build a scale from saved values.
-
-        Args:
-            key: Name of the scale in error messages.
-            values: A dict with the entries of `to_dict`.
-
-        Raises:
-            ValueError: If the entries aren't valid.
-            KeyError: If an entry is missing.
-        """
-        mean = saved_numbers(f"{key}.mean", values["mean"])
-        std = saved_numbers(f"{key}.std", values["std"], positive=True)
-        if len(mean) != len(std):
-            raise ValueError(f"{key}: mean and std have different lengths")
-        return cls(mean, std)
-
-
-def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | None) -> Features:
+def carry_forward(numbers: Features, lengths: Ints, growth: Array | None) -> Features:
     """Fill missing numbers with the last ones seen in the same sequence.
 
     Args:
         numbers: Numbers of the steps of all sequences, (N, F), NaN for missing ones.
-        lengths: Number of steps of each sequence.
+        lengths: Number of steps of each sequence, (B,).
         growth: Time from the previous step to each step, (N,). None if every step takes time 1.
 
     Returns:
@@ -145,11 +130,12 @@ def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | Non
         Values", doi:10.1038/s41598-018-24271-9.
     """
     absent, row = np.isnan(numbers), np.arange(len(numbers))
-    first = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
+    starts = np.cumsum(lengths) - lengths
+    first = np.repeat(starts, lengths)
     times = (row - first).astype(np.float64)
     if growth is not None:
         # Each sequence is summed by itself, so that its times don't depend on others.
-        for begin, length in zip(np.cumsum([0, *lengths]).tolist(), lengths, strict=False):
+        for begin, length in zip(starts.tolist(), lengths.tolist(), strict=True):
             own = growth[begin : begin + length].clip(0)
             times[begin : begin + length] = np.nancumsum(own, dtype=np.float64)
     seen = np.maximum.accumulate(np.where(absent, first[:, None], row[:, None]), axis=0)
@@ -169,23 +155,3 @@ def missing_value(step: int, steps: int, name: str) -> str:
     where = f"step {step + 1}: " if steps > 1 else ""
     of_column = f" of {name}" if name else ""
     return f"{where}missing value{of_column}; to allow missing values, set data.missing: mask"
-
-
-def refused_numbers(
-    numbers: Features, width: int, missing: str, names: Sequence[str]
-) -> str | None:
-    """Return an error message if the numbers of a sequence can't be encoded, or None.
-
-    Args:
-        numbers: Numbers of the sequence, (T, C), NaN for missing ones.
-        width: Expected number of columns C.
-        missing: Policy for missing numbers. With "error", a missing number is refused.
-        names: Names of the columns for messages. Empty for the channels of a series.
-    """
-    if numbers.shape[1] != width:
-        return f"{numbers.shape[1]} channels; expected {width}"
-    absent = np.isnan(numbers)
-    if missing != "error" or not absent.any():
-        return None
-    step, column = (int(axis[0]) for axis in np.nonzero(absent))
-    return missing_value(step, len(numbers), names[column] if names else "")

@@ -1,0 +1,313 @@
+"""Sequences of tokens: texts with a tokenizer, or lists of symbols, which are tokens already.
+
+A token that the vocabulary lacks is encoded as <unk>. With subwords, the store also holds the
+character n-grams of such an unknown word, by which the model can tell it from others.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.sequences.saved import Saved
+from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
+from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer, read_merges
+from seqtrain.sequences.vocabulary import (
+    BUCKETS,
+    MOST_SPELLINGS,
+    SPECIAL,
+    UNK,
+    GrowingTokens,
+    KnownTokens,
+    SpelledTokens,
+    TokenIndex,
+    Vocabulary,
+    WordGrams,
+    fit_vocabulary,
+    word_grams,
+)
+
+Parts: TypeAlias = dict[str, SequenceStore]
+"""Stores by name: train, the other splits, and files of pretraining.data."""
+REMEMBERED_CHARACTERS = 2**22
+"""Largest total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
+LONGEST_NGRAM = 16
+SCORED_SPLITS = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class VocabularyLimits:
+    """Settings by which vocabularies and bins are fitted.
+
+    Attributes:
+        min_count: Smallest number of occurrences of a token in the vocabulary.
+        max_size: Largest size of a vocabulary, including <pad> and <unk>.
+        bins: Largest number of bins of each number column of a table, or None for no bins.
+        extend: Function that is called with the chosen vocabulary and returns words to add. Their
+            ids follow the ids of the vocabulary. The attribute is None if no words are added.
+    """
+
+    min_count: int
+    max_size: int
+    bins: int | None = None
+    extend: Callable[[Vocabulary], list[str]] | None = None
+
+
+class TokenEncoder:
+    """Encoder of texts, or of lists of symbols, as token ids.
+
+    It remembers the ids of each piece of text, so that a frequent piece is split only once.
+
+    Attributes:
+        index: Object that turns tokens into ids.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, index: TokenIndex) -> None:
+        self.index = index
+        self._tokenizer = tokenizer
+        self._ids: dict[str, bytes] = {}
+        self._characters = 0
+
+    def encode(self, cells: Sequence[Any]) -> tuple[Array, Ints]:
+        """Return the token ids of all cells, (N,) int32, and the number of tokens of each cell.
+
+        Args:
+            cells: Texts, or lists of symbols.
+        """
+        if self._characters > REMEMBERED_CHARACTERS:
+            self._ids, self._characters = {}, 0
+        of_cells, known = list[bytes](), self._ids.__getitem__
+        for pieces in self._tokenizer.pieces(cells):
+            try:
+                of_cells.append(b"".join(map(known, pieces)))
+            except KeyError:
+                self._learn(pieces)
+                of_cells.append(b"".join(map(known, pieces)))
+        values = np.frombuffer(b"".join(of_cells), dtype=np.int32)
+        sizes = np.fromiter(map(len, of_cells), np.int64, len(of_cells))
+        return values, sizes // values.itemsize
+
+    def _learn(self, pieces: Iterable[str]) -> None:
+        """Store the ids of each piece that isn't remembered yet."""
+        for piece in pieces:
+            if piece not in self._ids:
+                ids = self.index.ids(self._tokenizer.split(piece))
+                self._ids[piece] = array("i", ids).tobytes()
+                self._characters += len(piece)
+
+    def blank(self) -> Array:
+        """Return the step that replaces an empty sequence: the id of <unk>, (1,)."""
+        return np.array([UNK], dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class TokenSequence(Saved):
+    """Column whose sequences are tokens.
+
+    Attributes:
+        kind: text, or tokens for lists of symbols.
+        tokenizer_name: Name of the tokenizer of texts, a value of data.tokenizer. None for symbols.
+        lowercase: True if texts are converted to lower case first.
+        bpe_model: Trained merges of the tokenizer "bpe" as JSON. None for other tokenizers, and
+            before the merges are trained.
+        subwords: Lengths of the shortest and of the longest character n-gram, or None without
+            subwords.
+        subword_rows: Number of rows of the embedding table of these n-grams.
+        vocabulary: Tokens of the training split, or None before the fit.
+    """
+
+    kind: Literal["text", "tokens"] = "text"
+    tokenizer_name: Literal["word", "whitespace", "char", "byte", "bpe"] | None = "word"
+    lowercase: bool = True
+    bpe_model: str | None = None
+    subwords: tuple[int, ...] | None = None
+    subword_rows: int = BUCKETS
+    vocabulary: Vocabulary | None = field(default=None, metadata={"saved": False})
+
+    def __post_init__(self) -> None:
+        if (self.tokenizer_name is None) != (self.kind == "tokens"):
+            raise ValueError("tokenizer_name: expected null for symbols, and only for them")
+        if self.bpe_model is not None:
+            read_merges(self.bpe_model)
+        if self.bpe_model is not None and self.tokenizer_name != BPE:
+            raise ValueError("bpe_model: expected merges if the tokenizer is bpe, else null")
+        if self.subwords is not None and not _are_sizes(self.subwords):
+            raise ValueError("subwords: expected two sizes, the shorter one first, or null")
+        if not 1 <= self.subword_rows <= BUCKETS:
+            raise ValueError(f"subword_rows: expected a number from 1 to {BUCKETS}")
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that splits a cell into tokens."""
+        if self.tokenizer_name is None:
+            return SYMBOLS
+        return make_tokenizer(
+            self.tokenizer_name, lowercase=self.lowercase, bpe_model=self.bpe_model
+        )
+
+    @property
+    def input_size(self) -> int:
+        """Size of the vocabulary, or 0 before the fit."""
+        return len(self.vocabulary or ())
+
+    @property
+    def words(self) -> WordGrams | None:
+        """Character n-grams of the words of the vocabulary, or None without subwords."""
+        if self.vocabulary is None or self.subwords is None:
+            return None
+        return self.vocabulary.grams(self.subwords[0], self.subwords[1])
+
+    # A step is an id: it has no numbers.
+    channels = 0
+    has_indicators = False
+    carries = False
+    standardize = "train"
+
+    @cached_property
+    def _encoder(self) -> TokenEncoder:
+        return TokenEncoder(self.tokenizer, KnownTokens(self.vocabulary or Vocabulary(SPECIAL)))
+
+    def encoder(self) -> TokenEncoder:
+        """Return an encoder of cells.
+
+        Before the fit its ids are provisional. A fitted column without subwords always returns the
+        same encoder. With subwords, each call returns a new encoder, which numbers the unknown
+        words that it meets.
+        """
+        if self.vocabulary is None:
+            return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
+        if self.subwords is None:
+            return self._encoder
+        return TokenEncoder(self.tokenizer, SpelledTokens(self.vocabulary))
+
+    def fit(
+        self,
+        encoder: TokenEncoder,
+        parts: Parts,
+        limits: VocabularyLimits,
+        known: TokenSequence | None = None,
+    ) -> tuple[TokenSequence, Parts, int]:
+        """Choose the vocabulary by the counts in train and in the files of pretraining.data.
+
+        Args:
+            encoder: Encoder that encoded all parts.
+            parts: Stores with provisional ids, by name.
+            limits: Limits of the vocabulary.
+            known: Column of an earlier model, or None. Its tokens keep their ids.
+
+        Returns:
+            The fitted column. The stores with final ids. The number of distinct tokens that are
+            frequent enough for the vocabulary.
+        """
+        tokens = encoder.index.tokens
+        counted = [part for name, part in parts.items() if name not in SCORED_SPLITS]
+        counts = np.sum([counts_of(part.values, len(tokens)) for part in counted], axis=0)
+        vocabulary, ids, eligible = fit_vocabulary(
+            tokens,
+            counts,
+            min_count=limits.min_count,
+            max_size=limits.max_size,
+            known=None if known is None else known.vocabulary,
+        )
+        if limits.extend is not None:
+            more = limits.extend(vocabulary)
+            numbers = {word: number for number, word in enumerate(more, start=len(vocabulary))}
+            for provisional, token in enumerate(tokens):
+                ids[provisional] = numbers.get(token, ids[provisional])
+            vocabulary = Vocabulary((*vocabulary.tokens, *more))
+        if self.subwords is not None:
+            parts = _spelled(parts, self.subwords, tokens, ids)
+        found = {name: replace(part, values=ids[part.values]) for name, part in parts.items()}
+        rows = self.subword_rows if known is None else known.subword_rows
+        if known is None and self.subwords is not None:
+            rows = vocabulary.grams(self.subwords[0], self.subwords[1]).table_rows()
+        return replace(self, vocabulary=vocabulary, subword_rows=rows), found, eligible
+
+    def finish(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
+        """Return the store with final ids. With subwords, add the n-grams of unknown words.
+
+        Args:
+            store: Rows that `encoder` encoded.
+            encoder: An encoder of this column.
+        """
+        index = encoder.index
+        if self.subwords is None or not isinstance(index, SpelledTokens):
+            return store
+        spellings = np.maximum(store.values - index.first, -1).astype(np.int32)
+        values = np.where(spellings < 0, store.values, UNK).astype(np.int32)
+        words = word_grams(index.tokens, self.subwords[0], self.subwords[1])
+        return replace(store, values=values, spellings=spellings, words=words)
+
+    def pieces(self, cell: Any) -> list[str]:
+        """Return the tokens of a cell."""
+        return self.tokenizer(cell)
+
+    def is_token(self, word: str) -> bool:
+        """Return True if the tokenizer leaves a word as it is, so that it can be a token."""
+        return self.kind == "tokens" or self.tokenizer(word) == [word]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the config settings that fix the meaning of the ids: keys of data, and values."""
+        if self.kind == "tokens":
+            return {}
+        return {"tokenizer": self.tokenizer_name, "lowercase": self.lowercase}
+
+    def scales(self) -> dict[str, tuple[float, float]]:
+        """Return {}: a step has no numbers."""
+        return {}
+
+
+def _are_sizes(sizes: Sequence[int]) -> bool:
+    return len(sizes) == 2 and 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM
+
+
+def saved_vocabulary(key: str, tokens: Any) -> Vocabulary:
+    """Return the vocabulary of a saved column.
+
+    Args:
+        key: Name of the column in error messages.
+        tokens: List of tokens in the order of their ids.
+
+    Raises:
+        ValueError: If it isn't a list of different strings that starts with `SPECIAL`.
+    """
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise ValueError(f"{key}: expected a list of strings")
+    if tuple(tokens[: len(SPECIAL)]) != SPECIAL:
+        raise ValueError(f"{key}: expected {', '.join(SPECIAL)} first")
+    if len(set(tokens)) < len(tokens):
+        raise ValueError(f"{key}: expected strings, each once")
+    return Vocabulary(tuple(tokens))
+
+
+def _spelled(
+    parts: Parts, sizes: Sequence[int], tokens: Sequence[str], ids: npt.NDArray[np.int32]
+) -> Parts:
+    """Return copies of the stores with the character n-grams of unknown words.
+
+    Args:
+        parts: Stores with provisional ids, by name.
+        sizes: Lengths of the shortest and of the longest n-gram.
+        tokens: Maps each provisional id to its token.
+        ids: Maps each provisional id to its final id.
+
+    Returns:
+        Stores by name. Their attribute `words` has the n-grams of the first MOST_SPELLINGS unknown
+        words. It is the same for all stores. Their attribute `spellings` has the index in `words`
+        of the unknown word at each step, or -1 at other steps.
+    """
+    unknown = np.flatnonzero(ids == UNK)
+    unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
+    words = word_grams((tokens[i] for i in unknown.tolist()), sizes[0], sizes[1])
+    number = np.full(len(ids), -1, dtype=np.int32)
+    number[unknown] = np.arange(len(unknown))
+    return {
+        name: replace(part, spellings=number[part.values], words=words)
+        for name, part in parts.items()
+    }

@@ -1,0 +1,153 @@
+"""Loading of inputs: their sequences are read, encoded, and put into one store."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined
+from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
+from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
+from seqtrain.sequences.sources import Input, store_lines
+from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.text import quote
+
+
+@dataclass
+class Loader:
+    """Loading of inputs into one store.
+
+    Attributes:
+        encoder: Encoder of the sequences.
+        labels: Reader of the labels.
+        ids: Maps each id of a step table to the line of its first row in the store. The loader adds
+            ids.
+        learned: Ids of train. The report counts the sequences with one of these ids.
+        lenient: True to leave out all rows that can't be used. False to raise an error for them,
+            unless the schema drops bad rows.
+    """
+
+    encoder: Encoder
+    labels: LabelReader
+    ids: dict[str, int] = field(default_factory=dict)
+    learned: Container[str] = ()
+    lenient: bool = False
+
+    def load(self, inputs: Sequence[Input]) -> tuple[SequenceStore, EncodingReport]:
+        """Read at least one input and encode its rows.
+
+        Returns:
+            The encoded rows, and counts of them.
+
+        Raises:
+            DataError: If rows can't be used.
+        """
+        report, files, divided = EncodingReport(), list[tuple[str, int]](), set[int]()
+        stores, end = list[SequenceStore](), 0
+        for each in inputs:
+            files.append((each.name, end))
+            for store in self._stores(each, files, report, divided):
+                stores.append(store)
+                end = max(end, int(store.lines.max(initial=0)))
+        whole = stacked(stores)
+        if divided:
+            left = whole.__getitems__(np.flatnonzero(~np.isin(whole.lines, list(divided))))
+            report.unreadable += len(whole) - len(left)
+            report.rows, whole = len(left), left
+        for each in inputs:
+            report.remarks += each.source().notices()
+        return replace(whole, files=tuple(files)), report
+
+    def _stores(
+        self,
+        source: Input,
+        files: list[tuple[str, int]],
+        report: EncodingReport,
+        divided: set[int],
+    ) -> Iterator[SequenceStore]:
+        """Yield the encoded rows of an input, part by part.
+
+        Args:
+            source: The input.
+            files: Name of each input up to this one, with the number of lines before it.
+            report: Counts, which the method increases.
+            divided: Receives the line of the first row of each id that is in two inputs.
+        """
+        name, start = files[-1]
+        problems, left_out = RowProblems(name), RowProblems(name)
+        number, rows_before = start, report.rows
+        drops = source.schema.bad_rows == "drop"
+        for part in self._parts(source):
+            lines = store_lines(part, start, number)
+            number = int(lines[-1]) if part.files is not None else number
+            if part.ids is not None:
+                self._refuse_divided(part, files, divided)
+                report.learned_ids += sum(each in self.learned for each in part.ids)
+            unreadable = set(part.problems)
+            store = self.encoder.encode(
+                part, lines, report, name=name, with_labels=self.labels.labelled
+            )
+            for row, reason in sorted(part.problems.items()):
+                report.blank_labels += reason == BLANK_LABEL
+                is_left_out = self.lenient or (drops and row in unreadable)
+                noted = left_out if is_left_out else problems
+                noted.add(int(part.lines[row]), reason, None if part.files is None else part.files[row])
+            yield store
+        problems.raise_if_any()
+        if report.rows == rows_before:
+            left_out.raise_if_any()
+        report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
+        report.unreadable += left_out.count
+
+    def _parts(self, source: Input) -> Iterator[Sequences]:
+        """Yield the sequences of an input. The first part has a series with a step, if any has."""
+        waiting = list[Sequences]()
+        for part in source.reader(self.labels).read():
+            if self.encoder.is_waiting and not any(map(len, part.content)):
+                waiting.append(part)
+                continue
+            yield joined([*waiting, part])
+            waiting = []
+        if waiting:
+            yield joined(waiting)
+
+    def _refuse_divided(
+        self, part: Sequences, files: list[tuple[str, int]], divided: set[int]
+    ) -> None:
+        """Add a problem for each id that is also in an earlier input."""
+        start = files[-1][1]
+        for row, name in enumerate(part.ids or ()):
+            line = self.ids.setdefault(name, start + int(part.lines[row])) if name else start + 1
+            if line <= start:
+                divided.add(line)
+                other = [file for file, before in files if before < line][-1]
+                problem = f"id {quote(name)} is in {other} too; put all its rows into one file"
+                part.problems.setdefault(row, problem)
+
+
+def load_inputs(
+    rules: Preprocessing,
+    inputs: Sequence[Input],
+    *,
+    learned: Container[str] = (),
+    lenient: bool = False,
+) -> tuple[SequenceStore, EncodingReport]:
+    """Read labelled inputs and encode their rows by a fitted preprocessing.
+
+    Args:
+        rules: The preprocessing.
+        inputs: The inputs, at least one.
+        learned: Ids of train. The report counts the sequences with one of these ids.
+        lenient: True to leave out all rows that can't be used.
+
+    Returns:
+        The encoded rows, and counts of them.
+
+    Raises:
+        DataError: If rows can't be used.
+    """
+    encoder, labels = rules.encoder(), inputs[0].labels(rules.label_set)
+    store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
+    return rules.finished(store, encoder), report

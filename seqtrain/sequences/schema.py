@@ -1,0 +1,334 @@
+"""Schema of an input: the form of its files, and the meaning of their columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from seqtrain.errors import DataError
+from seqtrain.tables.formats import (
+    FORMATS,
+    IN_MEMORY,
+    columns_of_format,
+    formats_holding,
+    resolve_format,
+)
+from seqtrain.sequences.saved import Saved
+from seqtrain.tables.blocks import LABEL, TEXT, Dialect, Selection
+from seqtrain.tables.times import TIME_TYPES
+from seqtrain.text import display_name, one_of
+
+if TYPE_CHECKING:
+    from seqtrain.config.schema import DataConfig
+
+Column: TypeAlias = int | str
+"""Name of a column, or its index from 0."""
+ColumnKinds: TypeAlias = dict[str, Any]
+"""Value of data.steps or data.static: maps the name of each column to its kind."""
+
+EVERY_COLUMN = "all"
+"""The only entry of `keep` if every column of the input is copied."""
+STDIN = "-"
+"""Name of standard input in place of a path."""
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "auto": None}
+QUOTES = {"standard": True, "none": False, "auto": None}
+
+
+@dataclass(frozen=True)
+class Schema(Saved):
+    """Form of the training files, and the meaning of their columns. It is saved with the model.
+
+    Attributes:
+        format: Name of the format, a key of `FORMATS`.
+        kind: Kind of the sequences: text, tokens, features or steps.
+        sequence: Column or columns of the sequence, or None if the format determines its place.
+            Several columns of text are joined. Several columns of features are channels or time
+            steps. For features in a csv file, None means that all other columns are time steps.
+        label: Column of the label, or None if the format determines its place.
+        one_hot: One column per label, in place of `label`. None if a column has the labels.
+        group: Column with the name of the row's group, or None.
+        weight: Column with the weight of the row, or None.
+        id: Column with the id of the sequence to which a row belongs, or None if a row is a
+            sequence.
+        order: Column by which the rows of an id are sorted, or None if they are in order already.
+        order_type: Type of the values in `order`, one of `TIME_TYPES`, or None if unknown.
+        steps: Kinds of the columns of a time step, or None if a row is a sequence.
+        static: Kinds of the columns of row features, or None.
+        window: Number of steps of a window, distance of windows, and rule of the label, as in
+            data.window. None if an id is one sequence.
+        label_separator: Text between the labels of a multi-label row, or None if a row has one
+            label.
+        header: True if the first row of csv and tsv has the names of the columns.
+        quoting: standard if double quotes enclose fields of csv and tsv, none if they are ordinary
+            characters, auto for the custom of the format.
+        delimiter: Delimiter of csv and tsv: comma, semicolon, tab or pipe. auto to detect it.
+        encoding: Encoding of lines that aren't valid UTF-8. utf-16 applies to the whole file.
+        decimal: Decimal mark of numbers in text.
+        by_name: True if the name of another file determines its format. False if data.format set
+            one format for all files.
+        whole_files: True if each file in a folder and its sub-folders is one sequence.
+        bad_rows: Policy for rows that can't be read: error or drop.
+        path: Pattern whose named groups in a file's path are columns, or None.
+        join: Further files whose columns are joined, as in data.join.
+    """
+
+    format: str = "jsonl"
+    kind: Literal["text", "tokens", "features", "steps"] = "text"
+    sequence: int | str | tuple[int | str, ...] | None = None
+    label: int | str | None = None
+    one_hot: tuple[int | str, ...] | None = None
+    group: int | str | None = None
+    weight: int | str | None = None
+    id: int | str | None = None
+    order: int | str | None = None
+    order_type: str | None = None
+    steps: dict[str, str | dict[str, bool | int | str]] | None = None
+    static: dict[str, str | dict[str, bool | int | str]] | None = None
+    window: dict[str, int | str] | None = None
+    label_separator: str | None = None
+    header: bool = True
+    quoting: Literal["auto", "standard", "none"] = "auto"
+    delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
+    encoding: str = "utf-8"
+    decimal: Literal[".", ","] = "."
+    by_name: bool = True
+    whole_files: bool = False
+    bad_rows: Literal["error", "drop", "blank"] = "error"
+    path: str | None = None
+    join: tuple[dict[str, str | dict[str, str]], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ValueError(f"format: expected {', '.join(FORMATS)}")
+        if self.order_type not in (None, *TIME_TYPES):
+            raise ValueError(f"order_type: expected null, {', '.join(TIME_TYPES)}")
+        if self.one_hot is not None and (self.label is not None or not self.one_hot):
+            raise ValueError("one_hot: expected columns in place of label, or null")
+        if (self.steps is None) != (self.kind != "steps"):
+            raise ValueError("steps: expected columns if kind is steps, or else null")
+        if (self.steps is None) != (self.id is None):
+            raise ValueError("id: expected a column if rows are time steps, or else null")
+        grows = self.steps is not None and "order" in self.steps.values()
+        if grows and self.order is None:
+            raise ValueError("order: expected a column, because a column of steps grows by it")
+
+    @classmethod
+    def from_config(cls, data: DataConfig, path: str, *, whole_files: bool = False) -> Schema:
+        """Return the schema that a config describes for one of its files. `order_type` is None.
+
+        Args:
+            data: Section data of the config.
+            path: Path of the file.
+            whole_files: Attribute `whole_files` of the result.
+        """
+        several = isinstance(data.label, list)
+        schema = cls(
+            format=_saved_format(resolve_format(path, data.format) or data.format),
+            kind=data.kind,  # type: ignore[arg-type] # it isn't auto after validation
+            sequence=tuple(data.sequence) if isinstance(data.sequence, list) else data.sequence,
+            label=None if several else data.label,  # type: ignore[arg-type]
+            one_hot=tuple(data.label) if several else None,  # type: ignore[arg-type]
+            group=data.group,
+            id=data.id,
+            order=data.order,
+            steps=data.steps,
+            static=data.static,
+            label_separator=data.label_separator,
+            quoting=data.quoting,
+            delimiter=data.delimiter,
+            encoding=data.encoding,
+            decimal=data.decimal,
+            by_name=data.format == "auto",
+            whole_files=whole_files,
+            bad_rows=data.bad_rows,
+        )
+        header = schema.names_columns if data.header == "auto" else data.header
+        return replace(schema, header=header)
+
+    @property
+    def names_columns(self) -> bool:
+        """True if a column is identified by its name, False if all are by their index."""
+        named = [*self.sequence_columns, *self.label_columns, self.group, self.weight, self.order]
+        return any(isinstance(each, str) for each in (*named, *column_names(self.static)))
+
+    @property
+    def label_columns(self) -> tuple[Column, ...]:
+        """Columns of the labels. Empty if the format determines their place."""
+        if self.one_hot is not None:
+            return self.one_hot
+        return () if self.label is None else (self.label,)
+
+    @property
+    def sequence_columns(self) -> tuple[Column, ...]:
+        """Columns of the sequence. Empty if the format determines its place.
+
+        If a row is a time step, they are id and order, then token columns, then number columns.
+        """
+        if self.steps is not None:
+            own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
+            keys = [each for each in (self.id, self.order) if each is not None]
+            return (*keys, *own)
+        if isinstance(self.sequence, tuple):
+            return self.sequence
+        return () if self.sequence is None else (self.sequence,)
+
+    @property
+    def is_wide(self) -> bool:
+        """True if all columns without another meaning are the time steps of a series."""
+        if self.kind != "features" or self.sequence is not None:
+            return False
+        return self.format == IN_MEMORY or columns_of_format(self.format) != "none"
+
+    @property
+    def reads_tables(self) -> bool:
+        """True if only a table can hold an example: rows are time steps or have row features."""
+        return self.steps is not None or self.static is not None
+
+    def selection(self, *, labelled: bool, keep: Sequence[Column] = ()) -> Selection:
+        """Return the columns to read. In an input to predict, the label is optional.
+
+        Args:
+            labelled: True if every row must have a label.
+            keep: Columns that are copied to predictions.
+        """
+        if self.is_wide or keeps_all(keep):
+            return Selection()
+        sequence = self.sequence_columns or (TEXT,)
+        required = [*sequence, *column_names(self.static)]
+        if self.group is not None:
+            required.append(self.group)
+        if labelled and self.weight is not None:
+            required.append(self.weight)
+        labels = self.label_columns or (() if self.sequence_columns else (LABEL,))
+        if labelled and self.label_columns:
+            required += labels
+            labels = ()
+        if self.one_hot is not None:
+            labels = ()
+        return Selection(tuple(dict.fromkeys([*required, *keep])), tuple(labels))
+
+    def dialect(self, *, labelled: bool = True) -> Dialect:
+        """Return the form of a file for its reader."""
+        return Dialect(
+            format=self.format,
+            encoding=self.encoding,
+            delimiter=DELIMITERS[self.delimiter],
+            quotes=QUOTES[self.quoting],
+            header=self.header,
+            blank_lines=not labelled,
+        )
+
+    def for_file(self, path: str) -> Schema:
+        """Return the schema of another labelled file, whose ending determines the format.
+
+        An unknown ending changes nothing. If `by_name` is False, the format stays the same.
+        """
+        if not self.by_name:
+            return self
+        return replace(self, format=_saved_format(resolve_format(path, "auto") or self.format))
+
+    def for_input(
+        self,
+        path: str,
+        *,
+        input_format: str | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+    ) -> Schema:
+        """Return the schema by which an input to predict is read.
+
+        - Normally it is that of the training files. The arguments replace its values.
+        - A known ending of the path determines the format.
+        - Standard input and .txt files have a sequence per line. With a model of format txt or of
+          whole files, .txt files are read as in training.
+
+        Args:
+            path: Path of the input, or STDIN.
+            input_format: Name of the format, or None.
+            delimiter: Delimiter of a csv file, or None to use that of training.
+            encoding: Encoding of lines that aren't UTF-8, or None to use that of training.
+
+        Raises:
+            DataError: If the input is a config. If it is a folder and the model can't read folders.
+        """
+        trained: Any = self
+        trained = replace(
+            trained,
+            delimiter=delimiter or trained.delimiter,
+            encoding=encoding or trained.encoding,
+        )
+        if input_format is not None:
+            return replace(trained, format=input_format, whole_files=False)  # type: ignore[no-any-return]
+        name, found = display_name(path), trained.for_file(path)
+        if path.lower().endswith((".yaml", ".yml")):
+            raise DataError(
+                f"{name}: is a config by its name; expected sequences; to train it: "
+                f"seqtrain fit {name}"
+            )
+        if path == STDIN and not self.reads_tables:
+            return replace(found, format="lines", whole_files=False)  # type: ignore[no-any-return]
+        if self.whole_files and (found.format == "txt" or self.kind == "features"):
+            return found  # type: ignore[no-any-return]
+        found = replace(found, whole_files=False)
+        if found.format != "txt" or self.format == "txt":
+            return found  # type: ignore[no-any-return]
+        if os.path.isdir(path):
+            raise DataError(
+                f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
+            )
+        return replace(found, format="lines")  # type: ignore[no-any-return]
+
+    def check_format(self, name: str, keep: Sequence[Column] = ()) -> None:
+        """Raise DataError if files of the format can't have sequences and columns of this schema.
+
+        Args:
+            name: Name of the file, for the message.
+            keep: Columns that are copied to predictions.
+        """
+        is_named = self.sequence is not None or keeps_all(keep) or self.kind == "steps"
+        is_wide = self.kind == "features" and bool(self.label_columns)
+        expected = [
+            each
+            for each in formats_holding(self.kind)
+            if is_named
+            or columns_of_format(each) == "none"
+            or (is_wide and columns_of_format(each) == "delimited")
+        ]
+        is_held = self.format in expected or self.kind == "features"
+        columns_fit = is_named or self.format in expected or columns_of_format(self.format) == "none"
+        if not FORMATS[self.format].labelled or (is_held and columns_fit):
+            return
+        columns = " without named columns" if self.sequence is None else ""
+        raise DataError(
+            f"{name}: found format {self.format}; the model reads {self.kind}{columns}; "
+            f"expected {one_of(expected)}"
+        )
+
+
+def _saved_format(name: str) -> str:
+    """Return the format that is saved for a table in memory: a table itself has none."""
+    return "jsonl" if name == IN_MEMORY else name
+
+
+def keeps_all(columns: Sequence[Column]) -> bool:
+    """Return True if a value of `keep` means every column of the input."""
+    return [*columns] == [EVERY_COLUMN]
+
+
+def token_columns(columns: ColumnKinds | None) -> list[str]:
+    """Return the names of the token columns of data.steps or data.static."""
+    return [name for name, kind in (columns or {}).items() if "token" in kind]
+
+
+def column_names(columns: ColumnKinds | None) -> list[str]:
+    """Return the names of all columns of data.steps or data.static, token columns first."""
+    tokens = token_columns(columns)
+    return [*tokens, *(name for name in columns or {} if name not in tokens)]
+
+
+def number_columns(columns: ColumnKinds | None) -> list[str]:
+    """Return the names of the number columns of data.steps or data.static."""
+    tokens: Iterable[str] = token_columns(columns)
+    return [name for name in columns or {} if name not in tokens]
