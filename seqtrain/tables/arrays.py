@@ -133,7 +133,7 @@ def _load(stream: Any) -> dict[str, Array]:
 
 
 def _known(loaded: Any) -> dict[str, Array]:
-    """Return the arrays of an npz file whose names are known. Of two such names, the first counts."""
+    """Return the arrays of an npz file whose names are known. The first of two counts."""
     names = FLAT if "values" in loaded.files else NAMES
     arrays: dict[str, Array] = {}
     for name in names:

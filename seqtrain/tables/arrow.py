@@ -187,11 +187,11 @@ def _rows_that_fit(file: Any, names: set[str], size: int) -> int:
     chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
     read = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
     refuse_bomb(COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in read), size)
-    largest = 1
+    largest: int = 1
     for chunk in read:
         if chunk.physical_type == "BYTE_ARRAY":
             largest = max(largest, chunk.total_uncompressed_size * chunk.num_values)
-    allowed = max(BOMB_FREE_BYTES, BOMB_RATIO * size) * file.metadata.num_rows
+    allowed: int = max(BOMB_FREE_BYTES, BOMB_RATIO * size) * file.metadata.num_rows
     return max(1, allowed // largest)
 
 
@@ -216,7 +216,8 @@ def _measured(batches: Iterable[Any], size: int) -> Iterator[Any]:
 def _expanded_size(column: Any) -> int:
     """Return the size of a column in bytes. A row of a dictionary counts as its mean value."""
     if not import_arrow().types.is_dictionary(column.type):
-        return int(column.nbytes)
+        size: int = column.nbytes
+        return size
     values = column.dictionary
     mean = values.nbytes / max(1, len(values))
     return int(column.indices.nbytes + mean * len(column))

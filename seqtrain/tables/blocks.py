@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -77,6 +77,14 @@ def as_list(cells: Cells) -> list[Any]:
         values: list[Any] = cells.tolist()
         return values
     return list(cells)
+
+
+def concatenated(parts: Sequence[Cells]) -> Cells:
+    """Return the cells of consecutive blocks as one column: an array if all parts are arrays."""
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if parts and len(arrays) == len(parts):
+        return np.concatenate(arrays)
+    return [cell for part in parts for cell in as_list(part)]
 
 
 @dataclass(frozen=True)
@@ -185,17 +193,30 @@ class Source(Protocol):
 
     Attributes:
         name: Name for messages.
+        has_files: True if the source consists of several files, so that `Block.file` matters.
     """
 
     @property
     def name(self) -> str: ...
 
-    def blocks(self, selection: Selection = ..., rows: int = ROWS) -> Iterator[Block]:
+    @property
+    def has_files(self) -> bool: ...
+
+    def blocks(self, selection: Selection = ..., rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the selected columns, at most `rows` at a time.
 
         Raises:
             DataError: If the rest of the input can't be read.
         """
+
+    def files(self) -> list[str]:
+        """Return the paths of the files that are read."""
+
+    def digest(self, selection: Selection = ...) -> str:
+        """Return a SHA-256 of the content; of a table in memory, that of the selected columns."""
+
+    def notices(self) -> list[str]:
+        """Return lines for the user about what was read."""
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -20,6 +20,7 @@ from seqtrain.tables.blocks import (
     Name,
     Selection,
     UnreadableError,
+    as_list,
     cells_at,
     missing_name,
 )
@@ -51,6 +52,7 @@ class TableSource:
     """
 
     has_files = False
+    """No row comes from a file."""
 
     def __init__(self, data: Any, name: str = "data") -> None:
         names = columns_of(data)
@@ -153,7 +155,7 @@ class TableSource:
         classes = getattr(feature, "names", None)
         if classes:
             known = dict(enumerate(classes))
-            return [known.get(x) if type(x) is int else x for x in cells]
+            return [known.get(x) if type(x) is int else x for x in as_list(cells)]
         return cells
 
     def _values(self, name: str) -> Any:

@@ -66,7 +66,7 @@ def series_of(cell: Any, decimal: str = ".") -> Series:
     return _series_in_list(plain(cell))
 
 
-def series_of_cells(cells: Sequence[Any], decimal: str = ".") -> Series:
+def channels_of(cells: Sequence[Any], decimal: str = ".") -> Series:
     """Return the series in several cells of a row, (T, C).
 
     Cells of one number each are the time steps of one channel. Missing values at the end are left

@@ -63,8 +63,10 @@ class FileSource:
     fixed: Mapping[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
-    has_files = False
-    """True if the source consists of several files, so that `Block.file` matters."""
+    @property
+    def has_files(self) -> bool:
+        """False: the source is one file."""
+        return False
 
     @property
     def name(self) -> str:
@@ -97,7 +99,7 @@ class FileSource:
         """Return the paths of the files that are read."""
         return [self.path]
 
-    def digest(self) -> str:
+    def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return the SHA-256 of the file. It is read again unless it was just read completely."""
         return self.digests.pop(self.path, "") or file_digest(self.path)
 
@@ -133,7 +135,10 @@ class FolderSource:
     path: str
     parts: tuple[FileSource, ...]
 
-    has_files = True
+    @property
+    def has_files(self) -> bool:
+        """True: `Block.file` tells the file of a row."""
+        return True
 
     @property
     def name(self) -> str:
@@ -160,7 +165,7 @@ class FolderSource:
         """Return the paths of the files that are read."""
         return [part.path for part in self.parts]
 
-    def digest(self) -> str:
+    def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return a SHA-256 of the names and contents of all files."""
         total, root = hashlib.sha256(), self.path if os.path.isdir(self.path) else "."
         for part in self.parts:

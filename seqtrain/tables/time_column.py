@@ -146,7 +146,7 @@ class TimeColumn:
         return _narrow(times), problems
 
     def times(self) -> npt.NDArray[Any]:
-        """Return the time of each row, (N,): whole nanoseconds, or numbers, none of them rounded."""
+        """Return the time of each row, (N,): nanoseconds or numbers, none of them rounded."""
         kinds = {part.dtype.kind for part in self._parts if len(part)}
         parts = [part for part in self._parts if len(part)] or [np.zeros(0)]
         if len(kinds) < 2:
