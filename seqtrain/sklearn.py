@@ -36,7 +36,7 @@ from seqtrain.api.progress import Progress
 from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
-from seqtrain.sequences.readers.table_source import columns_of
+from seqtrain.tables.memory import columns_of
 from seqtrain.sequences.sources import with_given_data
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
@@ -206,7 +206,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 fit(
                     config,
                     run_dir=Path(folder, RUN),
-                    cache=False,
                     listener=self._listener(),
                     sample_weight=weights,
                 )

@@ -8,16 +8,19 @@ from typing import Any
 from seqtrain.api.evaluate import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.named_runs import RunLike, directory_of
-from seqtrain.api.predict import input_source
+from seqtrain.api.predict import input_parts
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.run_directory import CONFIG
+from seqtrain.sequences.store import stacked
 from seqtrain.text import Summarized
 
 TOLERANCE = 1e-5
 """Largest difference of logits due to rounding, divided by max(1, largest absolute logit)."""
 
+
+NO_ROWS = "no rows to check; give a file with sequences (--data FILE)"
 
 @dataclass(frozen=True, repr=False)
 class Check(Summarized):
@@ -108,11 +111,13 @@ def check(
         source, store = found.source, found.store
     else:
         rules = classifier.preprocessing.for_prediction()
-        given = input_source(data, classifier)
-        source = given.name
-        store = rules.encode_files([given], labelled=False)[0]
+        parts, source = input_parts(data, classifier.preprocessing)
+        stores = [store for _, store in rules.predictable(parts, source)]
+        if not stores:
+            raise DataError(f"{source}: {NO_ROWS}")
+        store = stacked(stores)
     if not len(store):
-        raise DataError(f"{source}: no rows to check; give a file with sequences (--data FILE)")
+        raise DataError(f"{source}: {NO_ROWS}")
     carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
     logits, differing = differences(classifier.network, sample, classifier.device, listener)

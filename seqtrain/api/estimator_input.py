@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.read_options import Schema
-from seqtrain.sequences.readers import TableSource
-from seqtrain.sequences.readers.sequences import plain
+from seqtrain.tables.blocks import Selection, as_list
+from seqtrain.tables.memory import TableSource
+from seqtrain.tables.python_values import plain
 from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.text import quote
 
@@ -179,7 +179,10 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
         found = quote(", ".join(names))
         raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
     name = sequence or names[0]
-    return list(TableSource(table, Schema(sequence=name), "X").values[name])
+    cells = list[Any]()
+    for block in TableSource(table, "X").blocks(Selection((name,))):
+        cells += as_list(block.columns[name])
+    return cells
 
 
 def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:

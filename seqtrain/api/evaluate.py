@@ -21,11 +21,11 @@ from seqtrain.api.named_runs import (
 )
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
-from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.sequences.labels import unknown_rows
-from seqtrain.sequences.readers import Source, TableSource, unchanged
-from seqtrain.sequences.sources import files_of, labelled_source, named_text
+from seqtrain.sequences.inputs import Input, table_source, unchanged
+from seqtrain.sequences.loading import load_inputs
+from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
 from seqtrain.evaluation.logits import branch_logits
@@ -70,7 +70,7 @@ class Labelled:
 
     classifier: Classifier
     source: str
-    files: list[Source]
+    files: list[Input]
     digests: dict[str, str]
     store: SequenceStore
     warnings: list[str]
@@ -211,7 +211,7 @@ def _read_data(classifier: Classifier, data: Any) -> Labelled:
     fitted = classifier.preprocessing
     if isinstance(data, str | PathLike):
         return _read_files(classifier, fspath(data), "--data")
-    table = TableSource(data, fitted.schema, bad_rows=fitted.bad_rows)
+    table = table_source(data, fitted.schema)
     return _encoded(classifier, table.name, [table])
 
 
@@ -223,15 +223,15 @@ def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Lab
         value: Path, pattern or list of paths.
         key: Config key or option that named the files, for messages.
     """
-    sources = [labelled_source(classifier.preprocessing, path) for path in files_of(key, value)]
-    is_table = isinstance(value, str) and isinstance(sources[0], TableSource)
+    sources = [source_of(path, classifier.preprocessing.schema) for path in files_of(key, value)]
+    is_table = isinstance(value, str) and sources[0].table is not None
     return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
 
 
-def _encoded(classifier: Classifier, name: str, sources: list[Source]) -> Labelled:
+def _encoded(classifier: Classifier, name: str, sources: list[Input]) -> Labelled:
     """Read and encode the rows of labelled sources, whose name in messages is `name`."""
     with unchanged(sources):
-        store, report = classifier.preprocessing.encode_files(sources)
+        store, report = load_inputs(classifier.preprocessing, sources)
         digests = {source.path: source.digest() for source in sources}
     return Labelled(classifier, name, sources, digests, store, report.notices(display_name(name)))
 
@@ -241,14 +241,12 @@ def _hold_out_again(
 ) -> Labelled:
     """Return a split after reading train again and holding out the same rows as in training.
 
-    The encoded data are loaded from the user's cache folder if they are there.
-
     Raises:
         CheckpointError: If `check_same_data` raises it. Files that are only scored may differ.
         DataError: If the data can't be read.
     """
     known = classifier.preprocessing if keeps_old_preprocessing(run) else None
-    prepared = prepare(config, cache_folder=default_folder(), known=known, read_only=True)
+    prepared = prepare(config, known=known)
     scored = ("data.validation", "data.test")
     check_same_data(run, config, prepared, classifier.preprocessing, scored)
     return prepared_split(classifier, config, prepared, split)
@@ -266,7 +264,8 @@ def prepared_split(
     key = "train" if is_part else split
     named = getattr(config.data, key)
     name = split if is_part else display_name(named_text(named))
-    files = [labelled_source(classifier.preprocessing, x) for x in files_of(f"data.{key}", named)]
+    schema = classifier.preprocessing.schema
+    files = [source_of(path, schema) for path in files_of(f"data.{key}", named)]
     digests = {source.path: prepared.digests[source.path] for source in files}
     warnings, store = prepared.reports[split].notices(name), prepared.splits[split]
     return Labelled(classifier, named_text(named), files, digests, store, warnings, split)

@@ -1,11 +1,9 @@
 """Training a classifier: from a config to a finished run directory."""
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,8 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.predictions import save_predictions
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
-from seqtrain.sequences.cache import default_folder
-from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
-from seqtrain.sequences.readers import FileSource
-from seqtrain.sequences.sources import check_files, split_sources
+from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.sources import check_files
 from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
@@ -58,7 +54,6 @@ def fit(
     device: str | None = None,
     resume: bool = False,
     force: bool = False,
-    cache: bool = True,
     source: Path | None = None,
     init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
@@ -75,7 +70,6 @@ def fit(
         device: Device in place of ``training.device``, or None.
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
-        cache: Store encoded data in the user's cache folder, and load it from there.
         source: YAML file that a Config was read from, or None. The default run directory is named
             after it.
         init_from: Run directory or model folder with the initial weights, or None for random ones.
@@ -109,7 +103,7 @@ def fit(
         start = find_starting_point(
             config, processes, stack, directory, source, name, init_from, resume=resume, force=force
         )
-        data = _read_data(config, start, processes, default_folder() if cache else None, listener)
+        data = _read_data(config, start, processes, sample_weight, listener)
         _check_data(config, data, chosen, processes)
         stack.enter_context(_training_mode(config, processes))
         session, origin = _start_session(config, data, chosen, processes, start, sample_weight)
@@ -210,39 +204,24 @@ def _read_data(
     config: Config,
     start: StartingPoint,
     processes: Processes,
-    cache_folder: Path | None,
+    sample_weight: Array | None,
     listener: Listener,
 ) -> PreparedData:
     """Return the encoded data, and call the listener with the `DataEvent` on rank 0.
-
-    One process per host reads the data and stores it in the cache. All other processes load it from
-    there. If it couldn't be stored, each process reads the data.
 
     Args:
         config: The config.
         start: Starting point of the run. Its fitted preprocessing is used, if it has one.
         processes: All training processes.
-        cache_folder: Folder of the cache, or None for no cache. If None, several processes on one
-            host share a temporary folder.
+        sample_weight: Weight of each row of train, or None.
         listener: Function that is called with the event.
     """
-    began, data, own = time.perf_counter(), None, config
+    began, own = time.perf_counter(), config
     if start.resumes and start.preprocessing_folder is not None:
         # The vocabulary that is kept has the words of a file of vectors already.
         own = config.model_copy(update={"model": config.model.architecture})
-    with ExitStack() as resources:
-        if processes.is_first_of_host:
-            if processes.local_size > 1 and cache_folder is None:
-                cache_folder = Path(resources.enter_context(TemporaryDirectory()))
-            known = start.known_preprocessing()
-            data = prepare(own, cache_folder=cache_folder, known=known)
-        written = None if data is None else data.entry
-        entry = processes.from_first_of_host(os.fsencode(written or ""))
-        if data is None and entry:
-            data = load_prepared(own, Path(os.fsdecode(entry)))
-        if data is None:
-            data = prepare(own, cache_folder=None, known=start.known_preprocessing())
-        processes.broadcast()  # before a temporary entry is removed
+    data = prepare(own, known=start.known_preprocessing(), sample_weight=sample_weight)
+    processes.broadcast()
     if processes.is_first:
         listener(DataEvent(data, config, time.perf_counter() - began))
     return data
@@ -289,8 +268,6 @@ def _start_session(
     """
     old, origin = start.old_model, None
     with processes.first_before_others():
-        if sample_weight is not None:
-            _check_sample_weight(sample_weight, config, data)
         if start.point is not None:
             session = _resumed_session(config, data, device, processes, start.point)
         else:
@@ -302,20 +279,6 @@ def _start_session(
     if sample_weight is not None:
         session.set_sample_weights(sample_weight)
     return session, origin
-
-
-def _check_sample_weight(sample_weight: Array, config: Config, data: PreparedData) -> None:
-    """Check that each row of train has a weight.
-
-    Raises:
-        ConfigError: If train isn't a table in memory, or has more rows than there are weights.
-    """
-    if any(isinstance(source, FileSource) for source in split_sources(config.data, "train")):
-        problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
-        raise ConfigError(f"sample_weight: {problem}")
-    rows = int(data.splits["train"].lines.max())
-    if len(sample_weight) < rows:
-        raise ConfigError(f"sample_weight: found {len(sample_weight)} weights for {rows} rows")
 
 
 def _resumed_session(

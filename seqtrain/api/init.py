@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from seqtrain.config import Config, parse_config
-from seqtrain.sequences.read_options import EVERY_COLUMN, Schema
-from seqtrain.sequences.readers import TableSource
-from seqtrain.sequences.readers.table_source import remember_table
+from seqtrain.sequences.inputs import Input, table_source
+from seqtrain.sequences.schema import Schema
+from seqtrain.sequences.sources import remember_table
 from seqtrain.errors import DataError, warn
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import InitOptions, propose
@@ -72,7 +72,7 @@ def init(
     _check_not_empty(data)
     if output is not None:
         check_destination(Path(output), "file", "output", force=force)
-    tables = list[TableSource]()  # held until the config is written
+    tables = list[Input]()  # held until the config is written
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))
     options = InitOptions(
@@ -103,7 +103,7 @@ def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
     return None if columns is None else [*columns]
 
 
-def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
+def _files_of(name: str, data: Any, tables: list[Input]) -> list[str]:
     """Return the paths of the files of a split.
 
     For a table in memory, return one path that refers to it, and append the table to `tables`.
@@ -117,5 +117,5 @@ def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):
         return [*map(fspath, files)]
-    tables.append(remember_table(TableSource(data, Schema(), name, keep=[EVERY_COLUMN])))
+    tables.append(remember_table(table_source(data, Schema(), name)))
     return [tables[-1].path]

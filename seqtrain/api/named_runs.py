@@ -13,7 +13,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import Summarized
 
 if TYPE_CHECKING:
-    from seqtrain.sequences.readers import TableSource
+    from seqtrain.sequences.inputs import Input
 
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
 
@@ -53,7 +53,7 @@ class Run(Summarized):
     advice: str | None = None
     branches: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    tables: tuple[TableSource, ...] = field(default=(), compare=False)
+    tables: tuple[Input, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
         """Return path, best epoch (or epochs of a refit), and any test accuracy, by heading."""

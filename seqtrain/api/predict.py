@@ -3,17 +3,17 @@
 Rows are predicted as they arrive. T steps of a sequence, C classes.
 """
 
-import os
+from __future__ import annotations
+
 import queue
-import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import eq
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any
 
 import torch
@@ -23,60 +23,74 @@ from seqtrain.api.load import load
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
-from seqtrain.api.python_input import examples_of
-from seqtrain.sequences.batch import map_batches
-from seqtrain.sequences.decisions import best_class
-from seqtrain.sequences.encoding import EncodingReport, unknown_shares
-from seqtrain.sequences.examples import Example
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing
-from seqtrain.sequences.read_options import STDIN, Column, PredictionOptions, Schema
-from seqtrain.sequences.readers import FileSource, Source, read_rows
+from seqtrain.api.python_input import sequences_of
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
-from seqtrain.files.formats import check_encoding, formats_with
 from seqtrain.runs.model_folder import load_autoencoder
-from seqtrain.text import one_of, quote
+from seqtrain.sequences.batch import map_batches
+from seqtrain.sequences.decisions import best_class
+from seqtrain.sequences.examples import Example, Sequences, chunked, joined
+from seqtrain.sequences.inputs import Input
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
+from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
+from seqtrain.sequences.schema import STDIN, Column, Schema
+from seqtrain.tables.formats import check_encoding, formats_with
+from seqtrain.text import one_of
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
 """Formats whose columns can be copied to the predictions."""
 READ_AHEAD = 1024
-"""Largest number of rows of standard input that wait in memory for their predictions."""
+"""Largest number of parts of standard input that wait in memory for their predictions."""
 STEP_ROWS = 128
 """Number of sequences that are read together in `predict_steps`. Each has a prediction per step."""
 
 
-def input_source(
-    given: Any, classifier: Classifier, options: PredictionOptions | None = None
-) -> Source:
-    """Return a source that reads an input as the training files of a classifier were read.
+def input_parts(
+    given: Any,
+    fitted: Preprocessing,
+    *,
+    input_format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    keep: Sequence[Column] = (),
+) -> tuple[Iterator[Sequences], str]:
+    """Return the parts of an input as they arrive, and its name.
 
     Args:
-        given: Path of a file or folder, or "-" for standard input; or a table in memory.
-        classifier: The classifier.
-        options: Format of the input and columns to keep, or None to read it as in training.
+        given: Path of a file or folder, or "-" for standard input; sequences, or a table.
+        fitted: Preprocessing of the model.
+        input_format: Name of the format, or None to go by the file's name.
+        delimiter: Delimiter of a csv file, or None for the one of training.
+        encoding: Encoding of a file, or None for the one of training.
+        keep: Columns to copy to the predictions.
 
     Raises:
         ConfigError: If there is no such encoding, or columns are to be kept of a format without
             columns.
-        DataError: If `Preprocessing.input_source` raises it.
+        DataError: If the input can't be read as the model reads inputs.
     """
-    options = options or PredictionOptions()
-    check_encoding(options.encoding)
-    fitted = classifier.preprocessing
-    source = fitted.input_source(given, options)
-    if not isinstance(source, FileSource) or not options.keep:
-        return source
-    if source.format.name not in WITH_COLUMNS:
-        columns = f"--keep: columns of {source.format.name} can't be copied"
-        raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
-    return replace(source, keep=_columns_by_index(options.keep, fitted.schema))
+    check_encoding(encoding)
+    if not isinstance(given, str | PathLike):
+        return sequences_of(given, fitted, keep=keep), "sequences"
+    path = fspath(given)
+    schema = fitted.schema.for_input(
+        path, input_format=input_format, delimiter=delimiter, encoding=encoding
+    )
+    if keep:
+        if schema.format not in WITH_COLUMNS:
+            columns = f"--keep: columns of {schema.format} can't be copied"
+            raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
+        keep = _columns_by_index(keep, schema)
+    source = Input(path, schema)
+    reader = source.reader(source.labels(labelled=False), keep)
+    return (arrivals(reader) if path == STDIN else reader.chunks()), source.name
 
 
 def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
-    """Return the names of columns to keep as `Example.kept` needs them.
+    """Return the names of columns to keep, as the reader needs them.
 
     If the model names all sequence columns by index, texts of at most four digits become indexes.
     If the model names only the id by index, only this index is converted.
@@ -85,7 +99,7 @@ def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
         keep: Names of columns, as the user wrote them.
         schema: Columns that the model reads.
     """
-    if all(isinstance(column, int) for column in schema.sequence_columns()):
+    if all(isinstance(column, int) for column in schema.sequence_columns):
         return [int(x) if isinstance(x, str) and x.isdecimal() and len(x) < 5 else x for x in keep]
     if isinstance(schema.id, int):
         return [schema.id if x == str(schema.id) else x for x in keep]
@@ -129,7 +143,7 @@ def predict(
         encoding: Encoding of a file, such as cp1252; or None for the one of training.
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: Treatment of empty sequences: error, unk or blank, as for
-            `Classifier.predict_examples`.
+            `Classifier.predict_parts`.
         bad_rows: error, or blank to make no prediction for rows that can't be read.
 
     Returns:
@@ -145,90 +159,37 @@ def predict(
         RunError: If memory ran out, or a prediction isn't finite.
     """
     classifier = load(run, device=device)
-    options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
-    bursts, name = _bursts(source, classifier, options)
-    found = classifier.predict_examples(bursts, name, report, ranks, empty, bad_rows)
+    parts, name = input_parts(
+        source,
+        classifier.preprocessing,
+        input_format=input_format,
+        delimiter=delimiter,
+        encoding=encoding,
+        keep=keep,
+    )
+    found = classifier.predict_parts(parts, name, report, ranks, empty, bad_rows)
     return PredictionStream(found, classifier.preprocessing.label_set.values)
 
 
-def _bursts(
-    source: Any, classifier: Classifier, options: PredictionOptions
-) -> tuple[Iterable[Iterable[Example]], str]:
-    """Return the rows of a source in iterables that arrive together, and the name of the source.
+def arrivals(reader: SequenceReader) -> Iterator[Sequences]:
+    """Yield the sequences of standard input in parts that are available at the same time.
 
-    Args:
-        source: Path, "-" for standard input, or sequences or a table in memory.
-        classifier: The classifier.
-        options: Format of the input, and columns to keep.
-    """
-    if not isinstance(source, str | PathLike):
-        rows = examples_of(source, classifier.preprocessing, keep=options.keep)
-        return [rows], "sequences"
-    found = input_source(source, classifier, options)
-    return arrivals(found), found.name
-
-
-def format_warnings(
-    source: str, first: Example | None, fitted: Preprocessing, format: str | None = None
-) -> list[str]:
-    """Return a list of one warning if an input may be read in a wrong format, or [].
-
-    Warn if each file is read as one sequence, but may have one sequence per line, or the reverse.
-    Also warn if the first row looks like a row in the format of training.
-
-    Args:
-        source: Path of the input, or "-" for standard input.
-        first: First row of the input as it was read, or None if it has none.
-        fitted: Preprocessing of the model.
-        format: Format that the user set for the input, or None. With a format there is no warning.
-    """
-    if format is not None or os.path.isdir(source):
-        return []
-    trained, found = fitted.file_format, fitted.input_source(source)
-    name, row = found.name, first and first.sequence
-    if trained.whole_files and source == STDIN:
-        return [f"{name}: each line is one sequence, though in training each file was one"]
-    if found.format.whole_files:
-        single = "one sequence, as each file was in training"
-        return [f"{name}: {single}; to read each line as one: --input-format lines"]
-    text = row if isinstance(row, str) else " ".join(row) if isinstance(row, list) else ""
-    cells = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
-    names = cells.issuperset(fitted.schema.sequence_columns()) and "names columns"
-    looks = {"csv": names, "tsv": names, "jsonl": text.startswith("{") and "is an object"}
-    looks["fasta"] = text.startswith(">") and "is a header"
-    look = looks.get(trained.name)
-    if found.format.name != "lines" or not text or not look:
-        return []
-    return [
-        f"{name}: each line is read as a sequence, but the first one {look}: "
-        f"{quote(text, 40)}; to read {trained.name}: --input-format {trained.name}"
-    ]
-
-
-def arrivals(source: Source) -> Iterator[Iterable[Example]]:
-    """Yield the examples of a source in iterables that are available at the same time.
-
-    A file gives one iterable of all examples. Standard input is read by a second thread, and each
-    iterable has the examples that arrived meanwhile, at most `CHUNK_ROWS`. An error is raised after
-    the examples before it.
+    Standard input is read by a second thread, and each part has the sequences that arrived
+    meanwhile, at most `CHUNK_ROWS`. An error is raised after the sequences before it.
 
     Raises:
-        DataError: If the source can't be read.
+        DataError: If the input can't be read.
         RunError: If the thread can't be started.
     """
-    examples = read_rows(source, labelled=False)
-    if source.path != STDIN:
-        yield examples
-        return
-    arrived: queue.Queue[Example | BaseException | None] = queue.Queue(READ_AHEAD)
+    arrived: queue.Queue[Sequences | BaseException | None] = queue.Queue(READ_AHEAD)
 
     def read() -> None:
         # While this frame holds it, shutdown can't close the stream that a read waits on: to
         # close it then would abort the process.
         stream = sys.stdin
         try:
-            for example in examples:
-                arrived.put(example)
+            for part in reader.read():
+                arrived.put(part)
             arrived.put(None)
         except BaseException as error:
             arrived.put(error)
@@ -240,14 +201,18 @@ def arrivals(source: Source) -> Iterator[Iterable[Example]]:
         advice = "give a file, or allow more processes (ulimit -u)"
         raise RunError(f"stdin: {error} to read it; {advice}") from None
     while True:
-        burst = [arrived.get()]
-        while len(burst) < CHUNK_ROWS and not arrived.empty():
-            burst.append(arrived.get())
-        yield [each for each in burst if isinstance(each, Example)]
-        if burst[-1] is None:
+        waiting, last = list[Sequences](), arrived.get()
+        while isinstance(last, Sequences):
+            waiting.append(last)
+            if sum(map(len, waiting)) >= CHUNK_ROWS or arrived.empty():
+                break
+            last = arrived.get()
+        if waiting:
+            yield from chunked(joined(waiting), CHUNK_ROWS)
+        if last is None:
             return
-        if isinstance(burst[-1], BaseException):
-            raise burst[-1]
+        if isinstance(last, BaseException):
+            raise last
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,29 +278,38 @@ def predict_steps(
         CheckpointError, ConfigError, DataError, RunError: If `predict` would raise it.
     """
     one = one_model(load(run, device=device), "--steps")
-    options = PredictionOptions(input_format, delimiter, encoding, keep)
     refuse_multi_label(one)
-    fitted, carried = one.preprocessing, CarriedStates()
-    bursts, name = _bursts(source, one, options)
-    chunks = fitted.for_prediction().encode_chunks(bursts, name, report, rows=STEP_ROWS)
-    return (
-        StepPredictions(
-            one.labels,
-            torch.softmax(logits.double(), dim=1),
-            fitted.pieces(example.sequence),
-            fitted.sequence.tokenizer_name,
-            unknown,
-            example,
-            one.decision_thresholds,
-        )
-        for examples, store in chunks
-        for example, logits, unknown in zip(
-            examples,
-            predict_step_logits(one.network, store, one.device, carried),
-            unknown_shares(store, fitted.token_columns),
-            strict=True,
-        )
+    parts, name = input_parts(
+        source,
+        one.preprocessing,
+        input_format=input_format,
+        delimiter=delimiter,
+        encoding=encoding,
+        keep=keep,
     )
+    return _step_predictions(one, parts, name, report)
+
+
+def _step_predictions(
+    one: Classifier, parts: Iterator[Sequences], name: str, report: EncodingReport | None
+) -> Iterator[StepPredictions]:
+    """Yield the predictions for each sequence of the parts of an input."""
+    fitted, carried = one.preprocessing, CarriedStates()
+    small = (piece for part in parts for piece in chunked(part, STEP_ROWS))
+    for part, store in fitted.for_prediction().predictable(small, name, report):
+        every_logits = predict_step_logits(one.network, store, one.device, carried)
+        unknown = unknown_shares(store, fitted.token_columns)
+        for index, logits in enumerate(every_logits):
+            example = part.example(index)
+            yield StepPredictions(
+                one.labels,
+                torch.softmax(logits.double(), dim=1),
+                fitted.pieces(example.sequence),
+                fitted.sequence.tokenizer_name,
+                unknown[index],
+                example,
+                one.decision_thresholds,
+            )
 
 
 @dataclass(frozen=True)
@@ -377,9 +351,8 @@ def reconstruct(
     autoencoder.to(chosen)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
-    given = fitted.input_source(source)
-    examples = read_rows(given, labelled=False)
-    for _, store in fitted.for_prediction().encode_chunks([examples], given.name):
+    parts, name = input_parts(source, fitted)
+    for _, store in fitted.for_prediction().predictable(parts, name):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
         for batch, decoded in map_batches(

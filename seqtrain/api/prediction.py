@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.labels import LabelSet
-from seqtrain.sequences.readers.row_source import name_of
+from seqtrain.tables.cells import text_of
 from seqtrain.errors import ConfigError
 from seqtrain.text import Summarized
 
@@ -80,9 +80,10 @@ def label_text(label: Any) -> str:
     Blank texts and None become "".
 
     Raises:
-        BadRow: If the label isn't a text, a whole number, a bool or None.
+        BadCellError: If the label isn't a text, a number, a bool or None.
     """
-    return name_of(label, "the label") or ""
+    text = text_of(label.item() if isinstance(label, np.generic) else label)
+    return "" if text.isspace() else text
 
 
 def predictions_of(

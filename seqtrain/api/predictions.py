@@ -16,8 +16,8 @@ from seqtrain.api.predictors import Classifier
 from seqtrain.sequences.examples import Example, Steps
 from seqtrain.sequences.labels import class_counts, has_class
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.readers.times import NUMBER
-from seqtrain.sequences.sources import numbered_rows
+from seqtrain.sequences.sources import numbered_sequences
+from seqtrain.tables.times import NUMBER
 from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
@@ -218,7 +218,8 @@ def _read_again(found: Labelled) -> list[Example]:
     examples: dict[int, Example] = {}
     for source, (_, start) in zip(found.files, found.store.files, strict=True):
         name = source.name if len(found.files) > 1 else None
-        for number, example in numbered_rows(source, start, found.digests):
+        known = found.classifier.preprocessing.label_set
+        for number, example in numbered_sequences(source, start, found.digests, known):
             if number in wanted and example.problem is None:
                 examples[number] = example._replace(file=example.file or name)
     return [examples[number] for number in wanted]

@@ -6,7 +6,7 @@ B sequences, C classes, H width of a vector.
 import math
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as List
-from itertools import chain, tee
+from itertools import tee
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
-from seqtrain.api.python_input import examples_of
+from seqtrain.api.python_input import sequences_of
 from seqtrain.config.schema import ModelConfig
 from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.encoding import EncodingReport, unknown_shares
-from seqtrain.sequences.examples import BadRow, Example
-from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing, chunked
+from seqtrain.sequences.examples import Sequences
+from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
+from seqtrain.tables.cells import BadCellError
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
@@ -132,7 +132,7 @@ class Classifier(Summarized):
         """
         try:
             text = label_text(label)
-        except BadRow as error:
+        except BadCellError as error:
             raise ConfigError(f"threshold: {error}") from None
         if text not in self.labels:
             near = nearest(text, self.labels)
@@ -205,8 +205,8 @@ class Classifier(Summarized):
                 `groups` isn't a string or None for each sequence.
             RunError: If memory ran out, or a prediction isn't finite.
         """
-        rows = examples_of(sequences, self.preprocessing, groups)
-        found = self.predict_examples([rows], "sequences")
+        parts = sequences_of(sequences, self.preprocessing, groups)
+        found = self.predict_parts(parts, "sequences")
         return Predictions(found, self.preprocessing.label_set.values)
 
     def embed(
@@ -227,28 +227,28 @@ class Classifier(Summarized):
         """
         network, carried = one_model(self, "embed").network, CarriedStates()
         vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
-        rules, rows = self._prediction_rules(0), examples_of(sequences, self.preprocessing, groups)
-        for examples, store in rules.encode_chunks([rows], "sequences"):
+        rules, parts = self._prediction_rules(0), sequences_of(sequences, self.preprocessing, groups)
+        for part, store in rules.predictable(parts, "sequences"):
             found = embed_sequences(network, store, self.device, carried).numpy()
-            found[[example.problem is not None for example in examples]] = np.nan
+            found[list(part.problems)] = np.nan
             vectors.append(found)
         return np.concatenate(vectors)
 
-    def predict_examples(
+    def predict_parts(
         self,
-        bursts: Iterable[Iterable[Example]],
+        parts: Iterable[Sequences],
         source: str,
         report: EncodingReport | None = None,
         ranks: int | None = None,
         empty: str | None = None,
         bad_rows: str = "error",
     ) -> Iterator[Prediction]:
-        """Yield a prediction for each example, in the order of the examples.
+        """Yield a prediction for each sequence, in the order of the sequences.
 
-        Examples are read and predicted in chunks, so that memory is bounded.
+        Sequences are read and predicted part by part, so that memory is bounded.
 
         Args:
-            bursts: Iterables of examples. Each iterable is predicted before the next one is read.
+            parts: Parts of the input. Each is predicted before the next one is read.
             source: Name of the source for messages, such as the name of a file.
             report: Receives counts of the rows that were read, cut or empty, or None.
             ranks: Number of most probable labels in `Prediction.probabilities`, or None for all. It
@@ -264,16 +264,16 @@ class Classifier(Summarized):
                 for the rows before it come first.
             RunError: If memory ran out, or a prediction isn't finite.
         """
-        copies = tee(_lists(bursts), len(self.models))
-        streams = [
-            self._probabilities(number, copy, source, None if number else report, (empty, bad_rows))
-            for number, copy in enumerate(copies)
-        ]
+        streams = list[Any]()
+        for number, copy in enumerate(tee(parts, len(self.models))):
+            own = None if number else report
+            streams.append(self._probabilities(number, copy, source, own, empty, bad_rows))
         label_set = self.preprocessing.label_set
         for found in zip(*streams, strict=True):
             mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
-            examples, _, unknown = found[0]
-            yield from predictions_of(examples, unknown, mean, self.decide(mean), label_set, ranks)
+            part, _, unknown = found[0]
+            decisions = self.decide(mean)
+            yield from predictions_of(part.examples(), unknown, mean, decisions, label_set, ranks)
 
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
         """Return a threshold such that predictions from it on reach a precision.
@@ -319,50 +319,43 @@ class Classifier(Summarized):
     def _probabilities(
         self,
         number: int,
-        bursts: Iterable[Iterable[Example]],
+        parts: Iterable[Sequences],
         source: str,
         report: EncodingReport | None,
-        policy: tuple[str | None, str],
-    ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
-        """Yield the predictions of one of the models, chunk by chunk.
+        empty: str | None,
+        bad_rows: str,
+    ) -> Iterator[tuple[Sequences, Tensor, list[float]]]:
+        """Yield the predictions of one of the models, part by part.
 
         Args:
-            number: Index of the model in `models`.
-            bursts: As for `predict_examples`.
-            source: As for `predict_examples`.
-            report: As for `predict_examples`.
-            policy: The arguments `empty` and `bad_rows` of `predict_examples`.
+            number: Index of the model in `models`. The others are as for `predict_parts`.
 
         Yields:
-            The examples of a chunk; the probability of each class, (B, C) float64; and the share of
-            unknown tokens of each example. The values for an example with a problem have no
-            meaning.
+            A part; the probability of each class, (B, C) float64; and the share of unknown tokens
+            of each sequence. The values for a sequence with a problem have no meaning.
         """
         model, carried = self.models[number], CarriedStates()
-        rules = self._prediction_rules(number, *policy)
-        for examples, store in rules.encode_chunks(bursts, source, report):
+        rules = self._prediction_rules(number, empty)
+        for part, store in rules.predictable(parts, source, report, bad_rows=bad_rows):
             logits = predict_logits(model.network, store, self.device, carried=carried)
             found = model.network.probabilities(check_finite(logits, store))
-            yield examples, found, unknown_shares(store, rules.token_columns)
+            yield part, found, unknown_shares(store, rules.token_columns)
 
-    def _prediction_rules(
-        self, number: int, empty: str | None = None, bad_rows: str = "error"
-    ) -> Preprocessing:
+    def _prediction_rules(self, number: int, empty: Any = None) -> Preprocessing:
         """Return the preprocessing of a model with rules for prediction.
 
         Equal arguments return the same object, because it caches the tokens that it looked up.
 
         Args:
             number: Index of the model in `models`.
-            empty: As for `predict_examples`.
-            bad_rows: As for `predict_examples`.
+            empty: As for `predict_parts`.
         """
         fitted = self.models[number].preprocessing
         if empty is None and fitted.lengths.empty == "error":
             empty = "blank"
-        key = number, empty, bad_rows
+        key = number, empty
         if key not in self._rules:
-            self._rules[key] = fitted.for_prediction(empty=empty, bad_rows=bad_rows)
+            self._rules[key] = fitted.for_prediction(empty=empty)
         return self._rules[key]
 
 
@@ -398,14 +391,3 @@ def _description(config: ModelConfig) -> str:
     layers = f"{config.num_layers} × " if config.num_layers > 1 else ""
     rnn = f"{config.rnn} of {layers}{config.hidden_size}" + " both ways" * config.bidirectional
     return ", ".join([rnn, f"pooling {' + '.join(pooling)}", *more])
-
-
-def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:
-    """Yield the examples of all bursts in order, in lists of at most CHUNK_ROWS.
-
-    If reading fails, the examples before the error are yielded before it is raised.
-    """
-    for rows, fault in chain.from_iterable(chunked(burst, CHUNK_ROWS) for burst in bursts):
-        yield rows
-        if fault is not None:
-            raise fault

@@ -1,25 +1,31 @@
-"""Input from Python for a classifier: sequences or tables in memory, as examples."""
+"""Input from Python for a classifier: sequences or tables in memory."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from seqtrain.sequences.examples import BadRow, Example
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import Column, column_names
-from seqtrain.sequences.readers import TableSource, read_rows
-from seqtrain.sequences.readers.sequences import sequence_from_python
-from seqtrain.sequences.readers.table_source import columns_of
+import numpy as np
+
 from seqtrain.errors import DataError
+from seqtrain.sequences.content import ContentReader
+from seqtrain.sequences.examples import Sequences
+from seqtrain.sequences.inputs import table_source
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.schema import Column, column_names
+from seqtrain.tables.blocks import TEXT, Coded
+from seqtrain.tables.memory import columns_of
+from seqtrain.tables.python_values import plain
 from seqtrain.text import listed
 
 
-def examples_of(
+def sequences_of(
     given: Any,
     preprocessing: Preprocessing,
     groups: Iterable[str | None] | None = None,
     keep: Sequence[Column] = (),
-) -> Iterable[Example]:
-    """Return sequences, or the rows of a table, as a reader of files returns examples.
+) -> Iterator[Sequences]:
+    """Return sequences, or the rows of a table, as a reader of files returns them.
 
     The rows of a table are read while the result is iterated over. Their errors are raised then.
 
@@ -34,13 +40,18 @@ def examples_of(
         DataError: If a sequence can't be read, if the model needs a table, or if `groups` isn't a
             string or None for each sequence.
     """
+    schema = preprocessing.schema
     if columns_of(given) is not None:
         if groups is not None:
             raise DataError("groups: a table has its own, in the column of data.group")
-        return read_rows(TableSource(given, preprocessing.schema, keep=keep), labelled=False)
-    given, schema = as_list(given), preprocessing.schema
+        if not (schema.sequence_columns or schema.is_wide or keep):
+            advice = "give a list, such as list(data['text'])"
+            raise DataError(f"data: the model has no column names; {advice}")
+        table = table_source(given, schema)
+        return table.reader(table.labels(labelled=False), keep).chunks()
+    given = as_list(given)
     if given and preprocessing.reads_tables:
-        own = [*map(str, schema.sequence_columns()), *column_names(schema.static)]
+        own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
         columns = f"the model reads the columns {listed(own)}"
         raise DataError(f"sequences: {columns}; give a table")
     names = [None] * len(given) if groups is None else list(groups)
@@ -48,14 +59,24 @@ def examples_of(
         raise DataError(f"groups: found {len(names)}; expected one for each sequence")
     if not all(name is None or isinstance(name, str) for name in names):
         raise DataError("groups: expected a string or None for each sequence")
-    examples = []
-    for number, (sequence, name) in enumerate(zip(given, names, strict=True), start=1):
-        try:
-            read = sequence_from_python(sequence, preprocessing.kind)
-        except BadRow as bad:
-            raise DataError(f"sequence {number}: {bad}") from None
-        examples.append(Example(read, None, number, group=name))
-    return examples
+    if not given:
+        return iter([])
+    cells = given if preprocessing.kind == "features" else [plain(each) for each in given]
+    problems = dict[int, str]()
+    content = ContentReader(preprocessing.kind, schema.decimal).read(
+        {TEXT: cells}, len(cells), problems
+    )
+    if problems:
+        first = min(problems)
+        raise DataError(f"sequence {first + 1}: {problems[first]}")
+    found = Sequences(
+        content=content,
+        lines=np.arange(1, len(cells) + 1),
+        labels=Coded(np.full(len(cells), -1, np.int32), []),
+    )
+    if groups is not None:
+        found.groups = [name or "" for name in names]
+    return iter([found])
 
 
 def as_list(sequences: Any) -> list[Any]:

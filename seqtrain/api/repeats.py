@@ -15,7 +15,6 @@ from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
-from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
@@ -84,7 +83,6 @@ def fit_repeats(
     force: bool = False,
     jobs: int = 1,
     listener: Callable[[str], Listener] = lambda name: lambda event: None,
-    cache: bool = True,
     source: Path | None = None,
     init_from: str | Path | None = None,
 ) -> list[Run]:
@@ -101,7 +99,6 @@ def fit_repeats(
             With 1, the runs are trained in this process, one after another.
         listener: Function that returns the listener of a run, given the run's name. With several
             jobs, the listeners are called in the worker processes.
-        cache: Store encoded data in the user's cache folder, and load it from there.
         source: YAML file of the config, or None.
         init_from: Run directory or model folder with the initial weights, or None.
 
@@ -118,11 +115,11 @@ def fit_repeats(
         check_destination(path, "run", "--run-dir", force=force, sources=[source])
     check_files(first, None if source is None else source.parent)
     if force and path.exists():
-        prepare(first, cache_folder=default_folder() if cache else None)
+        prepare(first)
         remove_earlier(path)  # the data can be read
     with suppress(OSError):
         (path / ENSEMBLE).unlink()  # it may only name finished runs
-    each = partial(fit, cache=cache, source=source, force=force)
+    each = partial(fit, source=source, force=force)
     fits = {}
     for name, config in configs.items():
         begun = resume and (path / name / CONFIG).exists()

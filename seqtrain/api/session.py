@@ -25,7 +25,6 @@ def fit(
     device: str | None = None,
     resume: bool = False,
     force: bool = False,
-    cache: bool = True,
     init_from: str | PathLike[str] | None = None,
     progress: bool = True,
     listener: Listener = lambda event: None,
@@ -45,7 +44,6 @@ def fit(
         device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``; or None.
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
-        cache: Store encoded data in the user's cache folder, and load it from there.
         init_from: Run directory or model folder with the initial weights, or None for random ones.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
         listener: Function that is called with each event.
@@ -70,7 +68,6 @@ def fit(
         device=device,
         resume=resume,
         force=force,
-        cache=cache,
         source=source,
         init_from=None if init_from is None else Path(init_from),
         listener=_reporting(listener, Progress() if progress else None),

@@ -103,7 +103,6 @@ SHOWN = 20
 TOP = option(f"Number of rows to show. Default: {SHOWN} in a table, all in JSON.", "N", min=0)
 AS_JSON = flag("Print the whole result as one JSON object.", "--json")
 QUIET = flag("Show warnings only.", "--quiet", "-q")
-NO_CACHE = flag("Read and encode the data again, without using or writing a cache.", "--no-cache")
 FORCE = flag("Replace an existing file.", "--force")
 
 

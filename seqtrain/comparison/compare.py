@@ -247,7 +247,7 @@ def compare(
     scripts. `task.VARIANTS` lists the variants. The logits of each variant are checked, and its
     speed and accuracy are measured on the config's data.
 
-    No run directory is written. The encoded data is stored in the user's cache folder.
+    No run directory is written.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.

@@ -10,7 +10,6 @@ import torch
 
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
-from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import check_files
@@ -180,8 +179,7 @@ def prepare_task(config: Config, device: torch.device, config_folder: Path | Non
     """Read the data as `fit` does, and choose the rows that accuracies and logits are compared on.
 
     Accuracies are measured on at most HELD_OUT_ROWS random rows of validation. If there is neither
-    validation nor data.group, a tenth of train is held out. The encoded data is stored in the
-    user's cache folder.
+    validation nor data.group, a tenth of train is held out.
 
     Args:
         config: The config.
@@ -197,7 +195,7 @@ def prepare_task(config: Config, device: torch.device, config_folder: Path | Non
     config, left_out = reduced_config(with_width(config))
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": HELD_OUT_SHARE})
-    data = prepare(config, cache_folder=default_folder())
+    data = prepare(config)
     preprocessing, train = data.preprocessing, data.splits["train"]
     if preprocessing.multi_label:
         raise ConfigError("data.label: compare measures models of one label per row, not several")

@@ -22,7 +22,7 @@ from seqtrain.config.problems import (
 from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.config.value_types import Section
 from seqtrain.errors import ConfigError
-from seqtrain.files.formats import resolve_format
+from seqtrain.tables.formats import resolve_format
 from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.text import one_line, shorten
 

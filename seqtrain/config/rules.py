@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seqtrain.config.document import brief
-from seqtrain.files.formats import (
+from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
     columns_of_format,
@@ -20,7 +20,7 @@ from seqtrain.files.formats import (
     names_of,
     resolve_format,
 )
-from seqtrain.files.formats import (
+from seqtrain.tables.formats import (
     advice as advice_on,
 )
 from seqtrain.text import one_of

@@ -46,7 +46,7 @@ from seqtrain.config.value_types import (
     Width,
     rule_error,
 )
-from seqtrain.files.formats import DataFormat, default_kind, names_of, resolve_format
+from seqtrain.tables.formats import DataFormat, default_kind, names_of, resolve_format
 
 TRAINING_ONLY = {
     *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from seqtrain.config.document import brief
-from seqtrain.files.formats import is_text_encoding
+from seqtrain.tables.formats import is_text_encoding
 from seqtrain.metrics import MONITORED
 
 BROKEN_RULE = "broken_rule"

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.store import Ints, SequenceStore, stacked
 from seqtrain.evaluation.logits import predict_logits

@@ -5,7 +5,7 @@ The sequences are drawn from the vocabulary, or around the mean of each channel.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqtrain.sequences.columns.column_table import ColumnTable
-from seqtrain.sequences.columns.series_column import SeriesColumn
-from seqtrain.sequences.examples import Example, Steps
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.errors import DataError
 from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.runs.model_folder import Model
+from seqtrain.sequences.columns.tables import ColumnTable
+from seqtrain.sequences.examples import Sequences, Steps
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Coded
 
 SEED = 0
 LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144)
@@ -58,27 +57,25 @@ def golden_rows(model: Model) -> GoldenRows:
     """
     rules = model.preprocessing.for_prediction()
     draw = np.random.default_rng(SEED)
-    rows: list[dict[str, Any]] = []
-    examples: list[Example] = []
-    for sequence in _sequences(rules):
-        static = None if rules.row_features is None else _draw_steps(rules.row_features, draw, 1)
-        example = Example(sequence, None, len(rows) + 1, static=static)
-        try:
-            list(rules.encode_chunks([[example]], "golden rows"))
-        except DataError:  # empty or overlong, and the model refuses such sequences
-            continue
-        examples.append(example)
-        row = {"sequence": _as_json(sequence, rules)}
-        if rules.row_features is not None and static is not None:
-            row["facts"] = rules.row_features.rows(static)[0]
+    sequences = _sequences(rules)
+    if rules.row_features is not None:
+        sequences.static = _draw_steps(rules.row_features, draw, len(sequences))
+    # Sequences that the model refuses, as empty or too long, have a problem.
+    ((found, store),) = rules.predictable([sequences], "golden rows", bad_rows="blank")
+    kept = np.array([row for row in range(len(found)) if row not in found.problems])
+    found, store = found.at(kept), store.__getitems__(kept)
+    rows = list[dict[str, Any]]()
+    for index in range(len(found)):
+        row = {"sequence": _as_json(found.sequence(index), rules)}
+        if rules.row_features is not None and found.static is not None:
+            row["facts"] = rules.row_features.rows(found.static[index : index + 1])[0]
         rows.append(row)
-    ((_, store),) = rules.encode_chunks([examples], "golden rows")
     logits = check_finite(predict_logits(model.network, store, torch.device("cpu")), store)
     return GoldenRows(rows, store, model.network.probabilities(logits))
 
 
 def _as_json(sequence: Any, rules: Preprocessing) -> Any:
-    """Return a sequence of a reader as a JSON value: a text, or a list of tokens or time steps.
+    """Return a sequence as a JSON value: a text, or a list of tokens or time steps.
 
     A missing number of a series is None.
     """
@@ -89,8 +86,8 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
     return sequence
 
 
-def _sequences(rules: Preprocessing) -> Iterator[Any]:
-    """Yield made-up sequences as a reader returns them.
+def _sequences(rules: Preprocessing) -> Sequences:
+    """Return made-up sequences as a reader returns them.
 
     Their lengths are `LENGTHS`, and one is empty. With a `max_length`, one sequence is longer by 7
     time steps, but has at most 1,007. If sequences are texts, `TEXTS` follow.
@@ -99,19 +96,21 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
     numbers, symbols = np.random.default_rng(SEED), random.Random(SEED)
-    for length in lengths:
-        if isinstance(rules.sequence, SeriesColumn):
-            scale = rules.sequence.scale
-            values = numbers.normal(scale.mean, scale.std, (length, len(scale)))
-            if rules.sequence.has_indicators:
-                values[numbers.random(values.shape) < 0.1] = np.nan
-            yield as_float32(values)
-        elif rules.steps is not None:
-            yield _draw_steps(rules.steps, numbers, length)
-        elif rules.vocabulary is not None:
-            yield _draw_tokens(rules, rules.vocabulary.tokens, symbols, length)
+    content: Any = []
+    offsets = None
+    if rules.steps is not None:
+        content = _draw_steps(rules.steps, numbers, sum(lengths))
+        offsets = np.cumsum([0, *lengths])
+    elif isinstance(rules.sequence, ColumnTable):
+        content = [_draw_steps(rules.sequence, numbers, length).numbers for length in lengths]
+    elif rules.vocabulary is not None:
+        known = rules.vocabulary.tokens
+        content = [_draw_tokens(rules, known, symbols, length) for length in lengths]
     if rules.kind == "text":
-        yield from TEXTS
+        content += TEXTS
+    count = len(lengths) if offsets is not None else len(content)
+    none = Coded(np.full(count, -1, np.int32), [])
+    return Sequences(content, np.arange(1, count + 1), none, offsets)
 
 
 def _draw_tokens(
@@ -133,16 +132,16 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
 
     If missing values have indicators, about a tenth of the numbers is missing.
     """
-    tokens = tuple(
-        tuple(draw.choice([*vocabulary.tokens, UNKNOWN_SYMBOL], length).tolist())
-        for vocabulary in table.vocabularies
-    )
-    scales = table.scales().values() if table.numbers else []
+    tokens = list[Coded]()
+    for vocabulary in table.vocabularies:
+        values = [*vocabulary.tokens, UNKNOWN_SYMBOL]
+        tokens.append(Coded(draw.integers(len(values), size=length).astype(np.int32), values))
+    scales = table.scales().values()
     means, deviations = [mean for mean, _ in scales], [deviation for _, deviation in scales]
     numbers = draw.normal(means, deviations, (length, len(means)))
     if table.has_indicators:
         numbers[draw.random(numbers.shape) < 0.1] = np.nan
-    return Steps(tokens, as_float32(numbers))
+    return Steps(tuple(tokens), as_float32(numbers))
 
 
 def as_float32(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:

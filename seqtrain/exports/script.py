@@ -24,11 +24,11 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
-from seqtrain.sequences.encoding import EncodingReport  # noqa: E402
 from seqtrain.sequences.examples import Example  # noqa: E402
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
-from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
-from seqtrain.sequences.readers import read_rows  # noqa: E402
+from seqtrain.sequences.inputs import Input  # noqa: E402
+from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing  # noqa: E402
+from seqtrain.sequences.saved import rebuilt  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import (  # noqa: E402
@@ -132,7 +132,7 @@ def load(folder: str) -> ExportedModel:
     if values["ngrams"] is not None:
         tables = np.load(os.path.join(folder, "ngrams.npz"))
         ngrams = NgramVocabulary.described(values["ngrams"], tables["keys"], tables["idf"])
-    fitted = Preprocessing.from_dict(values, json.loads(tokens), ngrams)
+    fitted = Preprocessing.from_dict(values, json.loads(tokens), ngrams, rebuilt)
     return ExportedModel(onnx, fitted, thresholds)
 
 
@@ -153,9 +153,10 @@ def predictions(
     """
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
-    examples = read_rows(rules.input_source(path), labelled=False)
-    for rows, store in rules.encode_chunks([examples], display_name(path), report):
-        for row, found in zip(rows, model.probabilities(store), strict=True):
+    source = Input(path, fitted.schema.for_input(path))
+    parts = source.reader(source.labels(labelled=False)).chunks()
+    for part, store in rules.predictable(parts, display_name(path), report):
+        for row, found in zip(part.examples(), model.probabilities(store), strict=True):
             yield row, *(model.decide(found) if row.problem is None else ("", ""))
 
 
@@ -178,7 +179,7 @@ def main() -> int:
         if fitted.schema.id is not None:
             where, names = ["id"], [str(fitted.schema.id)]
         elif first and first[0][0].file is not None:
-            where = names = ["file"] if fitted.file_format.whole_files else ["file", "line"]
+            where = names = ["file"] if fitted.schema.whole_files else ["file", "line"]
         output.write(delimited_line([*map(shown, names), "label", "probability"], "\t"))
         for row, *found in chain(first, rows):
             texts = [*(str(getattr(row, name)) for name in where), *found]

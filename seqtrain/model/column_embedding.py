@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.model.initialization import draw_embedding, token_embedding
 
 MAX_WIDTH = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.sequences.columns.column_table import ColumnTable
+from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import Ints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,18 +18,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.document import brief
-from seqtrain.config.schema import DataConfig, ModelConfig
-from seqtrain.sequences.columns.series_column import SeriesColumn
+from seqtrain.config.schema import ModelConfig
 from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import column_names
-from seqtrain.sequences.readers.times import ORDER_TYPES
-from seqtrain.sequences.saved_values import saved_flag, saved_integer
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.files.formats import TRAINING_FORMATS
 from seqtrain.files.writing import (
     Content,
     VerifiedFolder,
@@ -237,7 +232,7 @@ def _read_lengths(values: Any, config: ModelConfig, preprocessing: Preprocessing
     Raises:
         ValueError: If the values aren't valid, or don't fit the config and the preprocessing.
     """
-    lengths = [saved_integer("kernels", length, 1, 2**53) for length in values or []]
+    lengths = [_length(each) for each in values or []]
     if len(lengths) != (3 if config.kernels else 0) or lengths != sorted(lengths):
         raise ValueError("kernels: expected three lengths, the shortest first, or null without")
     if lengths and (not preprocessing.sequence.channels or preprocessing.token_columns):
@@ -257,52 +252,27 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
             the files.
         CheckpointError: If a file is missing or damaged.
     """
-    has_tokens = values["sequence"]["kind"] != SeriesColumn.kind or values["row_features"]
+    has_tokens = values["sequence"]["kind"] != "features" or values["row_features"]
     lists = saved.read_json(VOCABULARY) if has_tokens else {}
     found = Preprocessing.from_dict(values, lists, _read_ngrams(saved, values["ngrams"]))
-    _check_reading(found)
     columns = set(range(found.token_columns)) or {ONLY}
     if found.ngrams is not None:
-        if found.kind == SeriesColumn.kind:
+        if found.kind == "features":
             raise ValueError("ngrams: expected none for series")
         if not {own.column for own in found.ngrams.columns} <= columns:
             raise ValueError("ngrams.columns: expected token columns of a step")
     return found
 
 
-def _check_reading(found: Preprocessing) -> None:
-    """Raise ValueError if the file format or the schema is invalid or doesn't fit the encoding.
+def _length(value: Any) -> int:
+    """Return a saved number of steps or tokens.
 
-    Args:
-        found: The preprocessing with its file format, schema and encoded columns.
+    Raises:
+        ValueError: If it isn't a whole number from 1.
     """
-    keys = {**asdict(found.file_format), **asdict(found.schema), "bad_rows": found.bad_rows}
-    one_hot, label = keys.pop("one_hot"), keys["label"]
-    is_valid = one_hot is None or (isinstance(one_hot, list) and one_hot and label is None)
-    if isinstance(label, list) or not is_valid:
-        raise ValueError("schema.one_hot: expected columns in place of schema.label, or null")
-    keys["label"] = one_hot or label
-    for name in ("by_name", "whole_files"):
-        saved_flag(f"file_format.{name}", keys.pop(name))
-    if keys.pop("order_type") not in (None, *ORDER_TYPES):
-        raise ValueError(f"schema.order_type: expected null, {', '.join(ORDER_TYPES)}")
-    if keys["name"] not in TRAINING_FORMATS:
-        raise ValueError(f"file_format.name: expected {', '.join(TRAINING_FORMATS)}")
-    DataConfig.model_validate({"train": "-", "format": keys.pop("name"), **keys})
-    if found.schema.kind != found.kind:
-        raise ValueError("schema.kind: expected that of the sequence")
-    if found.schema.label_separator != found.label_set.separator:
-        raise ValueError("schema.label_separator: expected that of the labels")
-    steps = found.schema.steps
-    if (steps is None) != (found.schema.id is None):
-        raise ValueError("schema.id: expected a column if rows are time steps, or else null")
-    if found.schema.order is None and steps is not None and "order" in steps.values():
-        raise ValueError("schema.order: expected a column, because a column of steps grows by it")
-    for name, table in (("steps", found.steps), ("static", found.row_features)):
-        kinds = getattr(found.schema, name)
-        names = None if kinds is None else column_names(kinds)
-        if names != (None if table is None else table.names):
-            raise ValueError(f"schema.{name}: expected the encoded columns")
+    if type(value) is not int or not 1 <= value <= 2**53:
+        raise ValueError("expected a whole number from 1")
+    return value
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
@@ -324,8 +294,8 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
     found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES + 4 * BUCKETS)
     if found.keys() != {"keys", "idf"} or len(found["keys"]) != number:
         raise ValueError(f"{NGRAMS}: expected keys and idf of {number} n-grams")
-    if values.get("tokens") is not None:
-        saved_integer("ngrams.tokens", values["tokens"], len(SPECIAL))
+    if values.get("tokens") is not None and _length(values["tokens"]) < len(SPECIAL):
+        raise ValueError("ngrams.tokens: expected the size of a vocabulary")
     return NgramVocabulary.described(values, found["keys"].numpy(), found["idf"].numpy())
 
 

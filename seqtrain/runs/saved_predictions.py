@@ -10,7 +10,7 @@ from hashlib import sha256
 from pydantic import TypeAdapter, ValidationError
 
 from seqtrain.sequences.dataset import held_out_fractions
-from seqtrain.sequences.readers.opening import file_digest
+from seqtrain.tables.opening import file_digest
 from seqtrain.sequences.sources import files_of
 from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.predicted_example import PredictedExample

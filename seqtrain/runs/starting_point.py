@@ -15,10 +15,9 @@ from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.readers import FileSource
 from seqtrain.sequences.sources import data_sources
 from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.files.formats import MEMORY
+from seqtrain.tables.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import check_destination
@@ -191,7 +190,7 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
         lineage = ({"run": name, "weights_sha256": digest},)
         found = replace(found, preprocessing_folder=folder, old_model=old_model, lineage=lineage)
     for key, source in data_sources(config):
-        if directory is None or not isinstance(source, FileSource):
+        if directory is None or source.table is not None:
             continue
         real = Path(os.path.realpath(source.path))  # unlike resolve(), it accepts a loop of links
         if real.is_relative_to(os.path.realpath(directory)):

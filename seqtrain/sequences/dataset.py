@@ -19,14 +19,8 @@ from seqtrain.sequences.labels import Labels, LabelSet
 from seqtrain.sequences.loading import Loader, load_inputs
 from seqtrain.sequences.preprocessing import EncodingReport, LengthPolicy, Preprocessing
 from seqtrain.sequences.schema import Schema
-from seqtrain.sequences.sources import (
-    SPLITS,
-    Digests,
-    Input,
-    completed_schema,
-    data_sources,
-    unchanged,
-)
+from seqtrain.sequences.inputs import Input, unchanged
+from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import Mask, Part, hold_out
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
 from seqtrain.sequences.tokenizers import BPE, train_bpe
@@ -211,7 +205,11 @@ class _Preparation:
             held = [source.with_schema(self._scored(schema, source)) for source in self._inputs(f"data.{name}")]
             if held:
                 splits[name], reports[name] = load_inputs(
-                    fitted, held, learned=loader.ids, lenient=self.lenient
+                    fitted,
+                    held,
+                    learned=loader.ids,
+                    lenient=self.lenient,
+                    groups=loader.encoder.groups,
                 )
         digests = {source.path: source.digest() for _, source in self.sources}
         self._refuse_same_files(digests)

@@ -10,7 +10,8 @@ import numpy as np
 from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined
 from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
-from seqtrain.sequences.sources import Input, store_lines
+from seqtrain.sequences.inputs import Input
+from seqtrain.sequences.sources import store_lines
 from seqtrain.sequences.store import SequenceStore, stacked
 from seqtrain.text import quote
 
@@ -98,7 +99,9 @@ class Loader:
         problems.raise_if_any()
         if report.rows == rows_before:
             left_out.raise_if_any()
-        report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
+        shown = left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
+        report.refused += shown
+        report.shown += shown
         report.unreadable += left_out.count
 
     def _parts(self, source: Input) -> Iterator[Sequences]:
@@ -133,6 +136,7 @@ def load_inputs(
     *,
     learned: Container[str] = (),
     lenient: bool = False,
+    groups: dict[str, int] | None = None,
 ) -> tuple[SequenceStore, EncodingReport]:
     """Read labelled inputs and encode their rows by a fitted preprocessing.
 
@@ -141,6 +145,7 @@ def load_inputs(
         inputs: The inputs, at least one.
         learned: Ids of train. The report counts the sequences with one of these ids.
         lenient: True to leave out all rows that can't be used.
+        groups: Maps the name of each group to its number, or None. New groups are added.
 
     Returns:
         The encoded rows, and counts of them.
@@ -149,5 +154,6 @@ def load_inputs(
         DataError: If rows can't be used.
     """
     encoder, labels = rules.encoder(), inputs[0].labels(rules.label_set)
+    encoder.groups = {} if groups is None else groups
     store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
     return rules.finished(store, encoder), report

@@ -101,6 +101,8 @@ class EncodingReport:
         learned_ids: Sequences whose id also has rows in train.
         shown: Messages about the first unreadable or unanswered rows, and the first rows with
             unknown labels, as ``FILE:LINE: …`` lines.
+        refused: Messages about the first rows that were left out, as ``FILE:LINE: …`` lines.
+        unknown_names: The labels that train lacks.
         remarks: Lines about the input as a whole, such as labels that are spelled in two ways.
     """
 
@@ -115,6 +117,8 @@ class EncodingReport:
     blank_labels: int = 0
     learned_ids: int = 0
     shown: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    unknown_names: set[str] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
 
     def notices(self, name: str) -> list[str]:
@@ -329,6 +333,7 @@ def _count_unknown(
         if own is None:
             continue
         report.unknown_labels += 1
+        report.unknown_names.update(classes.unknown(own))
         if report.unknown_labels <= SHOWN_ROWS:
             names = ", ".join(map(quote, classes.unknown(own) or own))
             problem = f"label {names} doesn't occur in train" if own else WITHOUT_LABEL

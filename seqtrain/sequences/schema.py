@@ -16,7 +16,7 @@ from seqtrain.tables.formats import (
     resolve_format,
 )
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import LABEL, TEXT, Dialect, Selection
+from seqtrain.tables.blocks import LABEL, REST, TEXT, Dialect, Selection
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
 
@@ -207,7 +207,9 @@ class Schema(Saved):
             labels = ()
         if self.one_hot is not None:
             labels = ()
-        return Selection(tuple(dict.fromkeys([*required, *keep])), tuple(labels))
+        names = dict.fromkeys([*required, *keep])
+        rest = names.pop(REST, 0) is None
+        return Selection(tuple(names), tuple(labels), rest=rest)
 
     def dialect(self, *, labelled: bool = True) -> Dialect:
         """Return the form of a file for its reader."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,12 @@ from seqtrain.config.schema import Config, DataConfig
 from seqtrain.errors import DataError
 from seqtrain.files.reading import nearest_file
 from seqtrain.sequences.examples import Example, Sequences
-from seqtrain.sequences.labels import LabelReader, LabelSet
-from seqtrain.sequences.reading import SequenceReader
+from seqtrain.sequences.inputs import Input, table_source, was_changed
+from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.schema import Column, Schema
 from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.formats import MEMORY, columns_of_format, names_of
-from seqtrain.tables.memory import TableSource
-from seqtrain.tables.sources import holds_whole_files, matching_files, open_source, stamps
+from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.tables.time_column import common_type, possible_types
 from seqtrain.tables.times import DAY_FIRST, MONTH_FIRST
 from seqtrain.text import listed, quote
@@ -33,99 +31,6 @@ from seqtrain.text import listed, quote
 SPLITS = ("train", "validation", "test")
 Digests = dict[str, str]
 """SHA-256 of each input, by its path."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """An input of sequences: a file, a folder or a table in memory, and the schema of its columns.
-
-    Attributes:
-        path: Path of the file or folder, "-" for standard input, or the name that `with_given_data`
-            gave to a table.
-        schema: Form and meaning of its columns.
-        table: The table, or None for files.
-    """
-
-    path: str
-    schema: Schema
-    table: TableSource | None = None
-
-    def __post_init__(self) -> None:
-        # A source remembers the digest of the file that it read.
-        object.__setattr__(self, "_sources", dict[bool, Any]())
-
-    @property
-    def name(self) -> str:
-        """Name for messages."""
-        return self.source().name  # type: ignore[no-any-return]
-
-    def source(self, *, labelled: bool = True) -> Any:
-        """Return the source of the cells.
-
-        Args:
-            labelled: False if rows may lack a label, as in an input to predict.
-        """
-        if self.table is not None:
-            return self.table
-        sources: dict[bool, Any] = self.__dict__["_sources"]
-        if labelled not in sources:
-            sources[labelled] = open_source(
-                self.path,
-                self.schema.dialect(labelled=labelled),
-                pattern=self.schema.path,
-                whole_files=self.schema.whole_files and not labelled,
-            )
-        return sources[labelled]
-
-    def reader(self, labels: LabelReader, keep: Sequence[Column] = ()) -> SequenceReader:
-        """Return a reader of the sequences."""
-        return SequenceReader(self.source(labelled=labels.labelled), self.schema, labels, keep)
-
-    def labels(
-        self, known: LabelSet | None = None, *, labelled: bool = True
-    ) -> LabelReader:
-        """Return a reader of the labels of this input.
-
-        Args:
-            known: The classes of a model, or None.
-            labelled: True if every row must have a label.
-        """
-        return LabelReader(
-            self.schema.label_separator,
-            labelled=labelled,
-            may_be_blank=self.schema.steps is not None,
-            known=known,
-        )
-
-    def with_schema(self, schema: Schema) -> Input:
-        """Return the same input with another schema."""
-        return replace(self, schema=schema)
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the content. Files that were just read aren't read again."""
-        if self.table is not None:
-            return self.table.digest(self.schema.selection(labelled=True))
-        return self.source().digest()  # type: ignore[no-any-return]
-
-    def stamps(self) -> list[tuple[str, int, int]]:
-        """Return path, size and modification time of each file; [] for a table."""
-        return [] if self.table is not None else stamps(self.source())
-
-
-@contextmanager
-def unchanged(inputs: Iterable[Input]) -> Iterator[None]:
-    """Raise DataError at the end of the `with` statement if a file has changed since its start."""
-    before = [(each, each.stamps()) for each in inputs]
-    yield
-    for each, stamped in before:
-        if each.stamps() != stamped:
-            raise was_changed(each)
-
-
-def was_changed(source: Input) -> DataError:
-    """Return the error for an input that has changed while it was read."""
-    advice = "start again once nothing writes to it"
-    return DataError(f"{source.name}: was changed while it was read; {advice}")
 
 
 def data_sources(config: Config) -> list[tuple[str, Input]]:
@@ -178,15 +83,6 @@ def source_of(path: str, schema: Schema) -> Input:
     if path.startswith(MEMORY):
         return replace(table_named(path), schema=schema)
     return Input(path, schema.for_file(path))
-
-
-def table_source(data: Any, schema: Schema, name: str = "data") -> Input:
-    """Return an input of a table in memory.
-
-    Raises:
-        DataError: If `data` is no table.
-    """
-    return Input(f"{MEMORY}{name}", schema, TableSource(data, name))
 
 
 _TABLES: WeakValueDictionary[int, Input] = WeakValueDictionary()

@@ -1,29 +1,22 @@
 """Summaries of the splits of a data set, and warnings about it, before training."""
 
+from __future__ import annotations
+
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
 
-from seqtrain.config.schema import BatchingConfig, Config, DataConfig
-from seqtrain.sequences.columns.column import Column
-from seqtrain.sequences.columns.column_table import ColumnTable
-from seqtrain.sequences.columns.series_column import SeriesColumn
-from seqtrain.sequences.columns.symbol_column import SymbolColumn
-from seqtrain.sequences.columns.text_column import TextColumn
+from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.readers.npz import FEW_SYMBOLS
-from seqtrain.sequences.readers.numbers import MISSING, is_number
-from seqtrain.sequences.splits import BLANK
-from seqtrain.sequences.store import SequenceStore, blocks, counts_of, equal_keys
-from seqtrain.sequences.vocabulary import SPECIAL, UNK
+from seqtrain.sequences.splits import BLANK, first_equal_rows
+from seqtrain.sequences.store import SequenceStore, counts_of
+from seqtrain.sequences.vocabulary import UNK
+from seqtrain.tables.cells import is_number
 from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
@@ -38,13 +31,9 @@ MARKS = "|;,"
 """Characters that may separate the labels of a list."""
 MANY_NUMBERS = 20
 """Number of different numeric labels above which they may be a quantity."""
-FEW_STEPS = 32
-"""Smallest standard deviation without a warning, as a multiple of float32's spacing at the mean."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 UNEVEN = 20
 """Ratio of the largest to the smallest class above which classes can be very uneven."""
-ROUNDING = 0.01
-"""Largest difference from a whole number after standardization is reversed."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +86,7 @@ def unknown_share(store: SequenceStore) -> float:
     """
     if store.values.ndim > 1:
         return 0.0
-    return sum(int((block == UNK).sum()) for block in blocks(store.values)) / len(store.values)
+    return float(np.mean(store.values == UNK))
 
 
 def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> tuple[float, float]:
@@ -126,12 +115,15 @@ def warnings(
 ) -> list[str]:
     """Return warnings about a data set, one line each.
 
+    They are about wrong columns, repeated and contradicting rows, groups in several splits, classes
+    without held-out rows, and rows that were skipped or have unknown labels.
+
     Args:
         data: Prepared splits.
         summaries: Summary of each split, by its name.
         config: Config of the data.
     """
-    rules, said = data.preprocessing, list[str]()
+    said = list[str]()
     if "validation" not in data.splits:
         said.append(
             "no validation split: the epoch that fits train best is kept; to choose it on rows "
@@ -141,26 +133,11 @@ def warnings(
         said += report.notices(name)
         if name in summaries and summaries[name].repeats:
             said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
-    said += [*_conflicts(data.splits["train"]), *_unknown(data), *_symbols(data, config.data)]
-    said += [*number_doubts(data), *static_doubts(data), *_narrow(rules)]
+    said += [*_conflicts(data.splits["train"]), *_divided_groups(data), *_unknown(data)]
+    said += [*number_doubts(data), *static_doubts(data)]
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
-    return [*said, *_vocabulary(data), *_labels(data, config), *_missing_labels(data)]
-
-
-def _missing_labels(data: PreparedData) -> Iterator[str]:
-    """Yield a warning if a class is named like a missing value and other labels are blank."""
-    names = [name for name in data.preprocessing.labels if name.lower() in MISSING]
-    labels, report = data.splits["train"].labels, data.reports["train"]
-    blank = report.blank_labels
-    if labels.ndim == 2:
-        blank += int((labels <= 0).all(axis=1).sum())
-    if names and blank:
-        yield (
-            f"the label {quote(names[0])} is a class, and {counted(blank, 'row')} of train "
-            f"{'has' if blank == 1 else 'have'} a blank label; if both mean a missing label, "
-            "leave those labels blank"
-        )
+    return [*said, *_labels(data, config)]
 
 
 def _repeated(name: str, repeats: int, rows: int) -> str:
@@ -174,32 +151,57 @@ def _repeated(name: str, repeats: int, rows: int) -> str:
 
 
 def _conflicts(train: SequenceStore) -> Iterator[str]:
-    total, number, shown = 0, 0, list[tuple[int, int]]()
-    assert train.keys is not None
-    for rows, starts in equal_keys(train.keys):
-        sizes = np.diff(np.append(starts, len(rows)))
-        labels, key = train.combinations[rows], np.arange(len(starts)).repeat(sizes)
-        differs = (labels != labels[starts][key]) & (train.keys[rows] != BLANK)
-        keys, first = np.unique(key[differs], return_index=True)
-        total, number = total + int(sizes[keys].sum()), number + len(keys)
-        pairs = np.stack((rows[starts[keys]], rows[differs][first]), axis=1)
-        shown += map(tuple, pairs[np.argsort(pairs[:, 0])[:SHOWN]].tolist())
-    if number:
-        place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
-        lines = ", ".join(" and ".join(map(place, pair)) for pair in sorted(shown)[:SHOWN])
-        yield (
-            f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
-            f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
-            "see whether data.sequence and data.label are the right columns"
-        )
+    """Yield a warning if equal sequences of train have different labels."""
+    groups = contradictions(train)
+    if not groups:
+        return
+    place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
+    labels = train.combinations
+    pairs = list[str]()
+    for rows in groups[:SHOWN]:
+        other = next(row for row in rows if labels[row] != labels[rows[0]])
+        pairs.append(f"{place(rows[0])} and {place(other)}")
+    total = sum(map(len, groups))
+    yield (
+        f"train: {counted(total, 'row')} hold {counted(len(groups), 'sequence')} under several "
+        f"labels (lines {', '.join(pairs)}{', …' if len(groups) > SHOWN else ''}); correct "
+        "data.train, or see whether data.sequence and data.label are the right columns"
+    )
+
+
+def contradictions(store: SequenceStore) -> list[list[int]]:
+    """Return the row numbers of each sequence that occurs with different labels, by first row."""
+    assert store.keys is not None
+    first, labels = first_equal_rows(store.keys), store.combinations
+    differs = (labels != labels[first]) & (store.keys != BLANK)
+    chosen = np.flatnonzero(np.isin(first, first[differs]))
+    found: dict[int, list[int]] = {}
+    for row in chosen.tolist():
+        found.setdefault(int(first[row]), []).append(row)
+    return list(found.values())
+
+
+def _divided_groups(data: PreparedData) -> Iterator[str]:
+    """Yield a warning for each split that shares groups with train."""
+    train = data.splits["train"].groups
+    for name, store in data.splits.items():
+        if name == "train" or train is None or store.groups is None:
+            continue
+        shared = np.isin(store.groups, train[train >= 0])
+        if shared.any():
+            yield (
+                f"{name}: {counted(int(shared.sum()), 'sequence')} of groups that are in train, "
+                "too: their scores may promise too much"
+            )
 
 
 def _unknown(data: PreparedData) -> Iterator[str]:
+    """Yield a warning for each split most of whose tokens are unknown."""
     column = data.preprocessing.sequence
     hint = "is it a set of another kind, or in another language?"
-    if isinstance(column, SymbolColumn):
+    if column.kind == "tokens":
         hint = "if they are sentences, data.kind: text splits them into words"
-    elif _splits_words(column) and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
+    elif column.tokenizer_name in WORDS and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
         hint = (
             f"data.tokenizer: {column.tokenizer_name} splits nearly no sequence (text without "
             "spaces, such as DNA or Chinese?); try data.tokenizer: char"
@@ -210,78 +212,43 @@ def _unknown(data: PreparedData) -> Iterator[str]:
             yield f"{name}: {share:.0%} of its tokens don't occur in train; {hint}"
 
 
-def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
-    """Yield a warning if series of an npz file look like symbols: few different whole numbers."""
-    series, is_set = data.preprocessing.sequence, "kind" in settings.model_fields_set
-    is_npz = data.preprocessing.file_format.name == "npz"
-    if not isinstance(series, SeriesColumn) or is_set or not is_npz or series.channels > 1:
-        return
-    scaled = np.unique(data.splits["train"].values[:, 0])
-    values = scaled.astype(np.float64) * series.scale.std[0] + series.scale.mean[0]
-    if len(values) <= FEW_SYMBOLS and np.abs(values - np.rint(values)).max() <= ROUNDING:
-        yield (
-            f"train: its values are {counted(len(values), 'whole number')} in one channel, "
-            "read as features; if they are symbols, such as ids of tokens or events, set "
-            "data.kind: tokens"
-        )
-
-
-def _vocabulary(data: PreparedData) -> Iterator[str]:
-    vocabulary, vectors = data.preprocessing.vocabulary, data.vectors
-    own = len(vocabulary or SPECIAL) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
-    if vocabulary is not None and data.eligible_tokens > own:
-        yield (
-            f"data.max_vocab_size: the vocabulary holds {own:,} of "
-            f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or "
-            "raise data.min_count to leave out rare tokens"
-        )
-
-
 def _labels(data: PreparedData, config: Config) -> Iterator[str]:
-    """Yield warnings about labels that look alike, rare classes, and a small validation split."""
-    names, by_form = data.preprocessing.labels, dict[str, list[str]]()
-    for name in names:
-        plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-        by_form.setdefault(plain, []).append(name)
-    for alike in by_form.values():
-        if len(alike) > 1:
-            shown = listed([ascii(name) for name in alike])
-            yield f"labels that look alike are different classes: {shown}"
+    """Yield warnings about labels: wrong columns, and classes without rows on both sides."""
+    names = data.preprocessing.labels
     counts = class_counts(data.splits["train"].labels, len(names))
     by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
-    settings, multi_label = config.data, data.preprocessing.multi_label
+    multi_label = data.preprocessing.multi_label
     yield from label_doubts(by_name, config, multi_label=multi_label)
     single = np.flatnonzero(counts == 1)
     if len(single):
         train, hint = data.splits["train"], ""
-        if type(settings.label) is int and train.labels.ndim == 1:
-            is_first = 1 in train.lines[np.isin(train.labels, single)]
-            hint = "; line 1 is one: if it names the columns, set data.header: true" * is_first
+        if type(config.data.label) is int and train.labels.ndim == 1:
+            if 1 in train.lines[np.isin(train.labels, single)]:
+                hint = "; line 1 is one: if it names the columns, set data.header: true"
         yield f"classes with one row in train: {listed([quote(names[i]) for i in single])}{hint}"
-    held_out = data.splits.get("validation")
-    if held_out is not None and len(held_out) < len(names):
-        advice = "hold out more (data.validation), or see fit --folds 5"
-        if isinstance(settings.validation, dict):
-            advice = "fewer folds hold out more"
-        yield (
-            f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
-            f"tell epochs apart; {advice}"
-        )
+    for name in ("validation", "test"):
+        if name not in data.splits:
+            continue
+        held = class_counts(data.splits[name].labels, len(names))
+        absent = [quote(names[i]) for i in np.flatnonzero((held == 0) & (counts > 0))]
+        if absent:
+            classes = "the class" if len(absent) == 1 else "the classes"
+            yield (
+                f"{name}: no row of {classes} {listed(absent)}, so macro F1 is the mean of the "
+                "other classes and says nothing about it; hold out more, or see fit --folds 5"
+            )
 
 
 def _repeats(store: SequenceStore, train: SequenceStore) -> int:
     assert store.keys is not None
     assert train.keys is not None
-    found = np.zeros(len(store), dtype=bool)
-    for block in blocks(train.keys):
-        found |= np.isin(store.keys, block)
-    return int((found & (store.keys != BLANK)).sum())
+    return int((np.isin(store.keys, train.keys) & (store.keys != BLANK)).sum())
 
 
 def number_doubts(data: PreparedData) -> Iterator[str]:
     """Yield a warning if most words of train are numbers."""
     column, train = data.preprocessing.sequence, data.splits["train"]
-    if not _splits_words(column) or column.vocabulary is None:
+    if column.tokenizer_name not in WORDS or column.vocabulary is None:
         return
     tokens = column.vocabulary.tokens
     counts = counts_of(train.values, len(tokens))
@@ -293,23 +260,6 @@ def number_doubts(data: PreparedData) -> Iterator[str]:
             f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
             "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
         )
-
-
-def _narrow(rules: Preprocessing) -> Iterator[str]:
-    """Yield a warning for each number column or channel whose values are too close for float32."""
-    for columns in (rules.sequence, rules.row_features):
-        scales = {} if columns is None else columns.scales()
-        for name, (mean, std) in scales.items():
-            if std < FEW_STEPS * np.spacing(np.float32(abs(mean))):
-                shown = quote(name) if isinstance(columns, ColumnTable) else name
-                yield (
-                    f"train: {shown} lies around {mean:.3g} and differs by about {std:.2g}, which "
-                    f"32 bits hardly hold; write it as the difference to {mean:.3g}"
-                )
-
-
-def _splits_words(column: Column) -> TypeGuard[TextColumn]:
-    return isinstance(column, TextColumn) and column.tokenizer_name in WORDS
 
 
 def static_doubts(data: PreparedData) -> list[str]:

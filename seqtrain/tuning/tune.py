@@ -23,7 +23,6 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.config import Config, render_config, resolved_config
 from seqtrain.config.document import flow
-from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import check_files
 from seqtrain.errors import (
@@ -105,7 +104,6 @@ def tune(
     device: str | None = None,
     resume: bool = False,
     force: bool = False,
-    cache: bool = True,
     source: Path | None = None,
     listener: TrialListener = lambda trial, is_best: None,
 ) -> Tuned:
@@ -128,7 +126,6 @@ def tune(
         resume: True to continue the search in `run_dir`. If `run_dir` is None, the newest search of
             the same name is continued.
         force: True to replace an earlier run or search in `run_dir`. Other files there stay.
-        cache: True to keep the encoded data in the user's cache folder, for all trials.
         source: YAML file that a Config was read from, or None. Its name becomes the name of the
             search.
         listener: Function that is called with each ended trial, and with True if the trial is the
@@ -150,17 +147,17 @@ def tune(
     config = _with_test_split(resolved_config(config, device))
     space = space_of(config)
     with (
-        _open_search(config, source, run_dir, resume=resume, force=force, cache=cache) as directory,
+        _open_search(config, source, run_dir, resume=resume, force=force) as directory,
         StopSignals() as signals,
     ):
         study = Study(config, space, read_trials(directory))
         seconds = DEFAULT_SECONDS if seconds is None and trials is None else seconds
         try:
-            best = _run_trials(study, directory, signals, seconds, trials, jobs, cache, listener)
+            best = _run_trials(study, directory, signals, seconds, trials, jobs, listener)
         except Interrupted as error:
             raise _interrupted(error, study, directory) from None
         _move(directory / FOLDER / str(best.number), directory)
-    run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
+    run = fit(changed(config, best.settings), run_dir=directory, resume=True)
     return Tuned(run, best, study.trials)
 
 
@@ -172,7 +169,6 @@ def _open_search(
     *,
     resume: bool,
     force: bool,
-    cache: bool,
 ) -> Iterator[Path]:
     """Check the data, then yield the directory of a search, locked for this process.
 
@@ -190,7 +186,7 @@ def _open_search(
     if begun is None:
         check_destination(target, "run", "--run-dir", force=force)
     check_files(config, None if source is None else source.parent)
-    digests = prepare(config, cache_folder=default_folder() if cache else None).digests
+    digests = prepare(config).digests
     base = "\n".join([*(f"# {split}: {x}" for split, x in digests.items()), render_config(config)])
     directory = begun or make(target, f"{name}-tuned").path
     with locked(directory):
@@ -231,8 +227,6 @@ def train_trial(
     run_dir: Path,
     others: Sequence[Curve],
     seconds: float | None,
-    *,
-    cache: bool,
 ) -> Trial:
     """Train a trial, and return a copy of it with its state and results.
 
@@ -245,7 +239,6 @@ def train_trial(
         run_dir: Directory to write the run of the trial to.
         others: Learning curves of the complete trials, by which the trial may be pruned.
         seconds: Time after which the trial ends with its current epoch, or None for no limit.
-        cache: True to read the encoded data from the cache, and to store them there.
     """
     start, epochs, problem = time.monotonic(), 0, None
 
@@ -264,7 +257,7 @@ def train_trial(
 
     try:
         tried = changed(config, differing(config, trial.settings))
-        fit(tried, run_dir=run_dir, cache=cache, finish=False, listener=follow)
+        fit(tried, run_dir=run_dir, finish=False, listener=follow)
         trial = replace(trial, state="complete")
     except _TrialEnded:
         pass
@@ -284,7 +277,6 @@ def _run_trials(
     seconds: float | None,
     most: int | None,
     jobs: int,
-    cache: bool,
     listener: TrialListener,
 ) -> Trial:
     """Run trials until a limit is reached, add them to the study, and return the best trial.
@@ -313,7 +305,6 @@ def _run_trials(
                     runs / str(trial.number),
                     [each.curve for each in complete],
                     left if complete else None,
-                    cache=cache,
                 )
                 running[workers.submit(call)] = trial
             if not running:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import AS_JSON, CONFIG, NO_CACHE, OVERRIDES, option
+from seqtrain.cli.options import AS_JSON, CONFIG, OVERRIDES, option
 
 
 def data(
@@ -10,20 +10,18 @@ def data(
     overrides: list[str] | None = OVERRIDES,
     top: int = option("Number of rows and labels shown of each kind.", "N", min=1, default=5),
     as_json: bool = AS_JSON,
-    no_cache: bool = NO_CACHE,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
     from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
-    from seqtrain.sequences.cache import default_folder
     from seqtrain.sequences.inspection import Inspection
     from seqtrain.sequences.sources import check_files
 
     settings = load_config(config, overrides or [])
     check_files(settings, Path(config).parent)
     note(f"config: {config}")
-    found = Inspection(settings, cache_folder=None if no_cache else default_folder())
+    found = Inspection(settings)
     warn(*(line for line in found.warnings if line not in found.refused))  # which are listed
     if as_json:
         say_json(inspection_json(found))

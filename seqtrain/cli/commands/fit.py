@@ -62,7 +62,6 @@ def fit(
     log: Literal["tensorboard"] | None = LOG,
     quiet: bool = options.QUIET,
     verbose: bool = VERBOSE,
-    no_cache: bool = options.NO_CACHE,
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
     from seqtrain.config import load_config
@@ -81,7 +80,7 @@ def fit(
     from seqtrain.runs.run_directory import default_path
 
     arguments: dict[str, Any] = {"source": Path(config), "resume": resume, "force": force}
-    arguments |= {"cache": not no_cache, "init_from": init_from}
+    arguments |= {"init_from": init_from}
     path = None if run_dir is None else Path(run_dir)
     screen = FitScreen(
         quiet=quiet, verbose=verbose, hints=not is_repeated, also=EventLog() if log else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
-from seqtrain.files.formats import TrainingFormat
+from seqtrain.tables.formats import TrainingFormat
 from seqtrain.files.reading import uncompressed
 
 if TYPE_CHECKING:

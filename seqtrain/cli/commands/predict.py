@@ -15,7 +15,7 @@ import typer
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
 from seqtrain.errors import ConfigError
-from seqtrain.files.formats import InputFormat
+from seqtrain.tables.formats import InputFormat
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import counted, one_of, quote
 
@@ -130,7 +130,6 @@ def predict(
     from seqtrain.api.load import load
     from seqtrain.cli.output.prediction_job import predict_files, write_predictions
     from seqtrain.cli.output.prediction_rows import PredictionColumns
-    from seqtrain.sequences.read_options import PredictionOptions
 
     classifier = load(path, device=device)
     kept = _with_id(kept, classifier)
@@ -146,7 +145,14 @@ def predict(
         steps=steps,
     )
     _set_thresholds(classifier, threshold or [], class_precision or [])
-    reading = PredictionOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
+    reading = {
+        "input_format": input_format,
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "keep": kept,
+        "empty": empty,
+        "bad_rows": bad_rows,
+    }
     write = partial(write_predictions, classifier, columns, reading)
     if output_dir is not None:
         predict_files(source, Path(output_dir), written, write, force=force)
@@ -208,7 +214,7 @@ def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
 
     The id isn't added if it is among the columns, or if all columns are copied.
     """
-    from seqtrain.sequences.read_options import keeps_all
+    from seqtrain.sequences.schema import keeps_all
 
     id_column = classifier.preprocessing.schema.id
     if id_column is None or keeps_all(kept) or str(id_column) in kept:
@@ -269,7 +275,7 @@ def _input_path(source: str) -> str:
     input is a text, standard input is replaced by this text.
     """
     from seqtrain.cli.output.console import note
-    from seqtrain.files.formats import resolve_format
+    from seqtrain.tables.formats import resolve_format
 
     if len(source.split()) < 2 or os.path.exists(source) or resolve_format(source, "auto"):
         return source

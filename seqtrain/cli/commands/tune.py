@@ -29,7 +29,6 @@ def tune(
     resume: bool = flag("Continue the search in --run-dir.", "--resume"),
     force: bool = flag("Replace an earlier search in --run-dir.", "--force"),
     quiet: bool = options.QUIET,
-    no_cache: bool = options.NO_CACHE,
 ) -> None:
     """Example: seqtrain tune my.yaml --budget 10m"""
     from seqtrain.config import load_config
@@ -58,7 +57,6 @@ def tune(
         device=device,
         resume=resume,
         force=force,
-        cache=not no_cache,
         listener=(lambda trial, is_best: None) if quiet else screen,
     )
     if not quiet:

@@ -78,7 +78,6 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         "rare_labels": found.rare_labels,
         "refused": found.refused,
         "duplicates": [_rows(group) for group in found.duplicates],
-        "near_duplicates": [_rows(group) for group in found.near_duplicates],
         "conflicts": [{"rows": _rows(rows), "labels": labels} for rows, labels in found.conflicts],
         "warnings": found.warnings,
     }
@@ -140,13 +139,12 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
         if count:
             yield f"{split}: fit would refuse {counted(count, 'row')}"
     yield from (f"  {line}" for line in found.refused)
-    near = "that are equal except for case, punctuation, spaces and numbers"
-    for what, groups in (("that are equal", found.duplicates), (near, found.near_duplicates)):
-        if groups:
-            apart = [len({split for split, _, _ in group}) > 1 for group in groups]
-            yield f"groups of sequences {what}: {len(groups):,} ({sum(apart):,} in several splits)"
-            first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
-            yield from (f"  {_named(group)}" for _, group in first[:top])
+    groups = found.duplicates
+    if groups:
+        apart = [len({split for split, _, _ in group}) > 1 for group in groups]
+        yield f"groups of sequences that are equal: {len(groups):,} ({sum(apart):,} in several splits)"
+        first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
+        yield from (f"  {_named(group)}" for _, group in first[:top])
     if found.conflicts:
         yield f"sequences with several different labels: {len(found.conflicts):,}"
         for group, labels in found.conflicts[:top]:

@@ -93,8 +93,7 @@ class FitScreen:
             )
         if self._verbose:
             note(padding_line(event.padding))
-            source = " from the cache" if event.data.from_cache else ""
-            note(f"data read in {event.seconds:.1f} s{source}")
+            note(f"data read in {event.seconds:.1f} s")
             if vectors is not None:
                 note(vectors.coverage.line())
 

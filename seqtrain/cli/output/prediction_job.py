@@ -12,13 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from seqtrain.api.predict import format_warnings, predict, predict_steps
+from seqtrain.api.predict import predict, predict_steps
 from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
-from seqtrain.sequences.encoding import EncodingReport
-from seqtrain.sequences.read_options import PredictionOptions, keeps_all
-from seqtrain.sequences.sources import matching_files
+from seqtrain.sequences.preprocessing import EncodingReport
+from seqtrain.sequences.schema import keeps_all
+from seqtrain.tables.sources import matching_files
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing
@@ -31,7 +31,7 @@ SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 
 def write_predictions(
     classifier: Classifier,
     columns: PredictionColumns,
-    options: PredictionOptions,
+    options: dict[str, Any],
     source: str,
     open_file: Callable[[], AbstractContextManager[TextIO]],
     name: str = "input",
@@ -44,13 +44,13 @@ def write_predictions(
     Args:
         classifier: Model to predict with.
         columns: Columns of the output.
-        options: Format of the input, and columns to copy.
+        options: Keyword arguments of `predict` about the input.
         source: Path of the input, or "-" for standard input.
         open_file: Function that opens the output.
         name: Name of the input in warnings.
     """
     report, unknown, undecided = EncodingReport(), 0, 0
-    arguments: dict[str, Any] = {"report": report, **vars(options)}
+    arguments: dict[str, Any] = {"report": report, **options}
     predictions: Iterator[Any]
     if columns.steps:
         slow = one_model(classifier, "--steps").network.whole_sequence_key
@@ -65,9 +65,7 @@ def write_predictions(
         first.append(prediction)
         if not keeps_all(columns.keep) or prediction.example.kept is not None:
             break
-    fitted, row = classifier.preprocessing, first[0].example if first else None
-    warn(*format_warnings(source, row, fitted, options.input_format))
-    columns = columns.completed(first, whole_files=fitted.file_format.whole_files)
+    columns = columns.completed(first, whole_files=classifier.preprocessing.schema.whole_files)
     with open_file() as file:
         made = columns.begin(file)
         for index, prediction in enumerate(chain(first, predictions)):

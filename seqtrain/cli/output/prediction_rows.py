@@ -22,9 +22,9 @@ from seqtrain.api.predictions import sequence_text
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn
 from seqtrain.sequences.examples import Example
-from seqtrain.sequences.read_options import keeps_all
+from seqtrain.sequences.schema import keeps_all
 from seqtrain.sequences.tokenizers import ALPHABET
-from seqtrain.files.formats import resolve_format
+from seqtrain.tables.formats import resolve_format
 from seqtrain.text import delimited_line, json_line, printable, shorten
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
