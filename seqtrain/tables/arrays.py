@@ -55,9 +55,10 @@ def read_arrays(
 
     A file npz has one of two layouts: `values` of all sequences one after another, (N,) or (N, C),
     with `offsets` (B + 1,) or `lengths` (B,); or padded sequences `X`, (B, T) or (B, T, C), whose
-    `lengths` may follow. A file npy holds `X`. Each sequence is an array in the column `text`.
+    `lengths` may follow. Each sequence is an array in the column `text`.
 
-    A file npy with a row per time step, (N,) or (N, C), also has a column for each index from 0.
+    A file npy holds `X`, and its labels are in a second file, `labels_file`. If there is none, its
+    rows may be time steps, (N,) or (N, C): it also has a column for each index from 0.
 
     Raises:
         UnreadableError: If the file is damaged, lacks an array, or has one of a wrong type or
@@ -76,6 +77,8 @@ def read_arrays(
     num_rows = len(next(iter(columns.values())))
     if "labels" in arrays:
         columns[LABEL] = _labels(arrays["labels"], num_rows)
+    if LABEL in (selection.required or ()) and LABEL not in columns:
+        raise UnreadableError(None, f"no array labels; found {', '.join(arrays)}; {EXPECTED}")
     names = selection.among(columns)
     if selection.required is None:
         names = [name for name in (TEXT, LABEL) if name in columns]
@@ -115,7 +118,11 @@ def _load(stream: Any) -> dict[str, Array]:
         is_one = stream.read(6) == NPY
         stream.seek(0)
         if is_one:
-            return {"X": np.load(stream, allow_pickle=False)}
+            arrays = {"X": np.load(stream, allow_pickle=False)}
+            labels = labels_file(str(getattr(stream, "name", "")))
+            if labels:
+                arrays["labels"] = np.load(labels, allow_pickle=False)
+            return arrays
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
         packed = sum(entry.compress_size for entry in entries)

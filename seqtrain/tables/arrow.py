@@ -46,7 +46,7 @@ def read_parquet(
         file = arrow.parquet.ParquetFile(stream)
         size = stream.seek(0, os.SEEK_END)
         schema = file.schema_arrow
-        names = {_outer(name, schema.names) for name in _selected(selection, schema.names)}
+        names = {_outer(name, schema.names) for name in _selected(selection, schema)}
         at_once = min(_rows_at_once(schema, names), _rows_that_fit(file, names, size))
         batches = file.iter_batches(at_once, columns=sorted(names))
         yield from blocks_of_batches(_measured(batches, size), selection, schema)
@@ -86,14 +86,14 @@ def read_frame(frame: Any, selection: Selection) -> Iterator[Block]:
         selection: Columns to read.
     """
     table = import_arrow().table(frame)
-    names = {_outer(name, table.schema.names) for name in _selected(selection, table.schema.names)}
+    names = {_outer(name, table.schema.names) for name in _selected(selection, table.schema)}
     at_once = _rows_at_once(table.schema, names)
     yield from blocks_of_batches(table.to_batches(at_once), selection, table.schema)
 
 
 def blocks_of_batches(batches: Iterable[Any], selection: Selection, schema: Any) -> Iterator[Block]:
     """Yield a block for each batch of Arrow, with the numbers of its rows as lines."""
-    names, classes, end = _selected(selection, schema.names), _class_names(schema), 0
+    names, classes, end = _selected(selection, schema), _class_names(schema), 0
     for batch in batches:
         first, end = end, end + batch.num_rows
         columns: dict[Name, Cells] = {}
@@ -250,23 +250,29 @@ def _named(indices: Cells, names: list[str]) -> Cells:
     return Coded(codes, names)
 
 
-def _selected(selection: Selection, present: list[str]) -> list[Any]:
-    """Return the selected columns of a table. The name `a.b` means the field b of a column a.
-
-    Args:
-        selection: Columns to read.
-        present: Columns of the table.
-    """
-    for each in present:
-        if present.count(each) > 1:
-            raise UnreadableError(None, f"column {quote(each)} occurs twice; name each column once")
-    fields = list[Any]()
-    for name in (*(selection.required or ()), *selection.optional):
-        if _outer(name, present) in present:
-            fields.append(name)
+def _selected(selection: Selection, schema: Any) -> list[Any]:
+    """Return the selected columns of a table. The name `a.b` means the field b of a column a."""
+    present: list[str] = schema.names
+    if len(set(present)) < len(present):
+        twice = next(each for each in present if present.count(each) > 1)
+        raise UnreadableError(None, f"column {quote(twice)} occurs twice; name each column once")
     if selection.required is None:
         return list(present)
+    named = (*selection.required, *selection.optional)
+    fields = [name for name in named if _has_field(schema, str(name))]
     return selection.among([*present, *fields])
+
+
+def _has_field(schema: Any, name: str) -> bool:
+    first, *rest = name.split(".")
+    if not rest or first not in schema.names:
+        return False
+    kind = schema.field(first).type
+    for field in rest:
+        if not import_arrow().types.is_struct(kind) or kind.get_field_index(field) < 0:
+            return False
+        kind = kind.field(field).type
+    return True
 
 
 def _outer(name: Any, present: list[str]) -> str:
@@ -282,10 +288,7 @@ def _column(batch: Any, name: str) -> Any:
         return batch.column(names.index(name))
     first, _, rest = name.partition(".")
     column = batch.column(names.index(first))
-    try:
-        return import_arrow().compute.struct_field(column, rest.split("."))
-    except (import_arrow().ArrowInvalid, NotImplementedError):
-        raise UnreadableError(None, f"no column {quote(name)}; {first} has no such field") from None
+    return import_arrow().compute.struct_field(column, rest.split("."))
 
 
 def _coded(column: Any, convert: Callable[[Any], Any] | None = None) -> Coded:

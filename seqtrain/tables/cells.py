@@ -167,12 +167,10 @@ class CodedColumn:
         if isinstance(cells, Coded):
             texts, problems = self._texts(cells.values)
             # A missing cell has code -1, which takes the last code of this table.
-            used = np.zeros(len(texts) + 1, bool)
-            used[cells.codes] = True
-            table = np.zeros(len(texts) + 1, np.int32)
-            for index, text in enumerate((*texts, "")):
-                if used[index]:
-                    table[index] = self.known[text]
+            texts, table = [*texts, ""], np.zeros(len(texts) + 1, np.int32)
+            distinct, first = np.unique(cells.codes, return_index=True)
+            for index in distinct[np.argsort(first)].tolist():
+                table[index] = self.known[texts[index]]
             return table[cells.codes], problems_of_rows(cells.codes, problems)
         found: Sequence[str] = as_list(cells) if isinstance(cells, np.ndarray) else cells
         problems = {}
@@ -318,18 +316,24 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
 
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
     """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
-    sizes, values = set[int](), set[str]()
+    sizes, marks = set[int](), set[str]()
     for items in lists:
         sizes.add(len(items))
-        values.update(name_of(str(item)) for item in items if not isinstance(item, list | dict))
-        if len(sizes) > 1 or not values <= {"0", "1"}:
+        marks.update(map(_mark, items))
+        if len(sizes) > 1 or not marks <= {"0", "1"}:
             return False
-    return len(sizes) == 1 and sizes.pop() > 1 and values == {"0", "1"}
+    return sizes.pop() > 1 if len(marks) == 2 else False
 
 
 def marked_positions(items: Iterable[Any]) -> list[str]:
     """Return the positions, from 0, of the marks 1 in a list."""
-    return [str(index) for index, item in enumerate(items) if name_of(str(item)) == "1"]
+    return [str(index) for index, item in enumerate(items) if _mark(item) == "1"]
+
+
+def _mark(item: Any) -> str:
+    """Return "1" or "0" for a mark, or any other text."""
+    name = name_of(str(item))
+    return {"true": "1", "false": "0"}.get(name, name)
 
 
 def list_text(items: Iterable[Any]) -> str:

@@ -290,10 +290,12 @@ def find_delimiter(head: list[str]) -> str:
     if is_open and len(lines) > 1:
         lines.pop()  # the record goes on after the first lines
     best, most = ",", len(lines) / 2
+    first = lines[0] if lines else ""
     for delimiter in DELIMITERS.values():
-        in_first = lines[0].count(delimiter) if lines else 0
-        agreeing = sum(line.count(delimiter) == in_first for line in lines)
-        if in_first and agreeing > most:
+        # The header may end with blank names that the rows lack.
+        counts = {first.count(delimiter), first.rstrip(delimiter).count(delimiter)} - {0}
+        agreeing = sum(line.count(delimiter) in counts for line in lines)
+        if agreeing > most:
             best, most = delimiter, agreeing
     return best
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem, path_problems, uncompressed
+from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
@@ -96,12 +97,16 @@ class FileSource:
             raise located(self.name, error) from None
 
     def files(self) -> list[str]:
-        """Return the paths of the files that are read."""
-        return [self.path]
+        """Return the paths of the files that are read, also that of the labels of an array."""
+        labels = labels_file(self.path)
+        return [self.path, labels] if labels else [self.path]
 
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return the SHA-256 of the file. It is read again unless it was just read completely."""
-        return self.digests.pop(self.path, "") or file_digest(self.path)
+        digests = [self.digests.pop(path, "") or file_digest(path) for path in self.files()]
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
 
     def notices(self) -> list[str]:
         """Return lines for the user about what was read."""

@@ -83,7 +83,7 @@ def common_type(cells: Iterable[Any], types: Set[str]) -> str | None:
         cells: The cells. A cell that can't be read as any of the types is ignored.
         types: Types to choose from, keys of `TIME_TYPES`.
     """
-    left = types
+    left = set(types)
     for cell in cells:
         left &= possible_types(cell) & types or left
     return next(iter(left)) if len(left) == 1 else None

@@ -1,0 +1,193 @@
+"""The meaning of cells: the same from every format."""
+
+import json
+import random
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.tables.blocks import Coded
+from seqtrain.tables.cells import (
+    BadCellError,
+    CodedColumn,
+    is_multi_hot,
+    items_of,
+    mark_of,
+    marked_positions,
+    name_of,
+    numbers_of,
+    text_of,
+)
+from seqtrain.tables.python_values import cells_of_values
+from tests.helpers.examples import seeds
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        (["0", "0.0", 0, 0.0, "-0.0", np.int8(0), np.float32(0), Decimal(0), "0.00"], "0"),
+        (["1", "1.0", 1, 1.0, np.int64(1), np.float64(1)], "1"),
+        (["-12", "-12.0", -12, -12.0], "-12"),
+        (["True", "TRUE", "true", True, np.bool_(True)], "true"),
+        (["False", "FALSE", "false", False], "false"),
+        (["", " ", "\t", None, float("nan"), np.nan], ""),
+        (["0.5", 0.5, Decimal("0.5")], "0.5"),
+        (["12345678901234567890", 12345678901234567890], "12345678901234567890"),
+    ],
+)
+def test_equal_values_have_one_name_in_every_form(cells, name):
+    column = CodedColumn()
+    assert column.add(cells_of_values(list(cells))) == {}
+    assert column.known.names == [name]
+
+
+@pytest.mark.parametrize("text", ["007", "1.50", "v1.0", "1e3", "+1", "Tru", " x", "1.0.0", "1,0"])
+def test_other_texts_are_names_as_they_are_written(text):
+    assert name_of(text) == text
+
+
+def test_a_name_keeps_its_first_spelling_and_its_variants():
+    column = CodedColumn()
+    column.add(["TRUE", "x", "True", "TRUE"])
+    column.add(Coded(np.array([0, -1, 1], np.int32), [True, "1.0"]))
+    assert column.coded().codes.tolist() == [0, 1, 0, 0, 0, 2, 3]
+    assert column.known.names == ["true", "x", "", "1"]
+    assert column.known.spellings == ["TRUE", "x", "", "1.0"]
+    assert column.known.variants() == {"true": ["TRUE", "True", "true"]}
+
+
+@pytest.mark.parametrize("cell", [[1], {"a": 1}, b"\xff", (1,)])
+def test_what_is_neither_text_nor_number_is_refused(cell):
+    with pytest.raises(BadCellError, match="expected a text or a number"):
+        text_of(cell)
+    column = CodedColumn()
+    assert list(column.add(["a", cell, "b"])) == [1]
+    assert column.coded().codes.tolist() == [0, 1, 2]
+
+
+def test_numbers_are_the_same_from_every_form():
+    texts = ["1", "2.5", "-1e3", "", "NA", "n/a", "None", "nan", "?", "TRUE", "false", "12:30"]
+    expected = [1, 2.5, -1000, *[np.nan] * 6, 1, 0, 45000]
+    numbers, problems = numbers_of(texts)
+    np.testing.assert_array_equal(numbers, expected)
+    assert problems == {}
+    values, problems = numbers_of(
+        [1, 2.5, -1000.0, None, float("nan"), True, False, Decimal("0.5")]
+    )
+    np.testing.assert_array_equal(values, [1, 2.5, -1000, np.nan, np.nan, 1, 0, 0.5])
+    coded = Coded(np.array([1, -1, 0, 1], np.int32), ["x", "2"])
+    numbers, problems = numbers_of(coded)
+    np.testing.assert_array_equal(numbers, [2, np.nan, np.nan, 2])
+    assert list(problems) == [2]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["ERR", "#REF!", "---", "\\N", "<0.5", "1_000", "١٢", "1,5", "inf", "1e99", 10**400, [1]],
+)
+def test_a_cell_that_is_no_number_is_named_by_its_row(cell):
+    numbers, problems = numbers_of(["1", "2", cell, "4"])
+    np.testing.assert_array_equal(numbers, [1, 2, np.nan, 4])
+    assert list(problems) == [2]
+
+
+def test_decimal_commas():
+    numbers, problems = numbers_of(["1,5", "2", "-0,25", "1.5"], ",")
+    np.testing.assert_array_equal(numbers, [1.5, 2, -0.25, np.nan])
+    assert "point" in problems[3]
+
+
+ITEM = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
+
+
+@given(st.lists(ITEM, min_size=1, max_size=5))
+def test_lists_as_json_and_python_print_them(items):
+    for text in (json.dumps(items), json.dumps(items, ensure_ascii=False), str(items)):
+        assert items_of(text) == items, text
+    assert items_of(str(tuple(items))) == items
+    assert sorted(items_of(str(set(items))) or []) == sorted(set(items))
+    assert items_of(items) == items_of(tuple(items)) == items
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("['Drama', 'Film Noir']", ["Drama", "Film Noir"]),
+        ("{'A', 'B'}", ["A", "B"]),
+        ("('A',)", ["A"]),
+        ("['a' 'b'\n 'c']", ["a", "b", "c"]),
+        ("[\"it's\", 'x']", ["it's", "x"]),
+        ("[0, 1, 0]", [0, 1, 0]),
+        ("[0 1 0]", ["0", "1", "0"]),
+        ("[None, 'x']", [None, "x"]),
+        ("[]", []),
+        ("plain", None),
+        ("[deleted]", None),
+        ("(see below)", None),
+        ("[laugh] he said [x]", None),
+        ("{'a': 1}", None),
+        ('{"a": 1}', None),
+        ("['a'", None),
+        ("a]", None),
+        ("", None),
+    ],
+)
+def test_lists_and_what_is_none(text, items):
+    assert items_of(text) == items
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("[E5,E22,E11]", ["E5", "E22", "E11"]),
+        ("[E5 E22]", ["E5", "E22"]),
+        ("[E5]", ["E5"]),
+        ("{A,B C}", ["A", "B C"]),
+        ("<a><b c>", ["a", "b c"]),
+        ("[laugh] he said [x]", None),
+        ("(see below)", None),
+        ("a,b", None),
+    ],
+)
+def test_words_without_quotes_are_items_where_a_list_is_expected(text, items):
+    assert items_of(text, bare=True) == items
+
+
+def test_lists_of_marks_stand_for_positions():
+    assert is_multi_hot([[0, 1, 0], [1, 1, 0]])
+    assert is_multi_hot([["0", "1.0"], [False, True]])
+    for lists in ([[0, 1], [1]], [[0, 2]], [[1, 1]], [["a", "b"]], [], [[0], [1]]):
+        assert not is_multi_hot(lists)
+    assert marked_positions([0, 1, "1.0", True, "0"]) == ["1", "2", "3"]
+
+
+def test_marks_of_columns_of_classes():
+    for cell in ("1", 1, 1.0, "1.0", True, "TRUE", "Yes", " yes "):
+        assert mark_of(cell) is True
+    for cell in ("0", 0, 0.0, False, "false", "No", "", None, float("nan")):
+        assert mark_of(cell) is False
+    with pytest.raises(BadCellError, match="1 or 0"):
+        mark_of("2")
+
+
+def test_columns_of_random_forms_have_the_codes_of_a_plain_dict():
+    for seed in seeds(40):
+        draw = random.Random(seed)
+        pool: list[Any] = ["a", "b", "", "1", "1.0", "TRUE", 1, 1.0, True, None, 0.5, "0"]
+        column, names = CodedColumn(), list[str]()
+        for _ in range(draw.randint(1, 6)):
+            cells = [draw.choice(pool) for _ in range(draw.randint(0, 9))]
+            names += [name_of(text_of(cell)) for cell in cells]
+            form = draw.choice(["list", "tuple", "coded"])
+            if form == "coded":
+                codes = np.array([-1 if x is None else index for index, x in enumerate(cells)])
+                column.add(Coded(codes.astype(np.int32), cells))
+            else:
+                column.add(tuple(cells) if form == "tuple" else cells)
+        coded = column.coded()
+        assert [coded.values[code] for code in coded.codes] == names, seed
+        assert len(set(coded.values)) == len(coded.values)

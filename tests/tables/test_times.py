@@ -1,0 +1,259 @@
+"""Dates, times of day and durations: exact, of one type, with or without time zones."""
+
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.tables.blocks import Coded, UnreadableError
+from seqtrain.tables.python_values import cells_of_values
+from seqtrain.tables.time_column import TimeColumn, common_type, possible_types, read_time
+from seqtrain.tables.times import BadTimeError, read_date, read_duration, read_month_first
+
+SECOND = 10**9
+MOMENTS = st.datetimes(min_value=datetime(1678, 1, 1), max_value=datetime(2261, 1, 1))
+
+
+def nanoseconds(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000
+
+
+def times_of(cells: Any, type: str | None = None) -> tuple[list[Any], dict[int, str]]:
+    column = TimeColumn(type)
+    problems = column.add(cells_of_values(cells), np.arange(2, len(cells) + 2))
+    return column.times().tolist(), problems
+
+
+@given(moments=st.lists(st.tuples(MOMENTS, st.integers(0, 999)), min_size=1, max_size=8))
+def test_nanoseconds_are_exact(moments):
+    exact = [nanoseconds(moment) + rest for moment, rest in moments]
+    for form in (
+        "%Y-%m-%dT%H:%M:%S.%f{:03d}",
+        "%Y%m%dT%H%M%S.%f{:03d}",
+        "%Y/%m/%d %H:%M:%S,%f{:03d}",
+    ):
+        texts = [moment.strftime(form).format(rest) for moment, rest in moments]
+        assert times_of(texts) == (exact, {})
+
+
+@given(
+    moment=MOMENTS,
+    offset=st.integers(-14 * 60, 14 * 60),
+    separator=st.sampled_from(["T", " "]),
+    decimals=st.integers(0, 9),
+)
+def test_dates_with_a_zone_are_those_of_the_standard_library(moment, offset, separator, decimals):
+    zone, moment = timezone(timedelta(minutes=offset)), moment.replace(microsecond=0)
+    fraction = "123456789"[:decimals]
+    sign, minutes = "-" if offset < 0 else "+", abs(offset)
+    for colon in (":", ""):
+        place = f"{sign}{minutes // 60:02d}{colon}{minutes % 60:02d}"
+        text = f"{moment.isoformat(separator)}{'.' if fraction else ''}{fraction}{place}"
+        expected = nanoseconds(
+            moment.replace(tzinfo=zone).astimezone(timezone.utc).replace(tzinfo=None)
+        )
+        assert read_date(text) == (expected + int(fraction.ljust(9, "0") or 0), True)
+
+
+@given(st.timedeltas(min_value=timedelta(days=-1000), max_value=timedelta(days=1000)))
+def test_durations_are_those_of_python_and_pandas(duration):
+    pandas = pytest.importorskip("pandas")
+    expected = duration // timedelta(microseconds=1) * 1000
+    other = pandas.Timedelta(duration)
+    for text in (str(duration), other.isoformat(), str(other)):
+        assert read_duration(text) == expected, text
+
+
+EARLY = datetime(2015, 10, 8, 8, 2, 4)
+FORMS = [
+    "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y%m%dT%H%M%S", "%Y%m%d %H%M%S",
+    "%Y-%m-%d-%H.%M.%S.000000", "%y%m%d %H%M%S", "[%d/%b/%Y:%H:%M:%S +0000]",
+    "%a %b %d %Y %H:%M:%S GMT+0000 (UTC)", "%a, %d %b %Y %H:%M:%S GMT", "%d-%b-%Y %H:%M:%S",
+    "%b %d, %Y %H:%M:%S", "%a %b %d %H:%M:%S UTC %Y", "%Y-%m-%d %H:%M:%S,000", "%d %B %Y %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S UTC",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("moment", [EARLY, datetime(2024, 2, 29, 23, 59, 59), datetime(2031, 1, 1)])
+def test_forms_of_logs_and_programs(form, moment):
+    time, _ = read_date(moment.strftime(form))
+    assert time == nanoseconds(moment)
+    assert common_type([moment.strftime(form)], {"date", "duration"}) == "date"
+
+
+def test_dates_without_a_year_are_sorted_within_one():
+    texts = ["Oct 18 18:02:25", "Feb 29 00:00:00", "Oct  9 18:02:25", "Oct 18 18:02:24"]
+    times, problems = times_of(texts)
+    assert problems == {}
+    assert np.argsort(times).tolist() == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-02-30", "2024-13-01", "2024-01-01T25:00", "2024-01-01T10:60", "2024-01-01T10:30.5",
+     "2024-01-01T10:30.55", "2024-01-01T00:00:00.0000000001", "Foo 18 18:02:25", "20241301T000000",
+     "2024-01-01T00:00+25:00", "0000-01-01", "tomorrow", ""],
+)  # fmt: skip
+def test_what_is_no_date(text):
+    with pytest.raises(BadTimeError):
+        read_date(text)
+
+
+def test_half_days():
+    midnight = nanoseconds(datetime(2024, 12, 31))
+    for text, hours in (
+        ("12/31/2024 12:05 AM", 0), ("12/31/2024 11:05 AM", 11), ("12/31/2024 12:05 PM", 12),
+        ("12/31/2024 11:05 PM", 23), ("12/31/2024 11:05 p.m.", 23),
+    ):  # fmt: skip
+        assert read_month_first(text)[0] == midnight + (hours * 60 + 5) * 60 * SECOND
+    with pytest.raises(BadTimeError, match="AM"):
+        read_month_first("12/31/2024 15:05 AM")
+
+
+def test_minutes_with_decimals_are_refused_because_they_have_two_meanings():
+    for text in ("10:30.5", "-10:30.5", "1:02.25"):
+        with pytest.raises(BadTimeError):
+            read_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "type", "expected"),
+    [
+        (["23.12.2024", "1.2.2024", "01.02.2024 10:00"], "day_first", [1, 2, 0]),
+        (["12/23/2024", "2/1/2024", "02/01/2024 10:00 PM"], "month_first", [1, 2, 0]),
+        (["12:30", "9:05", "09:05:01", "100:00"], None, [1, 2, 0, 3]),
+        (["2024/03/09", "2024/03/10", "2024/03/01"], None, [2, 0, 1]),
+        (["2024-W10-2", "2024-W09-7", "2024-W10"], None, [1, 2, 0]),
+        (["9223372036854775807", "-9223372036854775808", "0"], None, [1, 2, 0]),
+        (["9007199254740993", "9007199254740992", "1e3"], None, [2, 1, 0]),
+        ([9007199254740993, 9007199254740992, 0.5], None, [2, 1, 0]),
+    ],
+)
+def test_each_type_sorts(texts, type, expected):
+    times, problems = times_of(texts, type)
+    assert problems == {}
+    assert sorted(range(len(texts)), key=times.__getitem__) == expected
+
+
+def test_large_integers_and_decimals_in_different_blocks_do_not_tie():
+    column = TimeColumn()
+    for cells in ([2**53 + 1, 2**53], ["0.5"], [2**53 + 2]):
+        assert column.add(cells, np.arange(1, len(cells) + 1)) == {}
+    times = column.times()
+    assert sorted(range(4), key=times.__getitem__) == [2, 1, 0, 3]
+    assert len(set(times.tolist())) == 4
+
+
+@pytest.mark.parametrize(
+    ("texts", "row"),
+    [
+        (["1", "inf"], 1),
+        (["1", "-Infinity"], 1),
+        (["1", ""], 1),
+        (["1", "2024-01-01"], 1),
+        (["2024-01-01", "12:30"], 1),
+        (["2024-01-01", "2024-01-01T00:00:00.0000000001"], 1),
+        (["x", "1"], 0),
+    ],
+)
+def test_a_cell_that_is_no_time_is_named_by_its_row(texts, row):
+    for cells in (texts, Coded(np.array([0, 1, 1, 0], np.int32), texts)):
+        column = TimeColumn()
+        problems = column.add(cells, np.arange(len(cells)))
+        assert row in problems
+        assert not {1 - row} & set(problems)
+
+
+@pytest.mark.parametrize(
+    "texts", [["2024-01-01T00:00Z", "2024-01-01T00:00"], ["2024-01-01", "2024-01-02T00:00+01:00"]]
+)
+def test_dates_of_which_only_some_name_a_zone_are_refused(texts):
+    with pytest.raises(UnreadableError, match="line 2") as caught:
+        times_of(texts)
+    assert caught.value.line == 3
+    column = TimeColumn("date")
+    column.add(["2024-01-01 10:00:00"], np.array([2]))
+    with pytest.raises(UnreadableError, match="line 2"):
+        column.add(["2024-01-01 10:00:00Z"], np.array([3]))
+
+
+def test_growth_is_exact_and_does_not_wrap():
+    column = TimeColumn()
+    column.add(["-9223372036854775808", "9223372036854775807"], np.array([1, 2]))
+    growth, problems = column.growth(column.times(), np.array([0]))
+    assert growth.tolist() == [0, np.float32(2**64)]
+    assert problems == {}
+    column = TimeColumn()
+    column.add(["1", "1e39"], np.array([1, 2]))
+    _, problems = column.growth(column.times(), np.array([0]))
+    assert "float32" in problems[1]
+
+
+MOMENT = datetime(2024, 1, 1, 0, 0, 0, 500_000)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.array(["2024-01-01T00:00:00.5", "2024-01-01"], "datetime64[ns]"),
+        [MOMENT, MOMENT.replace(microsecond=0)],
+        [np.datetime64("2024-01-01T00:00:00.500000000"), np.datetime64("2024-01-01")],
+        np.array([1500, 1000], "timedelta64[ms]"),
+        [timedelta(seconds=1.5), timedelta(seconds=1)],
+        ["00:00:01.5", "00:00:01"],
+        [date(2024, 1, 2), date(2024, 1, 1)],
+    ],
+    ids=lambda times: str(getattr(times, "dtype", times[0])),
+)
+@pytest.mark.parametrize("library", ["", "pandas", "polars", "pyarrow"])
+def test_times_of_python_grow_in_seconds(times, library):
+    from seqtrain.tables.blocks import as_list
+    from seqtrain.tables.memory import TableSource
+
+    if library and isinstance(times[0], np.datetime64) and isinstance(times, list):
+        pytest.skip("the library reads no list of numpy's dates")
+    table: Any = {"t": times}
+    if library == "pyarrow":
+        table = pytest.importorskip("pyarrow").table(table)
+    elif library:
+        table = pytest.importorskip(library).DataFrame(table)
+    column = TimeColumn()
+    for block in TableSource(table).blocks():
+        assert column.add(block.columns["t"], block.lines) == {}, as_list(block.columns["t"])
+    found = np.sort(column.times())
+    growth, _ = column.growth(found, np.array([0]))
+    assert growth.tolist() == [
+        0,
+        86400 if isinstance(times[0], date) and not isinstance(times[0], datetime) else 0.5,
+    ]
+
+
+def test_the_type_that_fits_all_dates():
+    both = {"day_first", "month_first"}
+    assert possible_types("1/2/2024") == both
+    assert common_type(["1/2/2024", "soon", "", "25/1/2024"], both) == "day_first"
+    assert common_type(["1/2/2024", "1/25/2024"], both) == "month_first"
+    assert common_type(["1/2/2024", "3/4/2024"], both) is None
+    assert possible_types("") == possible_types(None) == set()
+
+
+@given(st.text("0123456789:./- TZPDHMSday,+[]()OctSun", max_size=24))
+def test_any_text_is_read_or_refused(text):
+    for type in possible_types(text):
+        number, has_zone = read_time(text, type)
+        assert number is not None
+        assert has_zone in (None, True, False)
+    with pytest.raises(BadTimeError):
+        read_duration(text + "x")
+
+
+@given(st.lists(MOMENTS, min_size=2, max_size=20), st.sampled_from([" ", "T", None]))
+def test_blocks_of_equal_dates_are_read_as_single_ones(moments, separator):
+    texts = [moment.strftime("%Y-%m-%d") for moment in moments]
+    if separator:
+        texts = [moment.strftime(f"%Y-%m-%d{separator}%H:%M:%S") for moment in moments]
+    assert times_of(texts, "date") == ([read_date(text)[0] for text in texts], {})
