@@ -247,7 +247,7 @@ def _count_steps(facts: Facts, roles: Roles, labels: Labels) -> None:
         facts.rows, facts.classes = len(used), labels.counts(rows[rows >= 0])
         lengths = sizes[used]
     else:
-        rows = ends_of_windows(roles.id, labels.codes, roles.window)
+        rows = ends_of_windows(roles, labels.codes)
         facts.rows, facts.classes = len(rows), labels.counts(rows)
         lengths = np.full(max(1, len(rows)), roles.window["steps"])
     facts.lengths = quantiles(lengths)
@@ -269,15 +269,21 @@ def steps_of(roles: Roles) -> list[Column]:
     return [column for column in roles.columns if str(column.name) in names]
 
 
-def ends_of_windows(id: Column, labels: npt.NDArray[np.int32], window: dict[str, Any]) -> Rows:
-    """Return the last row of each window of a step table whose rows are in order."""
-    steps, stride = window["steps"], window["stride"]
-    rows = np.lexsort((np.arange(id.rows), id.codes))
-    ids = id.codes[rows]
-    starts = np.diff(ids, prepend=-1) != 0
-    if window.get("label") == "constant":
-        starts |= np.diff(labels[rows], prepend=-1) != 0
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(rows)), 0))
+def ends_of_windows(roles: Roles, labels: npt.NDArray[np.int32]) -> Rows:
+    """Return the last row of each window of a step table.
+
+    Args:
+        roles: Roles with an id, an order or None, and a window.
+        labels: Code of the label of each row, (rows,).
+    """
+    assert roles.id is not None and roles.window is not None
+    steps, stride = roles.window["steps"], roles.window["stride"]
+    times = np.arange(roles.id.rows) if roles.order is None else roles.order.numbers
+    rows = np.lexsort((times, roles.id.codes))
+    is_start = np.diff(roles.id.codes[rows], prepend=-1) != 0
+    if roles.window["label"] == "constant":
+        is_start |= np.diff(labels[rows], prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(is_start, np.arange(len(rows)), 0))
     place = np.arange(len(rows)) - first + 1
     is_end = (place >= steps) & ((place - steps) % stride == 0)
     found: Rows = rows[is_end]

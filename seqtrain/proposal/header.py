@@ -6,7 +6,7 @@ from itertools import pairwise
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.profile import LONGEST_LABEL, Column
+from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, Column
 from seqtrain.tables.cells import is_number
 from seqtrain.text import quote
 
@@ -66,7 +66,7 @@ def has_header(
         return False
     # The first value of a column of labels that never occurs again is a name.
     repeats = any(c.can_be_label and c.distinct <= c.rows / 10 for c in columns)
-    has_others = any(column.kind in ("number", "series", "time") for column in columns)
+    has_others = any(column.kind in ("number", "time", *LIST_KINDS) for column in columns)
     if (has_others or repeats) and not repeated:
         return True
     if not KNOWN_NAMES.isdisjoint(names):

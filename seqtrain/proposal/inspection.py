@@ -200,7 +200,7 @@ def _read(
         dialect = replace(dialect, header=False)
     paths = files[0] if len(files) == 1 else files
     source = open_source(paths, dialect, pattern=data.pattern)
-    builder, first = TableBuilder(), list[Any]()
+    builder, first = TableBuilder(is_nested=not is_delimited), list[Any]()
     blocks = source.blocks(Selection(), ROWS)
     if not dialect.header:
         blocks = without_repeated_headers(blocks)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -84,14 +84,10 @@ class Column:
             list of numbers is an array, a list of strings a tuple, a list of objects a list. A
             missing cell is "".
         codes: Index of the value of each row, (rows,).
-        is_text_only: True if all cells are texts in the file.
     """
 
-    def __init__(
-        self, name: Name, values: list[Any], codes: Codes, *, is_text_only: bool = True
-    ) -> None:
+    def __init__(self, name: Name, values: list[Any], codes: Codes) -> None:
         self.name, self.values, self.codes = name, values, codes
-        self.is_text_only = is_text_only
 
     @classmethod
     def of(cls, name: Name, cells: Iterable[Any]) -> "Column":
@@ -104,7 +100,7 @@ class Column:
         """Return the column of some rows, by a mask or by their indices."""
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         values = [self.values[code] for code in used.tolist()]
-        return Column(self.name, values, codes.astype(np.int32), is_text_only=self.is_text_only)
+        return Column(self.name, values, codes.astype(np.int32))
 
     @property
     def rows(self) -> int:
@@ -204,8 +200,8 @@ class Column:
         if kind == "amount":
             return "number"
         if kind == "number" and self.kind_counts["missing"] > MOST_MISSING * self.rows:
-            blank = self.counts[self.values.index("")] if "" in self.values else 0
-            is_named = self.kind_counts["missing"] - blank > MOST_MISSING * self.rows
+            words = self.kind_counts["missing"] - np.count_nonzero(self.is_blank)
+            is_named = words > MOST_MISSING * self.rows
             if is_named and self.distinct < FEWEST_MEASURED and not self.has_decimals:
                 return "text"
         return "text" if kind in ("decimal", "missing") else kind
@@ -315,14 +311,32 @@ class Column:
         return int((sizes * self.counts).sum())
 
     @cached_property
+    def is_text_only(self) -> bool:
+        """True if no value is a list."""
+        return {*map(type, self.values)} <= {str}
+
+    @cached_property
     def longest(self) -> int:
         """Number of characters of the longest value. Lists count as too long for a label."""
-        return max((len(x) if isinstance(x, str) else 1000 for x in self.values), default=0)
+        return max(map(len, self.values), default=0) if self.is_text_only else 1000
+
+    @cached_property
+    def blank(self) -> int:
+        """Index of the value of blank cells, or -1 if there are none."""
+        if self.is_text_only:
+            return self.values.index("") if "" in self.values else -1
+        return next((at for at, x in enumerate(self.values) if type(x) is str and not x), -1)
+
+    @property
+    def is_blank(self) -> npt.NDArray[np.bool_]:
+        """True for each row with a blank cell, (rows,)."""
+        found: npt.NDArray[np.bool_] = self.codes == self.blank
+        return found
 
     @cached_property
     def distinct(self) -> int:
         """Number of distinct values that aren't blank."""
-        return len(self.values) - (1 if "" in map(_text_or_none, self.values) else 0)
+        return len(self.values) - (self.blank >= 0)
 
     @property
     def has_no_labels(self) -> bool:
@@ -427,28 +441,43 @@ class KnownValues(dict[Any, int]):
 
     def __init__(self) -> None:
         self.values = list[Any]()
-        self._codes = dict[Any, int]()
 
     def __missing__(self, cell: Any) -> int:
-        value, new = value_of(cell), len(self.values)
-        if isinstance(value, np.ndarray | list):
-            self.values.append(value)
-            return new
-        if not isinstance(value, str) or len(value) <= LONGEST_LABEL:
-            code = self._codes.setdefault(value, new)
-        else:  # a hash stands for a long text, which needs much memory
-            code = self._codes.setdefault(hash(value), new)
-            if new >= KEPT and new % KEPT_EVERY:
-                value = value[:PIECE]
-        if code == new:
-            self.values.append(value)
-        if isinstance(cell, str) and len(cell) <= LONGEST_LABEL:
-            self[cell] = code
+        if type(cell) is not str:
+            return self._code_of_other(value_of(cell))
+        value = cell.strip()
+        if len(value) > LONGEST_LABEL:
+            return self._code_of_long(value)
+        code = self[cell] = self._append(value) if value == cell else self[value]
         return code
 
     def code(self, cell: Any) -> int:
         """Return the code of a cell, which may be a list."""
         return self[cell] if isinstance(cell, str) else self.__missing__(cell)
+
+    def _code_of_other(self, value: Any) -> int:
+        """Return the code of a value that wasn't a text in the file."""
+        if isinstance(value, str):
+            return self[value]
+        if isinstance(value, np.ndarray | list):
+            return self._append(value)
+        code = self.get(value, -1)
+        if code < 0:
+            code = self[value] = self._append(value)
+        return code
+
+    def _code_of_long(self, text: str) -> int:
+        """Return the code of a long text. Its hash stands for it, for a text needs much memory."""
+        key, new = (LONGEST_LABEL, hash(text)), len(self.values)
+        code = self.get(key, -1)
+        if code < 0:
+            is_cut = new >= KEPT and new % KEPT_EVERY > 0
+            code = self[key] = self._append(text[:PIECE] if is_cut else text)
+        return code
+
+    def _append(self, value: Any) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
 
 
 def value_of(cell: Any) -> Any:
@@ -488,13 +517,16 @@ def kinds_of(values: Sequence[Any]) -> list[str]:
     Of very many other values, a sample tells the kind of all, if it has one kind.
     """
     kinds = list[str]()
+    found = set[str]()
     for start in range(0, len(values), AT_ONCE):
         part = values[start : start + AT_ONCE]
-        kinds += ["number"] * len(part) if are_numbers(part) else map(kind_of_cell, part)
-        if start > 16 * SAMPLE and len({*kinds} - {"missing"}) == 1 and kinds[-1] != "number":
+        new = ["number"] * len(part) if are_numbers(part) else [*map(kind_of_cell, part)]
+        kinds += new
+        found.update(new)
+        if start > 4 * SAMPLE and len(found - {"missing"}) == 1 and new[-1] != "number":
             rest = values[start + AT_ONCE :]
-            if {*map(kind_of_cell, rest[:: max(1, len(rest) // SAMPLE)])} == {kinds[-1]}:
-                return kinds + [kinds[-1]] * len(rest)
+            if {*map(kind_of_cell, rest[:: max(1, len(rest) // SAMPLE)])} == {new[-1]}:
+                return kinds + [new[-1]] * len(rest)
     return kinds
 
 
@@ -571,25 +603,18 @@ def are_smooth(lists: Iterable[Floats]) -> bool:
     return roughness < 0
 
 
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def flattened(columns: dict[Name, list[Any]]) -> Iterator[tuple[Name, list[Any]]]:
+def flattened(columns: Mapping[Name, Any]) -> Iterator[tuple[Name, Any]]:
     """Yield each field of JSON objects with its cells. An inner field is named ``outer.inner``.
 
     A field that only holds objects is left out itself.
     """
     for name, cells in columns.items():
-        objects = [cell for cell in cells if isinstance(cell, dict)]
-        if not objects:
+        if not isinstance(cells, list) or dict not in {*map(type, cells)}:
             yield name, cells
             continue
-        inner = dict.fromkeys(field for each in objects for field in each)
         rows = [cell if isinstance(cell, dict) else {} for cell in cells]
-        fields: dict[Name, list[Any]] = {
-            f"{name}.{field}": [row.get(field) for row in rows] for field in inner
-        }
+        inner = dict.fromkeys(field for each in rows for field in each)
+        fields = {f"{name}.{field}": [row.get(field) for row in rows] for field in inner}
         yield from flattened(fields)
         others = [None if isinstance(cell, dict) else cell for cell in cells]
         if any(cell is not None for cell in others):

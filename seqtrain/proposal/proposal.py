@@ -20,8 +20,9 @@ from seqtrain.proposal.profile import Column
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.roles import Roles, columns_named, row_table
 from seqtrain.proposal.settings import Situation, settings_for, share_to_hold_out
-from seqtrain.proposal.step_roles import step_table
+from seqtrain.proposal.step_roles import determines, step_table
 from seqtrain.proposal.table import odd_cells
+from seqtrain.proposal.windows import window_table
 from seqtrain.proposal.write import (
     column_settings,
     comments_of,
@@ -156,10 +157,18 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
     else:
         one_hot = []
     label = next(iter(columns_named(columns, options, "label")), None)
-    roles = step_table(columns, options) or row_table(columns, options, label)
+    roles = window_table(columns, options) if _is_windowed(columns, options, label) else None
+    roles = roles or step_table(columns, options) or window_table(columns, options)
+    roles = roles or row_table(columns, options, label)
     roles.one_hot = one_hot
     roles.warnings += [*_odd_cells(data, roles)]
     return roles
+
+
+def _is_windowed(columns: Sequence[Column], options: InitOptions, label: Column | None) -> bool:
+    """Return True if the user names an id and a label that changes within it."""
+    ids = columns_named(columns, options, "id")
+    return bool(ids) and label is not None and not determines(ids[0], label, labelled=True)
 
 
 def _fixed_roles(data: Data, options: InitOptions) -> Roles:
@@ -401,6 +410,8 @@ def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[st
     elif data.dialect.format == "fasta":
         label = "the last word of each line of >"
     kind = "several labels per row" if facts.multi_label else "label"
+    if label is None and facts.multi_label:
+        classes = f"several labels per row ({classes})"
     yield f"{used}, {classes}" if label is None else f"{used}, {kind} = {label} ({classes})"
     if roles.static:
         columns = [f"{name} ({kind})" for name, kind in roles.static.items()]

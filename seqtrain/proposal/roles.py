@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -44,6 +45,10 @@ MOST_LISTED = 20
 """Number of columns that a message lists."""
 FEWEST_OWNERS = 10
 """Fewest distinct values of a column that names the owner of each row, such as a customer."""
+MOST_DETAILED = 4
+"""A column can give the label away up to this many values per class."""
+FIRST_ROWS = 4096
+"""Rows that are compared first: most columns that don't determine another are told by them."""
 LIST_TYPES = {"series": "features", "symbols": "tokens", "events": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
@@ -202,12 +207,55 @@ def row_table(columns: Sequence[Column], options: InitOptions, label: Column | N
     if options.kind is None:
         _doubt_codes(roles)
     ignored = [column for column in columns if column is not label and column not in chosen]
-    roles.ignored = [column.describe() for column in ignored]
+    for column in ignored:
+        reason = _gives_away(column, label)
+        roles.ignored.append(f"{column.shown} ({reason})" if reason else column.describe())
+        if reason:
+            roles.warnings.append(f"{column.shown} gives the label away ({reason}): not used")
     is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
     if is_wide and all(column.name == "" for column in ignored):
         roles.all_others = True
-    roles.owner = owner_of(ignored)
+    roles.owner = owner_of([x for x in ignored if not _gives_away(x, label)])
     return roles
+
+
+def _gives_away(column: Column, label: Column) -> str | None:
+    """Return the way in which a column tells the label of a row, or None if it doesn't."""
+    if not column.can_be_label or not determines(column, label):
+        return None
+    if determines(label, column):
+        return "the label again"
+    is_detail = column.distinct <= MOST_DETAILED * label.distinct and not is_code_or_owner(column)
+    return "the label in more detail" if is_detail else None
+
+
+def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
+    """Return True if rows with equal values in `one` always have equal values in `other`.
+
+    Rows with an odd cell, such as ERR among numbers, don't count.
+
+    Args:
+        one: The column that may determine the other.
+        other: The column that may be determined.
+        labelled: True to ignore rows in which `other` is blank. Perhaps only one row of an id holds
+            its label.
+    """
+    left, right = one.codes, other.codes
+    if not labelled and not _determines(left[:FIRST_ROWS], right[:FIRST_ROWS]):
+        if not (one.is_odd[:FIRST_ROWS] | other.is_odd[:FIRST_ROWS]).any():
+            return False
+    used = ~(one.is_odd | other.is_odd)
+    if labelled:
+        used &= ~other.is_blank
+    if not used.all():
+        left, right = left[used], right[used]
+    return len(left) > 0 and _determines(left, right)
+
+
+def _determines(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> bool:
+    some = np.zeros(left.max(initial=0) + 1, dtype=right.dtype)
+    some[left] = right
+    return bool((some[left] == right).all())
 
 
 def _doubt_codes(roles: Roles) -> None:

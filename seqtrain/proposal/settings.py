@@ -8,6 +8,7 @@ depend on counts. README.md has the measurement behind each of them.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -128,7 +129,7 @@ class Situation:
 
 def settings_for(data: Situation) -> Settings:
     """Return the settings that suit a data set."""
-    settings = read_preset(data.preset)
+    settings = dict(read_preset(data.preset))
     for key, condition in CONDITIONS.items():
         if key in settings and not condition(data):
             del settings[key]
@@ -137,6 +138,7 @@ def settings_for(data: Situation) -> Settings:
     return settings
 
 
+@cache
 def read_preset(name: str) -> Settings:
     """Return the settings of a preset, with the comments behind them as reasons."""
     settings: Settings = {}

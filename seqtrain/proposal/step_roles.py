@@ -18,6 +18,7 @@ from seqtrain.proposal.roles import (
     choose_label,
     columns_named,
     commands,
+    determines,
     points_of,
     wide_columns,
 )
@@ -27,8 +28,6 @@ CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?
 """Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
-FIRST_ROWS = 4096
-"""Rows that are compared first: most columns that don't determine another are told by them."""
 SAMPLED_ROWS = 200_000
 """Number of rows of whole ids from which kinds of steps are told."""
 NEARLY_ALL = 0.9
@@ -45,10 +44,11 @@ ELAPSED = "elapsed"
 
 def can_be_sequence(column: Column) -> bool:
     """Return True if the column holds lists, or texts most of which differ, and no codes or times."""
-    is_name = is_code(column) or (is_time(column) and column.words <= 1) or column.pattern
-    return column.kind in LIST_KINDS or (
-        column.kind == "text" and column.differs and not is_name
-    )
+    if column.kind in LIST_KINDS:
+        return True
+    if column.kind != "text" or not column.differs or is_code(column):
+        return False
+    return not (is_time(column) and column.words <= 1) and column.pattern is None
 
 
 def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
@@ -61,13 +61,8 @@ def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
         DataError: If the id or the label isn't clear, the options don't fit the table, or numbers
             have units.
     """
-    is_requested = any(options.named(option) for option in ("id", "order", "steps"))
-    has_names = all(isinstance(column.name, str) for column in columns)
-    if is_requested:
-        _check_request(options, has_names=has_names)
-    elif not has_names or options.get("sequence") or options.kind:
-        return None
-    elif any(map(can_be_sequence, columns)):
+    is_requested = is_step_request(options)
+    if not may_be_step_table(columns, options):
         return None
     id = _find_id(columns, options)
     if id is None and is_requested:
@@ -89,42 +84,28 @@ def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
     return roles if roles.steps else None
 
 
-def _check_request(options: InitOptions, *, has_names: bool) -> None:
+def is_step_request(options: InitOptions) -> bool:
+    """Return True if the user gave --id, --order or --steps."""
+    return any(options.named(option) for option in ("id", "order", "steps"))
+
+
+def may_be_step_table(columns: Sequence[Column], options: InitOptions) -> bool:
+    """Return True if the user says that rows are time steps, or no column can hold a sequence.
+
+    Raises:
+        DataError: If the user says so, but columns have no names, or --sequence is given, too.
+    """
+    has_names = all(isinstance(column.name, str) for column in columns)
+    if not is_step_request(options):
+        is_told = options.get("sequence") or options.kind
+        return has_names and not is_told and not any(map(can_be_sequence, columns))
     if not has_names:
         raise DataError("--id: the columns have no names; if the first row has some: --header")
     if options.get("sequence"):
         raise DataError(
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
         )
-
-
-def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
-    """Return True if rows with equal values in `one` always have equal values in `other`.
-
-    Rows with an odd cell, such as ERR among numbers, don't count.
-
-    Args:
-        one: The column that may determine the other.
-        other: The column that may be determined.
-        labelled: True to ignore rows in which `other` is blank. Perhaps only one row of an id holds
-            its label.
-    """
-    left, right = one.codes, other.codes
-    if not labelled and not _determines(left[:FIRST_ROWS], right[:FIRST_ROWS]):
-        if not (one.is_odd[:FIRST_ROWS] | other.is_odd[:FIRST_ROWS]).any():
-            return False
-    used = ~(one.is_odd | other.is_odd)
-    if labelled and "" in other.values:
-        used &= right != other.values.index("")
-    if not used.all():
-        left, right = left[used], right[used]
-    return len(left) > 0 and _determines(left, right)
-
-
-def _determines(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> bool:
-    some = np.zeros(left.max(initial=0) + 1, dtype=right.dtype)
-    some[left] = right
-    return bool((some[left] == right).all())
+    return True
 
 
 def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
@@ -415,9 +396,7 @@ class StepColumns:
     def _labels(self) -> npt.NDArray[np.int32]:
         """Return the code of the label of each id. Perhaps only one of its rows has the label."""
         labels = np.zeros(len(self.id.values), dtype=np.int32)
-        known = np.ones(self.label.rows, dtype=bool)
-        if "" in self.label.values:
-            known = self.label.codes != self.label.values.index("")
+        known = ~self.label.is_blank
         labels[self.id.codes[known]] = self.label.codes[known]
         return labels
 

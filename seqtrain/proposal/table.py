@@ -40,9 +40,14 @@ class Table:
 
 
 class TableBuilder:
-    """A table that grows block by block. Rows that can't be read are left out, and noted."""
+    """A table that grows block by block. Rows that can't be read are left out, and noted.
 
-    def __init__(self) -> None:
+    Args:
+        is_nested: True if cells may be objects, whose fields are columns.
+    """
+
+    def __init__(self, *, is_nested: bool = False) -> None:
+        self.is_nested = is_nested
         self.lines = list[npt.NDArray[np.int64]]()
         self.problems = list[str]()
         self.rows = 0
@@ -61,10 +66,10 @@ class TableBuilder:
             is_good = np.ones(len(block), dtype=bool)
             is_good[list(block.problems)] = False
             block = block.at(np.flatnonzero(is_good))
-        columns: Iterable[tuple[Name, Cells]] = block.columns.items()
-        if any(map(_may_hold_objects, block.columns.values())):
-            columns = flattened({name: as_list(cells) for name, cells in columns})
-        for column, cells in columns:
+        columns: dict[Name, Cells] = block.columns
+        if self.is_nested:
+            columns = dict(flattened(columns))
+        for column, cells in columns.items():
             builder = self._columns.setdefault(column, ColumnBuilder())
             builder.fill(self.rows)
             builder.add(cells)
@@ -81,17 +86,12 @@ class TableBuilder:
         return Table(columns, lines, self.problems)
 
 
-def _may_hold_objects(cells: Cells) -> bool:
-    return isinstance(cells, list | tuple) and any(isinstance(cell, dict) for cell in cells)
-
-
 class ColumnBuilder:
     """A column that grows block by block."""
 
     def __init__(self) -> None:
         self.known = KnownValues()
         self.rows = 0
-        self.is_text_only = True
         self._parts = list[Codes]()
 
     def fill(self, rows: int) -> None:
@@ -103,13 +103,11 @@ class ColumnBuilder:
         """Append cells."""
         known = self.known
         if isinstance(cells, Coded):
-            self.is_text_only &= all(isinstance(value, str) for value in cells.values)
             codes = np.array([*map(known.code, cells.values), known[""]], dtype=np.int32)
             self._append(codes[cells.codes])
             return
         if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
             values, places = np.unique(cells, return_inverse=True)
-            self.is_text_only = False
             codes = np.array([known.code(value) for value in values.tolist()], dtype=np.int32)
             self._append(codes[places])
             return
@@ -117,13 +115,11 @@ class ColumnBuilder:
             self._append(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
         except TypeError:  # lists aren't hashable
             self._append(np.array([known.code(cell) for cell in cells], dtype=np.int32))
-        if self.is_text_only:
-            self.is_text_only = {*map(type, cells)} <= {str}
 
     def column(self, name: Name) -> Column:
         """Return the column so far."""
         codes = np.concatenate(self._parts or [np.zeros(0, np.int32)])
-        return Column(name, self.known.values, codes, is_text_only=self.is_text_only)
+        return Column(name, self.known.values, codes)
 
     def _append(self, codes: Codes) -> None:
         self._parts.append(codes)
@@ -162,7 +158,7 @@ def odd_cells(column: Column, table: Table) -> str:
 
 def renamed(column: Column, name: Name) -> Column:
     """Return a column under another name."""
-    return Column(name, column.values, column.codes, is_text_only=column.is_text_only)
+    return Column(name, column.values, column.codes)
 
 
 def without_first_row(column: Column) -> Column:
