@@ -18,11 +18,15 @@ from seqtrain.proposal.table import (
     without_first_row,
     without_repeated_headers,
 )
+from seqtrain.sequences.sources import table_named
 from seqtrain.tables.blocks import Dialect, Selection
+from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
     IN_MEMORY,
+    MEMORY,
     advice,
     check_encoding,
     columns_of_format,
@@ -110,6 +114,7 @@ def read_data(
     *,
     pattern: str | None = None,
     joins: Sequence[dict[str, Any]] = (),
+    is_train: bool = True,
 ) -> Data:
     """Read all columns of data files. The first file tells the form of all of them.
 
@@ -119,6 +124,7 @@ def read_data(
         progress: Reports the number of rows.
         pattern: Value of data.path, or None.
         joins: Value of data.join.
+        is_train: False for files of validation or test, which may lack rows or labels.
 
     Raises:
         ConfigError: If the user names an unknown encoding.
@@ -135,10 +141,16 @@ def read_data(
     data.delimiter, data.pattern, data.joins = delimiter, pattern, joins
     if format == "txt" and os.path.isfile(path):
         _look_at_lines(data, options)
-    _read(data, files, options, progress)
+    first = _read(data, files, progress)
     undecodable = [line for line in data.table.problems if NOT_UTF_8 in line]
     if undecodable and "encoding" not in options.given:
-        _guess(data, files, undecodable, options, progress)
+        _guess(data, undecodable)
+        if not data.leaves_out:
+            first = _read(data, files, progress)
+    if is_train:
+        _check_shape(data, first)
+    if data.dialect.format in ("csv", "tsv") and first:
+        _name_columns(data, first, options)
     return data
 
 
@@ -167,9 +179,16 @@ def source_files(path: str, format: str) -> list[str]:
     return open_source(path, Dialect(format)).files()
 
 
+def _source(files: Sequence[str], dialect: Dialect, pattern: str | None = None) -> Any:
+    """Return the source of files, of a folder, or of a table in memory."""
+    if files[0].startswith(MEMORY):
+        return table_named(files[0]).table
+    return open_source(files[0] if len(files) == 1 else files, dialect, pattern=pattern)
+
+
 def _look_at_lines(data: Data, options: InitOptions) -> None:
     """Change the format of a .txt file to that of its lines: fastText, tsv, or csv."""
-    source = open_source(data.path, replace(data.dialect, format="lines"))
+    source = _source([data.path], replace(data.dialect, format="lines"))
     lines = list[str]()
     for block in source.blocks(Selection(), ROWS):
         lines += block.columns["text"]
@@ -190,30 +209,28 @@ def _look_at_lines(data: Data, options: InitOptions) -> None:
                 return
 
 
-def _read(
-    data: Data, files: Sequence[str], options: InitOptions, progress: ReadingProgress
-) -> None:
-    """Read the columns of files into a table, and find its header."""
+def _read(data: Data, files: Sequence[str], progress: ReadingProgress) -> list[str]:
+    """Read the columns of files into a table.
+
+    Returns:
+        The cells of the first row of csv, tsv and arff. An empty list for other formats.
+    """
     is_delimited = columns_of_format(data.dialect.format) == "delimited"
     dialect = data.dialect
     if dialect.format in ("csv", "tsv"):
         dialect = replace(dialect, header=False)
-    paths = files[0] if len(files) == 1 else files
-    source = open_source(paths, dialect, pattern=data.pattern)
-    builder, first = TableBuilder(is_nested=not is_delimited), list[Any]()
-    blocks = source.blocks(Selection(), ROWS)
+    blocks = _source(files, dialect, data.pattern).blocks(Selection(), ROWS)
     if not dialect.header:
         blocks = without_repeated_headers(blocks)
+    builder, first = TableBuilder(is_nested=not is_delimited), list[str]()
     for block in progress.blocks(blocks):
-        if not first and len(block):
-            first = first_row(block) if is_delimited else [None] * len(block.columns)
+        if is_delimited and not first and len(block):
+            first = [str(cell) for cell in first_row(block)]
             if len(first) > MANY_COLUMNS:
                 progress.step(f"reading {data.name}, which has {len(first):,} columns")
         builder.add(block, data.name)
     data.table = builder.table()
-    _check_shape(data, first if is_delimited else [])
-    if not dialect.header:
-        _name_columns(data, first, options)
+    return first
 
 
 def _check_shape(data: Data, first: Sequence[str]) -> None:
@@ -224,6 +241,8 @@ def _check_shape(data: Data, first: Sequence[str]) -> None:
             raise DataError(*table.problems[:10])
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
+    if not first and table.rows == 1 and len(table.columns) > FEWEST_WIDE:
+        raise DataError(f"{name}: {BY_COLUMNS}")
     if len(first) == 1:
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
@@ -235,7 +254,6 @@ def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> Non
     """Name the columns by the first row, if it is a header, and leave it out."""
     table = data.table
     rest = [without_first_row(column) for column in table.columns]
-    first = [str(cell) for cell in first]
     data.header = has_header(data.name, first, rest, options)
     data.dialect = replace(data.dialect, header=data.header)
     if not data.header:
@@ -247,16 +265,14 @@ def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> Non
     data.table = Table(columns, table.lines[1:], table.problems)
 
 
-def _guess(
-    data: Data,
-    files: Sequence[str],
-    undecodable: Sequence[str],
-    options: InitOptions,
-    progress: ReadingProgress,
-) -> None:
-    """Read files that aren't UTF-8 again in the likeliest encoding.
+def _guess(data: Data, undecodable: Sequence[str]) -> None:
+    """Set the likeliest encoding of files that aren't UTF-8.
 
     In a folder with a file per sequence, a few such files are left out instead.
+
+    Args:
+        data: The files.
+        undecodable: Places and reasons of rows that aren't UTF-8.
 
     Raises:
         DataError: If there is no likely encoding.
@@ -279,5 +295,4 @@ def _guess(
         f"{data.name} isn't UTF-8; it is read as {encoding}; if letters come out wrong, give "
         "--encoding, such as cp1251 or gbk"
     )
-    _read(data, files, options, progress)
 

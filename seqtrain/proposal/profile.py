@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.tables.blocks import Name
-from seqtrain.tables.cells import items_of
+from seqtrain.tables.cells import BadCellError, items_of
+from seqtrain.tables.series import series_of
 from seqtrain.tables.times import BadTimeError, READERS, SECOND, read_duration
 from seqtrain.text import counted, quote
 
@@ -144,6 +145,8 @@ class Column:
         """Kind of nearly all cells that aren't missing, or "text"."""
         found = self.kind_counts.copy()
         present = found.total() - found.pop("missing", 0)
+        if found["numbers"] and found["decimal"]:  # "1,2" beside "1,2,3" is a list of two
+            found["numbers"] += found.pop("decimal")
         if found["decimal"] and self.has_decimal_commas:
             found["number"] += found.pop("decimal")
         if found["numbers"] > found["number"]:
@@ -160,7 +163,7 @@ class Column:
     def has_decimal_commas(self) -> bool:
         """True if commas are decimal: not all of them can separate thousands, as in 1,000."""
         found = self.values_of("decimal")
-        if found:
+        if found and "numbers" not in self.kind_counts:
             return not all(map(THOUSANDS.fullmatch, found)) and not self.values_of("amount")
         lists = [value for value in self.values_of("numbers") if isinstance(value, str)]
         has_commas = any("," in value for value in lists)
@@ -227,7 +230,7 @@ class Column:
         allowed = ["missing", self.cell_kind]
         if self.cell_kind in ("numbers", "amount"):
             allowed.append("number")
-        if self.has_decimal_commas or self.cell_kind == "amount":
+        if self.has_decimal_commas or self.cell_kind in ("amount", "numbers"):
             allowed.append("decimal")
         if len(self.kind_counts.keys() - {*allowed}) == 0:
             return np.zeros(self.rows, dtype=bool)
@@ -241,7 +244,7 @@ class Column:
         for value in self.sampled_values:
             if isinstance(value, np.ndarray):
                 found.append(value.reshape(-1).astype(np.float64))
-            elif isinstance(value, str) and KINDS["numbers"].fullmatch(value):
+            elif isinstance(value, str) and value:
                 plain = value.replace(",", ".") if self.has_decimal_commas else value
                 found.append(np.array(re.findall(NUMBER, plain), dtype=np.float64))
         return found
@@ -554,8 +557,20 @@ def kind_of_cell(cell: Any) -> str:
     for kind, pattern in KINDS.items():
         if pattern.fullmatch(cell):
             return kind
+    if "\n" in cell and is_recording(cell):
+        return "numbers"
     items = items_of(cell, bare=True) if cell[:1] in BRACKETS else None
     return _kind_of_list(value_of(items)) if items else "text"
+
+
+def is_recording(cell: str) -> bool:
+    """Return True if a cell of several lines, the first of which may be names, holds numbers."""
+    if re.match(rf"[^\n]*\n\s*{NUMBER}", cell) is None:
+        return False
+    try:
+        return len(series_of(cell)) > 0
+    except BadCellError:
+        return False
 
 
 def _kind_of_list(cell: Any) -> str:

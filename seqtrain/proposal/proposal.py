@@ -309,7 +309,7 @@ def _split_facts(
     given = dict(options.given)
     if data.header is not None:
         given["header"] = data.header
-    other = read_data(files, InitOptions(**given), reading)
+    other = read_data(files, InitOptions(**given), reading, is_train=False)
     by_name = {column.name: column for column in other.table.columns}
     label = None if roles.label is None else by_name.get(roles.label.name)
     one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]

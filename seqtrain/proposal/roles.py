@@ -30,7 +30,7 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.prediction import error_by_characters
-from seqtrain.proposal.profile import FEWEST_MEASURED, LIST_KINDS, Column, are_smooth
+from seqtrain.proposal.profile import FEWEST_MEASURED, FREE_WORDS, LIST_KINDS, Column, are_smooth
 from seqtrain.text import counted, quote
 
 FEWEST_WIDE = 8
@@ -281,7 +281,7 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
             have a row per time step.
     """
     others = [column for column in columns if column is not label and column.name != ""]
-    texts = [column for column in others if column.kind == "text"]
+    texts = [x for x in others if x.kind == "text" and not looks_like_time(x)]
     lists = _lists(others, texts)
     if len(lists) > 1 and are_channels(lists):
         return lists
@@ -303,6 +303,11 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:",
         *(described(others) or ["  the label only"]),
     )
+
+
+def looks_like_time(column: Column) -> bool:
+    """Return True for texts of one pattern of digits and separators, as times are."""
+    return column.words < FREE_WORDS and column.pattern is not None
 
 
 def _lists(others: Sequence[Column], texts: Sequence[Column]) -> list[Column]:

@@ -114,7 +114,7 @@ def _write_proposal(
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
-    from seqtrain.proposal.config_text import command_line
+    from seqtrain.proposal.write import command_line
     from seqtrain.proposal.options import INIT_COMMAND
     from seqtrain.runs.destination import check_destination
 
