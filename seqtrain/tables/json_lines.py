@@ -153,6 +153,14 @@ def field_of(fields: Any, name: str, outer: str = "") -> Any:
     raise LookupError(missing_name("field", outer + name, [outer + each for each in fields]))
 
 
+def _has_field(fields: Any, name: str) -> bool:
+    try:
+        field_of(fields, name)
+    except LookupError:
+        return False
+    return True
+
+
 def json_type(value: object) -> str:
     """Return the JSON name of a value's type for messages, such as "an object"."""
     return JSON_TYPES.get(type(value), f"a {type(value).__name__}")
@@ -188,18 +196,14 @@ def _only_row(row: Row, selection: Selection) -> Iterator[Row]:
     line, value, problem = row
     if problem is not None or not isinstance(value, dict):
         return iter([row])
-    for name in selection.required or ():
-        try:
-            field_of(value, str(name))
-        except LookupError:
-            break
-    else:
-        if selection.required:
-            return iter([row])
+    required = selection.required or ()
+    is_by_columns = _is_by_columns(value) and len(required) != 1
+    if required and not is_by_columns and all(_has_field(value, str(name)) for name in required):
+        return iter([row])
     rows = list_in(value)
     if rows is not None:
         return _numbered(rows)
-    if _is_by_columns(value):
+    if is_by_columns:
         raise UnreadableError(line, BY_COLUMNS)
     return iter([row])
 

@@ -27,6 +27,8 @@ FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 FASTA_WORDS = re.compile(r"[\s|=]+")
 """Separator of the words in the first line of a FASTA record."""
 OTHER_DELIMITERS = (",", ";", "|")
+LineRow: TypeAlias = tuple[int, tuple[str, Any, str | None], str | None]
+"""Line of a row, its text and label with the reason for a missing label, and its problem."""
 Split: TypeAlias = Callable[[str], tuple[str, Any, str | None]]
 """Function that returns the text and the label of a line, and the reason why it isn't valid.
 
@@ -106,37 +108,32 @@ SPLITS: dict[str, Split] = {
 """Function that takes a line apart, by the name of the format."""
 
 
-def _fasta_records(
-    lines: TextLines,
-) -> Iterator[tuple[int, tuple[str, Any, str | None], str | None]]:
+def _fasta_records(lines: TextLines) -> Iterator[LineRow]:
     """Yield each record. Blank lines and comments, which begin with `;`, are left out."""
     start, end, record = 0, 0, list[str]()
     for line, text in lines.numbered():
         if text.startswith(">") and record:
-            yield start, _split_fasta(record), lines.problem(start, end)
+            yield _fasta_row(lines, start, end, record)
             record = []
         if text.strip() and not text.startswith(";"):
             start = start if record else line
             record.append(text.strip())
         end = line
     if record:
-        yield start, _split_fasta(record), lines.problem(start, end)
+        yield _fasta_row(lines, start, end, record)
 
 
-def _split_fasta(record: list[str]) -> tuple[str, Any, str | None]:
+def _fasta_row(lines: TextLines, start: int, end: int, record: list[str]) -> LineRow:
     words = FASTA_WORDS.split(record[0].strip(" \t>|="))
     label = words[-1] if len(words) > 1 else None
-    problem = None
-    if not record[0].startswith(">"):
-        problem = f"no label in {quote(record[0])}; expected a line such as >id label, or >id"
-    return "".join(record[1:]), label, problem
+    missing = f"no label in {quote(record[0])}; expected a line such as >id label"
+    problem = lines.problem(start, end)
+    if problem is None and not record[0].startswith(">"):
+        problem = missing
+    return start, ("".join(record[1:]), label, None if label else missing), problem
 
 
-def _blocks(
-    records: Iterator[tuple[int, tuple[str, Any, str | None], str | None]],
-    selection: Selection,
-    rows: int,
-) -> Iterator[Block]:
+def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iterator[Block]:
     """Yield blocks of lines that were taken apart.
 
     A line without the label that the selection requires can't be read. A line that only lacks its
@@ -147,7 +144,7 @@ def _blocks(
         selection: Columns to read.
         rows: Largest number of rows of a block.
     """
-    needs_label = selection.required is None or LABEL in selection.required
+    needs_label = LABEL in (selection.required or ())
     for part in batched(records, rows):
         columns: dict[Name, list[Any]] = {TEXT: [], LABEL: []}
         lines, problems = list[int](), dict[int, str]()
@@ -160,6 +157,6 @@ def _blocks(
             if problem is not None:
                 problems[row] = problem
         has_labels = any(label is not None for label in columns[LABEL])
-        present = [TEXT, LABEL] if has_labels or needs_label else [TEXT]
+        present = [TEXT, LABEL] if has_labels or selection.required is None or needs_label else [TEXT]
         chosen: dict[Name, Cells] = {name: columns[name] for name in selection.among(present)}
         yield Block(chosen, np.array(lines, np.int64), problems)

@@ -157,12 +157,7 @@ def _series_in_text(text: str, decimal: str) -> Series:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and not any(is_number(word) for word in SEPARATOR.split(lines[0])):
         del lines[0]  # the names of the channels
-    for line in lines:
-        if "," in line and ";" in line:
-            raise BadCellError(f"found both , and ; between numbers; {DECIMAL_ADVICE}")
-        if "," in line and DECIMAL_COMMAS.fullmatch(line):
-            raise BadCellError(f"found decimal commas; {DECIMAL_ADVICE}")
-    rows = [SEPARATOR.split(line) for line in lines]
+    rows = [_words_of(line) for line in lines]
     if "\n" not in text:
         return _series_in_list(rows[0] if rows else [])
     return _series_in_list(rows)
@@ -179,7 +174,20 @@ def _list_in(text: str) -> Any:
         inner = text[1:-1]
         if not text.endswith("]") or "[" in inner or "]" in inner or '"' in inner:
             raise BadCellError(str(error)) from None
-    return SEPARATOR.split(inner.strip()) if inner.strip() else []
+    return _words_of(inner.strip()) if inner.strip() else []
+
+
+def _words_of(line: str) -> list[str]:
+    """Return the numbers of a line as texts.
+
+    Raises:
+        BadCellError: If commas may be decimal marks.
+    """
+    if "," in line and ";" in line:
+        raise BadCellError(f"found both , and ; between numbers; {DECIMAL_ADVICE}")
+    if "," in line and DECIMAL_COMMAS.fullmatch(line):
+        raise BadCellError(f"found decimal commas; {DECIMAL_ADVICE}")
+    return SEPARATOR.split(line)
 
 
 def _series_in_list(value: Any) -> Series:

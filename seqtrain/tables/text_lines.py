@@ -122,20 +122,26 @@ class TextLines:
         return [self._decoded_line(raw, at) for at, raw in enumerate(io.BytesIO(data), number)]
 
     def _decoded_line(self, raw: bytes, number: int) -> str:
-        if b"\0" in raw:
-            at = raw.index(b"\0") + 1
-            self.problems[number] = f"byte {at} is NUL; expected UTF-8 text, found binary data"
+        text, problem = self._text_of(raw)
+        at = raw.find(b"\0")
+        if at >= 0 and (problem is None or b"\0" in raw[: problem[0]]):
+            self.problems[number] = f"byte {at + 1} is NUL; expected UTF-8 text, found binary data"
+        elif problem is not None:
+            self.problems[number] = problem[1]
+        return text
+
+    def _text_of(self, raw: bytes) -> tuple[str, tuple[int, str] | None]:
+        """Return a line as text, and the first byte that isn't text with a message, or None."""
         try:
-            return raw.decode()
+            return raw.decode(), None
         except UnicodeDecodeError as error:
             at = error.start
         try:
-            return raw.decode(self.encoding)
+            return raw.decode(self.encoding), None
         except UnicodeDecodeError:
             found = f"byte {at + 1} is not {self.encoding.upper()} (0x{raw[at]:02x})"
             advice = "save the file as UTF-8, or set data.encoding (--encoding), such as cp1252"
-            self.problems.setdefault(number, f"{found}; {advice}")
-            return raw.decode(errors="replace")
+            return raw.decode(errors="replace"), (at, f"{found}; {advice}")
 
 
 def without_end(line: str) -> str:
