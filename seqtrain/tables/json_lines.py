@@ -197,8 +197,10 @@ def _only_row(row: Row, selection: Selection) -> Iterator[Row]:
     if problem is not None or not isinstance(value, dict):
         return iter([row])
     required = selection.required or ()
-    is_by_columns = _is_by_columns(value) and len(required) != 1
-    if required and not is_by_columns and all(_has_field(value, str(name)) for name in required):
+    is_row = bool(required) and all(_has_field(value, str(name)) for name in required)
+    # One list per row, as of tokens, can be selected; two lists of one size are a table.
+    is_by_columns = _is_by_columns(value) and not (is_row and len(required) == 1)
+    if is_row and not is_by_columns:
         return iter([row])
     rows = list_in(value)
     if rows is not None:

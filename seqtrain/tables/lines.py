@@ -144,7 +144,7 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
         selection: Columns to read.
         rows: Largest number of rows of a block.
     """
-    needs_label = LABEL in (selection.required or ())
+    needs_label = selection.required is None or LABEL in selection.required
     for part in batched(records, rows):
         columns: dict[Name, list[Any]] = {TEXT: [], LABEL: []}
         lines, problems = list[int](), dict[int, str]()
@@ -157,6 +157,6 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
             if problem is not None:
                 problems[row] = problem
         has_labels = any(label is not None for label in columns[LABEL])
-        present = [TEXT, LABEL] if has_labels or selection.required is None or needs_label else [TEXT]
+        present = [TEXT, LABEL] if has_labels or needs_label else [TEXT]
         chosen: dict[Name, Cells] = {name: columns[name] for name in selection.among(present)}
         yield Block(chosen, np.array(lines, np.int64), problems)
