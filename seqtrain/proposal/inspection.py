@@ -40,8 +40,8 @@ FIRST_ROWS = 4096
 """Number of first lines that tell the form of a text file without columns."""
 MANY_COLUMNS = 3000
 """Number of columns from which on looking at a table takes long."""
-NOT_UTF_8 = "is not UTF-8"
-"""Part of the reason of a row that can't be decoded."""
+NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
+"""Parts of the reason of a row that can't be decoded."""
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 ROWS = 1024
 """Number of rows of a block."""
@@ -142,7 +142,7 @@ def read_data(
     if format == "txt" and os.path.isfile(path):
         _look_at_lines(data, options)
     first = _read(data, files, progress)
-    undecodable = [line for line in data.table.problems if NOT_UTF_8 in line]
+    undecodable = [x for x in data.table.problems if NOT_UTF_8 in x or BINARY in x]
     if undecodable and "encoding" not in options.given:
         _guess(data, undecodable)
         if not data.leaves_out:
@@ -236,6 +236,12 @@ def _read(data: Data, files: Sequence[str], progress: ReadingProgress) -> list[s
 def _check_shape(data: Data, first: Sequence[str]) -> None:
     """Raise a DataError if the table has no rows, or only one column."""
     table, name = data.table, data.name
+    if data.dialect.format == "txt" and table.problems and not table.rows:
+        raise DataError(
+            f"{name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl with a "
+            "column of labels, or a folder of texts for each class; if columns are separated by "
+            "commas, semicolons or |, give --format csv"
+        )
     if not table.columns or table.rows < (2 if first else 1):
         if table.problems:
             raise DataError(*table.problems[:10])
@@ -284,6 +290,8 @@ def _guess(data: Data, undecodable: Sequence[str]) -> None:
             f"{place}{more}: not UTF-8, as other files of the folder are; left out"
         )
         data.leaves_out = True
+        return
+    if not any(NOT_UTF_8 in each for each in undecodable):
         return
     encoding = guess_encoding(source_files(data.path, data.dialect.format)[0])
     if encoding is None:

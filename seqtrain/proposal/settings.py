@@ -216,6 +216,12 @@ def _missing(settings: Settings, data: Situation) -> None:
         settings["data.missing"] = Setting("mask", reason)
 
 
+def _balance(settings: Settings, data: Situation) -> None:
+    """Favour rare classes less in tables of time steps than in other series."""
+    if data.steps and "training.logit_adjustment" in settings:
+        settings["training.logit_adjustment"] = Setting(0.2, "favours rare classes")
+
+
 def _length(settings: Settings, data: Situation) -> None:
     """Fit the settings that depend on the median length."""
     if data.preset == "series" and data.median >= LONG:
@@ -286,6 +292,7 @@ def _validation(settings: Settings, data: Situation) -> None:
 RULES: tuple[Callable[[Settings, Situation], None], ...] = (
     _family,
     _missing,
+    _balance,
     _length,
     _tokens,
     _short_texts,

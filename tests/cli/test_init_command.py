@@ -52,7 +52,7 @@ def init(tmp_path, monkeypatch, cli) -> Init:
         write(files)
         ended = cli("init", next(iter(files)).partition("/")[0], "-o", "c.yaml", *options)
         config = load_config("c.yaml")
-        prepare(config, cache_folder=None)
+        prepare(config)
         return config, ended.err
 
     return initialize
@@ -463,7 +463,7 @@ def test_train_and_test_folders_of_a_folder_per_class_with_a_file_per_sequence(
     cli("init", *given, "-o", "c.yaml")
     config = load_config("c.yaml")
     assert (config.data.train, config.data.test) == ("20/by-date-train", "20/by-date-test")
-    store = prepare(config, cache_folder=None).splits["test"]
+    store = prepare(config).splits["test"]
     assert len(store) == 60
 
 

@@ -95,7 +95,7 @@ def test_a_config_that_fit_takes_is_written_or_the_reason_is_said(file):
             text = propose([str(path)], InitOptions()).text
         except (ConfigError, DataError):
             return
-        data = prepare(parse_config(text), cache_folder=None)
+        data = prepare(parse_config(text))
         assert len(data.splits["train"]) >= 2
 
 

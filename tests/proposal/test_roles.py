@@ -85,7 +85,7 @@ def test_the_comment_names_the_rows_that_fit_will_hold_out(tmp_path):
     labels = ["good"] * 40 + ["bad"] * 35 + ["odd"] * 5
     rows = [[label, text] for label, text in zip(labels, sentences(80), strict=True)]
     config, proposal = proposed(write(tmp_path / "a.csv", ["label", "text"], rows))
-    held_out = len(prepare(config, cache_folder=None).splits["validation"])
+    held_out = len(prepare(config).splits["validation"])
     assert held_out > config.data.validation * 80
     assert f"# {held_out} rows of train choose" in proposal.text
 
@@ -168,7 +168,7 @@ def test_times_of_day_and_durations_are_numbers(tmp_path):
     assert config.data.order == "t_ms"
     assert config.data.steps == {"run": "number", "place": "token"}
     assert config.data.static == {"bed": "number", "age": "number", "city": "token"}
-    data = prepare(config, cache_folder=None)
+    data = prepare(config)
     column = data.preprocessing.steps.numbers[0]
     seconds = [step * 7 % 5 * 3600 + case * 60 + 9 for case in range(40) for step in range(6)]
     assert column.scale.mean[0] == pytest.approx(sum(seconds) / len(seconds))
@@ -183,7 +183,7 @@ def test_iso_durations_are_numbers_in_seconds(tmp_path):
     rows = [[f"PT{n % 7}M{n % 11}.5S", *row] for n, row in enumerate(events())]
     config, _ = proposed(write(tmp_path / "a.csv", ["run", *EVENTS], rows), label="outcome")
     assert config.data.steps == {"run": "number", "place": "token"}
-    data = prepare(config.with_keys(data={"validation": None}), cache_folder=None)
+    data = prepare(config.with_keys(data={"validation": None}))
     seconds = [n % 7 * 60 + n % 11 + 0.5 for n in range(len(rows))]
     mean = data.preprocessing.steps.numbers[0].scale.mean[0]
     assert mean == pytest.approx(sum(seconds) / len(seconds))
