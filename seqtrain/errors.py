@@ -51,10 +51,10 @@ def ran_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
-FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
+FLAGS = {"force": "True", "resume": "True"}
 """Maps each command-line option without a value to its counterpart in Python.
 
-The counterpart is the value of the argument of the same name, or a whole argument ("cache=False").
+The counterpart is the value of the argument of the same name.
 """
 OPTION = re.compile(
     r"seqtrain init … --(?P<option>[a-z]+) (?P<quoted>(?:'[^']*'|\"[^\"]*\"|[^ '\"])+)"

@@ -99,7 +99,6 @@ def own_cache(tmp_path_factory) -> Iterator[None]:
             "run: python seqtrain/model/engines/native/build.py"
         )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
 

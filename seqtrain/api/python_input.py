@@ -14,6 +14,7 @@ from seqtrain.sequences.inputs import table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.schema import Column, column_names
 from seqtrain.tables.blocks import TEXT, Coded
+from seqtrain.tables.cells import BadCellError
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.python_values import plain
 from seqtrain.text import listed
@@ -61,8 +62,12 @@ def sequences_of(
         raise DataError("groups: expected a string or None for each sequence")
     if not given:
         return iter([])
-    cells = given if preprocessing.kind == "features" else [plain(each) for each in given]
-    problems = dict[int, str]()
+    problems, cells = dict[int, str](), list[Any]()
+    for index, each in enumerate(given):
+        try:
+            cells.append(cell_of(each, preprocessing.kind))
+        except BadCellError as error:
+            raise DataError(f"sequence {index + 1}: {error}") from None
     content = ContentReader(preprocessing.kind, schema.decimal).read(
         {TEXT: cells}, len(cells), problems
     )
@@ -77,6 +82,17 @@ def sequences_of(
     if groups is not None:
         found.groups = [name or "" for name in names]
     return iter([found])
+
+
+def cell_of(sequence: Any, kind: str) -> Any:
+    """Return a sequence as a cell of a table.
+
+    Raises:
+        BadCellError: If it is a set, which has no order, or bytes.
+    """
+    if isinstance(sequence, set | frozenset | bytes):
+        raise BadCellError(f"found a {type(sequence).__name__}; expected a text, a list or an array")
+    return sequence if kind == "features" else plain(sequence)
 
 
 def as_list(sequences: Any) -> list[Any]:

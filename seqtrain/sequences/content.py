@@ -81,8 +81,10 @@ class ContentReader:
         return found
 
     def _series(self, cell: Any) -> Features:
-        if cell is None or isinstance(cell, float):  # a missing cell of pandas is NaN
-            cell = ""
+        if isinstance(cell, float) and cell != cell:  # a missing cell of pandas
+            cell = None
+        if isinstance(cell, set | frozenset):
+            raise BadCellError("expected a list of vectors or numbers, found a set")
         return series_of(cell, self.decimal)
 
     def _wide(
@@ -152,8 +154,10 @@ def symbols_of(cell: Any) -> list[str]:
     Raises:
         BadCellError: If the cell is neither, or an item is no text and no whole number.
     """
-    if cell is None or cell != cell:
+    if cell is None or isinstance(cell, float) and cell != cell:
         return []
+    if isinstance(cell, set | frozenset):
+        raise BadCellError("expected a list of strings or a string, found a set")
     items = items_of(cell) if not isinstance(cell, str) or cell[:1] in "[({" else None
     if items is None and isinstance(cell, str):
         return cell.split()

@@ -261,10 +261,13 @@ class StepTable:
         """Return the label of each id: that of its first row with a label."""
         codes, names = self.row_labels(), self.labels.combinations
         labels = np.full(len(problems.names), -1, np.int32)
-        rows = np.flatnonzero(codes >= 0)[::-1]
-        labels[problems.ids[rows]] = codes[rows]  # of equal indices, the last one counts
+        has_label = np.array([bool(each) for each in names] + [False])[codes]
+        # Of equal indices, the last one counts: the first row, and a row with a label before it.
+        for chosen in (codes >= 0, has_label):
+            rows = np.flatnonzero(chosen)[::-1]
+            labels[problems.ids[rows]] = codes[rows]
         if self.labels.labelled and self.schema.window is None:
-            filled = np.where(codes < 0, labels[problems.ids], codes)
+            filled = np.where(has_label, codes, labels[problems.ids])
             texts = [", ".join(each) for each in names]
             problems.add_unequal(filled, "label ", texts)
         if self.labels.labelled:

@@ -80,7 +80,10 @@ class Input:
 
     def with_schema(self, schema: Schema) -> Input:
         """Return the same input with another schema."""
-        return replace(self, schema=schema)
+        other = replace(self, schema=schema)
+        if schema.dialect() == self.schema.dialect() and schema.path == self.schema.path:
+            object.__setattr__(other, "_sources", self.__dict__["_sources"])
+        return other
 
     def digest(self) -> str:
         """Return the SHA-256 of the content. Files that were just read aren't read again."""

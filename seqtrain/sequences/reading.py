@@ -27,12 +27,14 @@ from seqtrain.tables.blocks import (
     Coded,
     Name,
     Source,
+    UnreadableError,
     as_list,
     missing_name,
 )
 from seqtrain.tables.cells import BadCellError, name_of, text_of
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.opening import is_pipe
+from seqtrain.tables.sources import located
 
 CHUNK_ROWS = 4096
 """Largest number of sequences that are encoded or predicted together."""
@@ -165,7 +167,7 @@ class SequenceReader:
         table = StepTable(self.schema, self.labels, keep, has_files=self._has_files)
         if not is_pipe(getattr(self.source, "path", "")):
             for block in blocks:
-                table.add(block)
+                self._add(table, block)
             yield table.sequences()
             return
         last = None
@@ -176,9 +178,23 @@ class SequenceReader:
                     yield table.sequences(streamed=True)
                     table.clear()
                 last = name or last
-                table.add(part)
+                self._add(table, part)
         if table.size:
             yield table.sequences(streamed=True)
+
+
+    def _add(self, table: StepTable, block: Block) -> None:
+        """Append the rows of a block to a table.
+
+        Raises:
+            DataError: If only some dates of the order have a time zone.
+        """
+        try:
+            table.add(block)
+        except UnreadableError as error:
+            problems = [f"{self.schema.order}: {problem}" for problem in error.problems]
+            name = block.file if self._has_files and block.file else self.source.name
+            raise located(name, UnreadableError(error.line, *problems)) from None
 
 
 def _runs(block: Block, id: Column | None) -> Iterator[Block]:

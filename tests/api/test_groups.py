@@ -129,7 +129,7 @@ def test_whole_groups_are_held_out_and_only_carried_states_need_them_later(
     data = {**config["data"], "validation": 0.25}
     model = {**config["model"], "initial_state": "carried" if carried else "zeros"}
     resolved = resolved_config({**config, "data": data, "model": model})
-    prepared = prepare(resolved, cache_folder=None)
+    prepared = prepare(resolved)
     rows = conversations(240, 0)
     groups = {
         split: {rows[line - 1]["talk"] for line in store.lines.tolist()}

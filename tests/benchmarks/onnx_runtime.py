@@ -22,7 +22,6 @@ from common import make_parser
 
 from seqtrain.config import load_config
 from seqtrain.sequences.batch import Batch, collate
-from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.plan import plan_in_order_of_length
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
@@ -48,7 +47,7 @@ def main() -> None:
     if config.model.ngrams or config.model.subwords:
         parser.error("CONFIG has n-grams or subwords, which both look up otherwise; see --set")
     torch.set_num_threads(given.threads)
-    data = prepare(config, cache_folder=default_folder())
+    data = prepare(config)
     model = new_network(config.model, data.preprocessing)
     model.initialize(config.seed)
     model.eval()

@@ -75,7 +75,7 @@ def main() -> None:
             "model": {"embedding_dim": 16, "hidden_size": 16},
             "training": {"max_epochs": 1, "device": "cpu"},
         }
-        fit(config, run_dir=f"{folder}/run", cache=False, listener=Watch(given.rows))
+        fit(config, run_dir=f"{folder}/run", listener=Watch(given.rows))
 
 
 if __name__ == "__main__":

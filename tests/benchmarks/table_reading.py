@@ -1,12 +1,16 @@
-"""Speed of reading and learning from a table with one row per time step, compared with jsonl.
+"""Speed and memory of reading: from a file to encoded splits, on one thread.
 
-Both files hold the same sequences of 20 steps. The table has three columns of tokens and two of
-numbers per step. The jsonl file has the first column. Example:
+A step table of 2 million scattered rows (100,000 ids, 3 numbers, 1 token) as csv, jsonl and
+parquet, and 300,000 texts (110 MB). Processor seconds of `prepare`, and peak memory. Aims: 12 s,
+20 s and 8 s, 500 MB; 10 s for the texts. Example:
 
-    python tests/benchmarks/table_reading.py --ids 20000
+    python tests/benchmarks/table_reading.py --share 0.1
 """
 
+import argparse
 import json
+import multiprocessing
+import os
 import random
 import resource
 import tempfile
@@ -14,72 +18,92 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import fit, make_parser
-
-from seqtrain.config import config_from_mapping, render_config
-from seqtrain.sequences.dataset import prepare
-
-STEPS, TURNS = 20, 3
-KEYS: dict[str, dict[str, Any]] = {
-    "jsonl": {"kind": "tokens", "sequence": "place"},
-    "table": {
-        "id": "id",
-        "order": "time",
-        "steps": {"place": "token", "kind": "token", "mood": "token", "x": "number", "y": "number"},
-    },
-}
+ROWS, IDS, TEXTS, WORDS = 2_000_000, 100_000, 300_000, 60
+STEPS = {"id": "id", "order": "time", "label": "label"}
+STEPS_OF: dict[str, Any] = {"p": "token", "x": "number", "y": "number", "z": "number"}
 
 
-def write(folder: Path, ids: int, *, mixed: bool) -> dict[str, Path]:
-    """Write both files. With `mixed`, the rows of the table are sorted by their times."""
-    draw, paths = random.Random(0), {"jsonl": folder / "a.jsonl", "table": folder / "a.csv"}
-    lines = list[tuple[int, str]]()
-    with paths["jsonl"].open("w") as sequences, paths["table"].open("w") as table:
-        table.write("id,time,place,kind,mood,x,y,label\n")
-        for number in range(ids):
-            label, places, start = f"c{number % 20}", list[str](), draw.randrange(10**6)
-            for step in range(STEPS):
-                places.append(f"place{min(4999, int(draw.expovariate(1 / 600)))}")
-                others = f"kind{draw.randrange(60)},{'abcde'[draw.randrange(5)]}"
-                point = f"{40 + draw.random():.6f},{draw.random():.6f}"
-                time = start + 60 * step + draw.randrange(60)
-                lines.append((time, f"i{number},{time},{places[-1]},{others},{point},{label}\n"))
-            sequences.write(json.dumps({"place": places, "label": label}) + "\n")
-            if not mixed:
-                table.writelines(line for _, line in lines)
-                lines.clear()
-        table.writelines(line for _, line in sorted(lines))
+def write_steps(folder: Path, share: float) -> dict[str, Path]:
+    """Write the step table in each format."""
+    draw, rows = random.Random(0), list[dict[str, Any]]()
+    ids = max(2, round(IDS * share))
+    for number in range(round(ROWS * share)):
+        own = draw.randrange(ids)
+        rows.append(
+            {"id": f"i{own}", "time": number, "p": f"place{min(4999, int(draw.expovariate(1e-3)))}",
+             "x": round(draw.gauss(0, 1), 4), "y": round(draw.random(), 6),
+             "z": draw.randrange(1000), "label": f"c{own % 20}"}
+        )  # fmt: skip
+    paths = {name: folder / f"steps.{name}" for name in ("csv", "jsonl", "parquet")}
+    with paths["csv"].open("w") as file:
+        file.write(",".join(rows[0]) + "\n")
+        file.writelines(",".join(map(str, row.values())) + "\n" for row in rows)
+    with paths["jsonl"].open("w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), paths["parquet"])
     return paths
 
 
+def write_texts(folder: Path, share: float) -> Path:
+    """Write a table of texts and labels."""
+    draw = random.Random(0)
+    letters = "etaoinshrdlucmfwypvbgkjqxz"
+    words = ["".join(draw.choices(letters[:16], k=draw.randint(2, 9))) for _ in range(60_000)]
+    weights = [1 / (rank + 5) for rank in range(len(words))]
+    path = folder / "texts.csv"
+    with path.open("w") as file:
+        file.write("text,label\n")
+        for number in range(round(TEXTS * share)):
+            chosen = draw.choices(words, weights, k=draw.randint(10, 2 * WORDS))
+            file.write(" ".join(chosen) + f".,c{number % 7}\n")
+    return path
+
+
+def measure(name: str, data: dict[str, Any], report: Any) -> None:
+    """Prepare data in this process, and send the seconds and the memory."""
+    from seqtrain.config import config_from_mapping
+    from seqtrain.sequences.dataset import prepare
+
+    config, before = config_from_mapping({"data": data}), memory()
+    begin = time.process_time()
+    prepare(config)
+    report.send((name, time.process_time() - begin, before, memory()))
+
+
+def memory() -> float:
+    """Return the peak memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def main() -> None:
-    parser = make_parser(__doc__, config=False)
-    parser.add_argument("--ids", type=int, default=20_000)
-    parser.add_argument("--mixed", action="store_true", help="ids come back all over the table")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the rows")
+    parser.add_argument("--only", help="csv, jsonl, parquet or texts")
     arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = write(folder, arguments.ids, mixed=arguments.mixed)
-        seconds = dict.fromkeys(KEYS, float("inf"))
-        for _, kind in ((turn, kind) for turn in range(TURNS) for kind in KEYS):
-            data = {"train": str(paths[kind]), "label": "label", **KEYS[kind]}
-            config, begin = config_from_mapping({"data": data}), time.process_time()
-            prepare(config, cache_folder=folder / f"cache-{_}")
-            seconds[kind] = min(seconds[kind], time.process_time() - begin)
-            (folder / f"{kind}.yaml").write_text(render_config(config))
-        steps = arguments.ids * STEPS
-        speeds = {kind: steps / found for kind, found in seconds.items()}
-        for kind, speed in speeds.items():
-            print(f"{kind}: {speed:,.0f} steps/s read, encoded and cached")
-        ratio = speeds["table"] / speeds["jsonl"]
-        print(f"table / jsonl: {ratio:.2f} by steps, {3 * ratio:.2f} by tokens")
-        print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
-        learned = {}
-        for kind in KEYS:
-            events = fit(folder / f"{kind}.yaml", ["training.max_epochs=2"], folder / kind)
-            learned[kind] = max(x["tokens_per_second"] for x in events if x["event"] == "epoch")
-            print(f"{kind}: {learned[kind]:,.0f} steps/s in training")
-        print(f"table / jsonl: {learned['table'] / learned['jsonl']:.2f} in training")
+        columns = {**STEPS, "steps": STEPS_OF}
+        cases = {}
+        if arguments.only != "texts":
+            paths = write_steps(folder, arguments.share)
+            cases = {name: {"train": str(path), **columns} for name, path in paths.items()}
+        if arguments.only in (None, "texts"):
+            texts = str(write_texts(folder, arguments.share))
+            cases["texts"] = {"train": texts, "sequence": "text", "label": "label"}
+        context = multiprocessing.get_context("spawn")
+        for case, data in cases.items():
+            if arguments.only not in (None, case):
+                continue
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=measure, args=(case, data, sender))
+            process.start()
+            found, seconds, before, peak = receiver.recv()
+            process.join()
+            print(f"{found}: {seconds:.1f} s, {peak:,.0f} MB at its peak ({before:,.0f} before)")
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def test_folds_hold_out_every_row_once(project, cli):
     held_out = []
     for number in range(1, 5):
         config = load_config(f"many/fold-{number}/config.yaml", [])
-        data = prepare(config, cache_folder=None)
+        data = prepare(config)
         held_out += data.splits["validation"].lines.tolist()
         assert len(data.splits["validation"]) == 10
         shown = cli("eval", f"many/fold-{number}", "--split", "validation", "--json")

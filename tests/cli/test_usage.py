@@ -96,7 +96,6 @@ def test_options_of_the_launcher_are_refused_and_torchrun_is_named(cli, option):
         ("choose another --run-dir", "choose another run_dir="),
         ("continue with: seqtrain fit c.yaml --resume", None),
         ("--set model.rnn=x: found 'x'", None),
-        ("read and encode it with --no-cache", "read and encode it with cache=False"),
     ],
 )
 def test_python_users_see_arguments_in_place_of_options(problem, expected):

@@ -54,7 +54,7 @@ def check_goes_on_later(
 ) -> None:
     """Resuming fails with one line and loses nothing; with free space it ends as usual."""
     project = stopped.parent
-    running = fit(project, str(run), "--no-cache", prepare=prepare, code=3)
+    running = fit(project, str(run), prepare=prepare, code=3)
     (line,) = (line for line in running.err.splitlines() if line.startswith("seqtrain: "))
     assert os.strerror(why) in line
     assert not [path for path in run.iterdir() if path.name.startswith(".")]
@@ -62,7 +62,7 @@ def check_goes_on_later(
     assert f'"updates": {STOPPED_AT},' in state
     if make_room is not None:
         make_room.unlink()
-    fit(project, str(run), "--no-cache")
+    fit(project, str(run))
     assert fingerprint(run) == fingerprint(project / "whole")
     shutil.rmtree(run)
 

@@ -85,7 +85,7 @@ def run_once(
         text = text[:start] + piece + text[start + length :]
     Path("c.yaml").write_text(text, newline="")
     sets = [] if edits else sets
-    arguments = ["fit", "c.yaml", *sets, "--run-dir", "r", "--force", "--quiet", "--no-cache"]
+    arguments = ["fit", "c.yaml", *sets, "--run-dir", "r", "--force", "--quiet"]
     err = io.StringIO()
     with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
         try:

@@ -50,7 +50,7 @@ def test_error_at_every_write_and_flush_keeps_what_was_saved(template, strace, e
 
 def begin(folder: Path) -> None:
     """The whole path of the run is given, for that is how `calls` knows it."""
-    arguments = fit_arguments(folder, str(folder / "r"), *SHORT, "--no-cache")
+    arguments = fit_arguments(folder, str(folder / "r"), *SHORT)
     run_program(str(folder), arguments, None)
 
 
@@ -72,7 +72,7 @@ def predict(folder: Path) -> None:
 
 
 def begin_new(folder: Path) -> None:
-    run_program(str(folder), ["fit", "c.yaml", "--run-dir", "new", "--no-cache"], None)
+    run_program(str(folder), ["fit", "c.yaml", "--run-dir", "new"], None)
 
 
 def go_on(folder: Path) -> None:

@@ -65,7 +65,7 @@ def test_fit_of_a_file_larger_than_its_memory(project, tmp_path):
             size += file.write(f"{number} {text}\t{label}\n")
             rows += 1
     run = project / "r"
-    options = ["--set", f"data.train={tmp_path / 'large.tsv'}", "--no-cache"]
+    options = ["--set", f"data.train={tmp_path / 'large.tsv'}"]
     arguments = fit_arguments(project, "r", *options)
     peak = 0
     with subprocess.Popen([*PROGRAM, *arguments], cwd=project) as process:
@@ -86,7 +86,7 @@ def test_equal_runs_whatever_the_hash_seed(project):
         for seed in range(SEEDS):
             run = f"r{threads}-{seed}"
             environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(threads)}
-            command = [*PROGRAM, "fit", "c.yaml", "--run-dir", run, "--quiet", "--no-cache"]
+            command = [*PROGRAM, "fit", "c.yaml", "--run-dir", run, "--quiet"]
             subprocess.run(
                 command,
                 cwd=project,

@@ -131,7 +131,6 @@ def data_files(folder: Path) -> Iterator[str]:
 def attack(folder: Path, step: int) -> list[tuple[str, int]]:
     """Use each malicious file as a user would, of `step` folders one; return the exit codes."""
     codes = []
-    os.environ["SEQTRAIN_CACHE"] = str(folder / "cache")
 
     def program(kind: str, *arguments: str) -> None:
         codes.append((kind, run_quietly(*arguments)))

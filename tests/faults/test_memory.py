@@ -35,7 +35,7 @@ def test_a_run_short_of_memory_goes_on_exactly(project, limits):
     codes, run = set(), project / "r"
     for mebibytes in limits:
         shutil.rmtree(run, ignore_errors=True)
-        arguments = [*fit_arguments(project, "r", *LARGE), "--no-cache"]
+        arguments = fit_arguments(project, "r", *LARGE)
         prepare = partial(limit_itself, mebibytes)
         with started(project, *arguments, prepare=prepare) as running:
             code = running.end()

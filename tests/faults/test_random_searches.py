@@ -42,8 +42,6 @@ def prepare(seed: int, folder: Path) -> tuple[Task, list[str], int]:
     task.write(folder)
     jobs, trials = draw.choice([1, 1, 2]), draw.randint(2, 6)
     words = ["tune", "c.yaml", "--quiet", "--trials", str(trials), "--run-dir", "r"]
-    if draw.random() < 0.3:
-        words.append("--no-cache")
     return task, [*words, *(["--jobs", "2"] if jobs == 2 else [])], trials
 
 

@@ -1,39 +1,95 @@
-"""Helpers that read the rows of a file that can be used, and that damage files."""
+"""Helpers that read the sequences of a file or table, and that damage files."""
+
+from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from seqtrain.sequences.examples import Example, RowProblems
-from seqtrain.sequences.read_options import FileFormat, Schema
-from seqtrain.sequences.readers import FileSource, Source, read_rows
+from seqtrain.sequences.inputs import Input, table_source
+from seqtrain.sequences.schema import Schema
+from seqtrain.sequences.sources import completed_schema
+
+NAMES = {field.name for field in fields(Schema)}
 
 
-def file_source(path: str, format: str, kind: str = "text", **options: Any) -> FileSource:
-    """Return a source whose options are fields of `FileSource`, `FileFormat` or `Schema`."""
-    own = {key: options.pop(key) for key in ("keep", "bad_rows") if key in options}
-    names = {field.name for field in fields(FileFormat)}
-    written = FileFormat(format, **{key: options.pop(key) for key in {*options} & names})
-    return FileSource(path, written, Schema(kind, **options), **own)
+@dataclass(frozen=True)
+class Given:
+    """An input, and the columns to copy."""
+
+    source: Input
+    keep: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def schema(self) -> Schema:
+        return self.source.schema
+
+    def with_schema(self, schema: Schema) -> Given:
+        return Given(self.source.with_schema(schema), self.keep)
 
 
-def read_examples(source: Source, *, labelled: bool = True) -> Iterator[Example]:
-    """Yield the rows that can be used, as `read_rows` reads them.
+def schema_of(kind: str = "text", **options: Any) -> Schema:
+    """Return a schema whose header is as its columns say, unless it is given."""
+    for name in ("sequence", "one_hot"):
+        if isinstance(options.get(name), list):
+            options[name] = tuple(options[name])
+    header = options.pop("header", "auto")
+    schema = Schema(kind=kind, **options)
+    own = schema.names_columns if header == "auto" else header
+    return Schema(**{**{name: getattr(schema, name) for name in NAMES}, "header": own})
+
+
+def file_source(path: str, format: str, kind: str = "text", **options: Any) -> Given:
+    """Return a file; the options are fields of `Schema`, and `keep`."""
+    keep = tuple(options.pop("keep", ()))
+    return Given(Input(path, schema_of(kind, format=format, **options)), keep)
+
+
+def with_format(path: str, format: str, schema: Schema) -> Given:
+    """Return a file of a format, which is read by a schema."""
+    return Given(Input(path, replace(schema, format=format)))
+
+
+def table_given(data: Any, schema: Schema, name: str = "data", keep: Any = ()) -> Given:
+    """Return a table in memory."""
+    return Given(table_source(data, schema, name), tuple(keep))
+
+
+def read_rows(given: Given | Input, *, labelled: bool = True) -> Iterator[Example]:
+    """Yield all sequences, also those with a problem."""
+    source, keep = (given.source, given.keep) if isinstance(given, Given) else (given, ())
+    labels = source.labels(labelled=labelled)
+    for part in source.reader(labels, keep).read():
+        yield from part.examples()
+
+
+def read_examples(given: Given, *, labelled: bool = True) -> Iterator[Example]:
+    """Yield the rows that can be used.
 
     Raises:
         DataError: Also at the end, for all bad rows together. If the source drops bad rows, it is
             raised only if no row is left.
     """
-    problems, rows = RowProblems(source.name), 0
-    for example in read_rows(source, problems, labelled=labelled):
+    problems, rows = RowProblems(given.name), 0
+    for example in read_rows(given, labelled=labelled):
         if example.problem is None:
             rows += 1
             yield example
         else:
             problems.add(example.line, example.problem, example.file)
-    if source.bad_rows == "error" or not rows:
+    if given.source.schema.bad_rows == "error" or not rows:
         problems.raise_if_any()
+
+
+def completed(given: Given | Input) -> Schema:
+    """Return the schema with the entries that depend on the rows."""
+    return completed_schema([given.source if isinstance(given, Given) else given])
 
 
 def damaged_copies(content: bytes) -> Iterator[bytes]:

@@ -134,8 +134,8 @@ def content(example: Example) -> tuple[Any, ...]:
     """Return what was read of an id, as `expected` returns it."""
     assert example.problem is None, example.problem
     steps, facts = example.sequence, example.static
-    tokens = [[*column] for column in steps.tokens]
-    static = [*facts.tokens[0]], facts.numbers[0, 0]
+    tokens = steps.token_texts()
+    static = facts.token_texts()[0], facts.numbers[0, 0]
     return example.id, example.labels, tokens, steps.numbers, static
 
 

@@ -53,7 +53,7 @@ def _in_folder(trained, monkeypatch):
 
 
 def test_numbers_are_scaled_within_their_token():
-    data = prepare(load_config("c.yaml"), cache_folder=None)
+    data = prepare(load_config("c.yaml"))
     steps = data.splits["train"].values
     for token in range(2, 5):
         own = steps[steps[:, 0] == token, 1]

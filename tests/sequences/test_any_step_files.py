@@ -10,10 +10,8 @@ import pytest
 
 from seqtrain.config import config_from_mapping
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.sequences.readers import read_rows
 from seqtrain.errors import DataError
 from tests.helpers.examples import seeds
-from tests.helpers.reading import file_source
 from tests.helpers.step_tables import (
     LAST_DAY,
     SCHEMA,
@@ -25,6 +23,7 @@ from tests.helpers.step_tables import (
     random_table,
 )
 from tests.helpers.tasks import write_table
+from tests.helpers.reading import file_source, read_rows
 
 CELLS: dict[str, dict[str, str]] = {
     "number": {"heat": "hot"},
@@ -157,7 +156,7 @@ def prepared(files: list[File], bad_rows: str) -> PreparedData:
     form = {"format": "jsonl"} if files[0].path.suffix == ".json" else {}
     data: dict[str, Any] = {"bad_rows": bad_rows, "missing": "mask", **schema, **form}
     data["train"] = [str(file.path) for file in files]
-    return prepare(config_from_mapping({"data": data}), cache_folder=None)
+    return prepare(config_from_mapping({"data": data}))
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json", "parquet", "xlsx", "arff"])

@@ -105,7 +105,7 @@ def test_vectors_are_those_of_a_computation_step_by_step(seed, by_time, tmp_path
     tables = draw_tables(seed)
     write(tmp_path / "train.csv", tables)
     config = config_from_mapping(config_of(tmp_path / "train.csv", by_time=by_time))
-    data = prepare(config, cache_folder=None)
+    data = prepare(config)
     store, expected = data.splits["train"], expected_rows(tables, by_time=by_time)
     with (tmp_path / "train.csv").open() as file:
         ids = [row["id"] for row in csv.DictReader(file)]
@@ -124,7 +124,7 @@ def test_a_cut_sequence_keeps_what_was_seen_before(overlong, tmp_path):
     ]
     write(tmp_path / "train.csv", {"i": rows})
     given = config_of(tmp_path / "train.csv", by_time=False, max_length=2, overlong=overlong)
-    store = prepare(config_from_mapping(given), cache_folder=None).splits["train"]
+    store = prepare(config_from_mapping(given)).splits["train"]
     assert store.lengths.tolist() == [2, 2]
     assert np.array_equal(store.values[:2, 3], [0, 1] if overlong == "head" else [1, 1])
     assert (np.diff(store.values[:2, 5]) > 0).all()  # the time since `a` was seen
@@ -170,7 +170,7 @@ def test_row_features_are_masked(tmp_path):
     given = config_of(tmp_path / "train.csv", by_time=True)
     del given["data"]["steps"]["b"]
     given["data"]["static"] = {"b": "number"}
-    data = prepare(config_from_mapping(given), cache_folder=None)
+    data = prepare(config_from_mapping(given))
     assert set(np.unique(data.splits["train"].static[:, 1])) == {0, 1}
     assert data.preprocessing.data_settings()["missing"] == "last"
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from seqtrain.config import config_from_mapping
-from seqtrain.sequences.columns import column_from_dict
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.examples import Sequences, Steps
+from seqtrain.tables.blocks import Coded
 
 STEPS = {
     "place": "token",
@@ -69,7 +69,7 @@ def ready(folder: Path, case: str) -> PreparedData:
     config: dict[str, Any] = {"data": {"train": str(path), "label": "label", **SECTIONS[case]}}
     if case == "subwords":
         config["model"] = {"subwords": [2, 3]}
-    return prepare(config_from_mapping(config), cache_folder=None)
+    return prepare(config_from_mapping(config))
 
 
 @pytest.mark.parametrize("case", SECTIONS)
@@ -98,30 +98,44 @@ def places(value: Any) -> list[list[Any]]:
 @pytest.mark.parametrize("case", SECTIONS)
 def test_a_forged_column_is_refused_or_works(tmp_path: Path, case: str) -> None:
     """Each value in turn is replaced: the column raises, or encodes rows without an error."""
-    data = ready(tmp_path, case)
-    column, tokens = data.preprocessing.sequence.to_dict(), data.preprocessing.token_lists()
+    fitted = ready(tmp_path, case).preprocessing
+    values, tokens = fitted.to_dict(), fitted.token_lists()
     refused = 0
-    for path in places(column):
-        for other in mutations(column):
-            forged = json.loads(json.dumps(column))
-            if path:
-                inner = forged
-                for key in path[:-1]:
-                    inner = inner[key]
-                inner[path[-1]] = other
-            else:
-                forged = other
+    for path in places(values["sequence"]):
+        for other in mutations(values["sequence"]):
+            forged = json.loads(json.dumps(values))
+            inner, own = forged, ["sequence", *path]
+            for key in own[:-1]:
+                inner = inner[key]
+            inner[own[-1]] = other
             try:
-                loaded = column_from_dict(forged, tokens)
-            except (ValueError, KeyError, TypeError):
+                loaded = Preprocessing.from_dict(forged, tokens)
+            except ValueError:
                 refused += 1
                 continue
-            encoder: Any = loaded.encoder()
-            sequence: Any = loaded
-            arrays = encoder.arrays(encoder.blank())
-            one = np.array([0, 1])
-            store = SequenceStore(**arrays, offsets=one, labels=one[:1], lines=one[1:])
-            finished = sequence.finish(store, encoder).values
-            assert finished.ndim == 1 or finished.shape == (1, loaded.input_size)
+            rules = loaded.for_prediction(empty="unk")
+            store = rules.transform(example(rules), keep_bad=True)
+            assert store.values.ndim == 1 or store.values.shape[1] == loaded.input_size
             json.dumps(loaded.to_dict())
     assert refused > 20
+
+
+def example(rules: Preprocessing) -> Sequences:
+    """Return one sequence of a step, or an empty text."""
+    content: Any = [""]
+    offsets = static = None
+    if rules.kind == "tokens":
+        content = [[]]
+    if rules.kind == "features":
+        content = [np.zeros((1, rules.sequence.channels), np.float32)]
+    if rules.steps is not None:
+        content, offsets = step_of(rules.steps), np.array([0, 1])
+    if rules.row_features is not None:
+        static = step_of(rules.row_features)
+    labels = Coded(np.array([-1], np.int32), [])
+    return Sequences(content, np.array([1]), labels, offsets, static=static)
+
+
+def step_of(table: Any) -> Steps:
+    one = Coded(np.zeros(1, np.int32), ["home"])
+    return Steps((one,) * len(table.tokens), np.zeros((1, table.channels), np.float32))

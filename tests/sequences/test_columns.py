@@ -1,7 +1,6 @@
 """Columns of tokens and numbers are coded as train says, and stay so."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +12,8 @@ from seqtrain.errors import DataError
 from tests.helpers.tables import table, write_rows
 
 
-def prepared(*options: str, **keys: Any) -> PreparedData:
-    return prepare(load_config("c.yaml", list(options)), cache_folder=keys.get("cache"))
+def prepared(*options: str) -> PreparedData:
+    return prepare(load_config("c.yaml", list(options)))
 
 
 def rare(table_project: Path) -> None:
@@ -119,17 +118,6 @@ def test_an_id_in_two_files_is_dropped_with_all_its_rows(damage, table_project: 
 def test_the_order_may_be_named_by_its_index(table_project: Path) -> None:
     named, numbered = prepared().splits, prepared("data.order=1").splits
     assert all(np.array_equal(named[name].values, numbered[name].values) for name in named)
-
-
-@pytest.mark.parametrize(("offset", "is_told"), [(0.0, False), (1e4, False), (5e7, True)])
-def test_numbers_that_32_bits_hardly_hold_are_told(
-    offset: float, is_told: bool, table_project: Path
-) -> None:
-    rows = [{**row, "heat": row["heat"] + offset} for row in table(60, seed=1)]
-    write_rows(table_project / "train.csv", rows)
-    data = prepared()
-    said = " ".join(warnings(data, summarize(data), load_config("c.yaml")))
-    assert ("'heat' lies around 5e+07" in said) == is_told
 
 
 def test_bad_rows_are_dropped_where_asked(table_project: Path) -> None:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.sequences.columns import token_sequence
+from seqtrain.sequences.columns import tokens as token_columns
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.sequences.summary import summarize, warnings
 from seqtrain.errors import DataError
 from tests.helpers.reading import file_source
 
@@ -23,7 +22,7 @@ Ready = Callable[..., PreparedData]
 
 @pytest.fixture
 def ready(make_config) -> Ready:
-    return lambda **keys: prepare(make_config(**keys), cache_folder=None)
+    return lambda **keys: prepare(make_config(**keys))
 
 
 def tokens(data: PreparedData) -> tuple[str, ...]:
@@ -69,7 +68,7 @@ def test_tokens_have_the_same_ids_however_many_pieces_are_remembered(
     path = write("train.tsv", [(text, "xy"[i % 2]) for i, text in enumerate(texts)])
     found = []
     for remembered in (10_000, 20, 0):
-        monkeypatch.setattr(token_sequence, "REMEMBERED_CHARACTERS", remembered)
+        monkeypatch.setattr(token_columns, "REMEMBERED_CHARACTERS", remembered)
         data = ready(train=path, tokenizer=tokenizer, min_count=3)
         found.append((words(data, "train"), data.splits["train"].values.tolist()))
     assert found[0] == found[1] == found[2]
@@ -112,7 +111,6 @@ def test_bpe_merges_are_learned_from_the_training_part(write, ready, groups):
 
 
 ENCODINGS = (
-    {"lowercase": False},
     {"max_length": 2},
     {"max_length": 3, "overlong": "tail"},
     {"tokenizer": "char", "empty": "unk"},
@@ -248,16 +246,16 @@ def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path, ready):
             (tmp_path / "set" / label / f"{number}.txt").write_text(f"word{number}")
     data = ready(train=str(tmp_path / "set"), format="txt", sequence=None, label=None)
     assert lines(data) == {"train": [1, 2, 3, 4, 5]}
-    before = file_source(str(tmp_path / "set"), "txt").digest()
+    before = file_source(str(tmp_path / "set"), "txt").source.digest()
     assert data.digests == {str(tmp_path / "set"): before}
     for unread in (".git", "x/.1.swp", "README"):
         (tmp_path / "set" / unread).write_text("other")
-    assert file_source(str(tmp_path / "set"), "txt").digest() == before
+    assert file_source(str(tmp_path / "set"), "txt").source.digest() == before
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "set" / "z").symlink_to(elsewhere)
     (elsewhere / "1.txt").write_text("one")
-    assert file_source(str(tmp_path / "set"), "txt").digest() != before
+    assert file_source(str(tmp_path / "set"), "txt").source.digest() != before
 
 
 def test_ids_that_train_has_are_reported_in_other_splits(tmp_path, make_config):
@@ -273,19 +271,7 @@ def test_ids_that_train_has_are_reported_in_other_splits(tmp_path, make_config):
         steps={"place": "token"},
         label="l",
     )
-    data = prepare(config, cache_folder=None)
+    data = prepare(config)
     assert data.reports["validation"].learned_ids == 2
     assert "2 sequences" in " ".join(data.reports["validation"].notices("validation"))
     assert data.reports["train"].learned_ids == 0
-
-
-@pytest.mark.parametrize(("label", "is_doubted"), [("NA", True), ("none", True), ("Nan Xu", False)])
-def test_a_label_that_means_missing_is_doubted_once_where_others_are_blank(
-    label, is_doubted, tmp_path, make_config
-):
-    lines = ["text,l", f"one,{label}", "two,b", "three,", f"four,{label}", "five,b", ""]
-    (tmp_path / "a.csv").write_text("\n".join(lines))
-    config = make_config(train=str(tmp_path / "a.csv"), sequence="text", label="l", bad_rows="drop")
-    data = prepare(config, cache_folder=None)
-    found = [line for line in warnings(data, summarize(data), config) if label in line]
-    assert len([line for line in found if "blank label" in line]) == is_doubted

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from seqtrain.sequences.labels import LabelSet, class_counts, has_class, unknown_rows
+from seqtrain.sequences.saved import saved_values, validated
 from seqtrain.errors import DataError
 from tests.helpers.tiny import Cli, sets
 
@@ -93,11 +94,9 @@ def test_a_unit_separator_is_part_of_a_label(project: Path, cli: Cli) -> None:
     write("train.jsonl", *[("x y", "pos"), ("z", "neg")] * 20, ("z", label))
     cli("fit", "c.yaml", "--run-dir", "run", "--set", "training.monitor=accuracy")
     saved = json.loads(Path("run/best/model.json").read_text())["preprocessing"]["label_set"]
-    assert saved == {
-        "classes": sorted(["pos", "neg", label]),
-        "multi_label": False,
-        "separator": None,
-    }
+    assert saved["classes"] == sorted(["pos", "neg", label])
+    assert saved["multi_label"] is False
+    assert saved["separator"] is None
 
 
 def test_a_label_of_a_list_with_a_unit_separator_is_one_class(project: Path, cli: Cli) -> None:
@@ -118,7 +117,6 @@ def test_labels_of_an_earlier_model_keep_their_indices() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"classes": ["a"]},
         {"classes": ["a", "a"]},
         {"classes": ["a", 1]},
         {"classes": "ab"},
@@ -130,6 +128,6 @@ def test_labels_of_an_earlier_model_keep_their_indices() -> None:
     ],
 )
 def test_saved_label_sets_are_validated(change: dict[str, Any]) -> None:
-    assert LabelSet.from_dict(MULTI.to_dict()) == MULTI
-    with pytest.raises(ValueError, match="labels"):
-        LabelSet.from_dict({**MULTI.to_dict(), **change})
+    assert validated(LabelSet, saved_values(MULTI)) == MULTI
+    with pytest.raises(ValueError, match="classes|multi_label|separator"):
+        validated(LabelSet, {**saved_values(MULTI), **change})

@@ -11,7 +11,8 @@ import pytest
 
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.inspection import Inspection
-from seqtrain.sequences.sources import check_files, data_sources, matching_files
+from seqtrain.sequences.sources import check_files, data_sources
+from seqtrain.tables.sources import matching_files
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.summary import summarize, warnings
 from seqtrain.errors import DataError
@@ -59,22 +60,18 @@ def contents(stores: dict[str, SequenceStore]) -> dict[str, Any]:
 )
 def test_seven_files_are_one(write, tmp_path, make_config, keys):
     found = rows(keys["kind"])
-    one = prepare(make_config(train=write("one.jsonl", found), **keys), cache_folder=None)
+    one = prepare(make_config(train=write("one.jsonl", found), **keys))
     for number, (start, stop) in enumerate(pairwise(CUTS)):
         write(f"part-{number}.jsonl", found[start:stop])
     config = make_config(train=str(tmp_path / "part-*.jsonl"), **keys)
-    several, cached = (prepare(config, cache_folder=tmp_path / "cache") for _ in range(2))
-    assert (several.from_cache, cached.from_cache) == (False, True)
-    assert contents(several.splits) == contents(cached.splits) == contents(one.splits)
+    several = prepare(config)
+    assert contents(several.splits) == contents(one.splits)
     assert several.preprocessing == one.preprocessing
     assert several.reports == one.reports
     assert len(several.digests) == 7
-    train = cached.splits["train"]
-    assert train.files == several.splits["train"].files is not None
+    train = several.splits["train"]
     row = train.lines.searchsorted(46)  # line 46 of one file, or just behind
     assert train.place(row) == f"{tmp_path}/part-5.jsonl:{train.lines[row] - 44}"
-    (tmp_path / "part-9.jsonl").write_text(json.dumps(found[0]) + "\n")
-    assert not prepare(config, cache_folder=tmp_path / "cache").from_cache
 
 
 def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
@@ -108,26 +105,26 @@ def test_bad_rows_are_named_by_file_and_line(write, make_config):
     good = [("up a", "1"), ("down b", "2")] * 3
     names = [write("p1.tsv", good), write("p2.tsv", [*good, (" ", "1")]), write("p3.tsv", good)]
     with pytest.raises(DataError, match=r"p2\.tsv:8: "):
-        prepare(make_config(train=names), cache_folder=None)
+        prepare(make_config(train=names))
     write("p3.tsv", [*good, ("x", " ")])
     config = make_config(train=names, bad_rows="drop", empty="drop")
-    report = prepare(config, cache_folder=None).reports["train"]
+    report = prepare(config).reports["train"]
     assert (report.rows, report.dropped, report.unreadable) == (18, 1, 1)
     assert "p3.tsv:8: " in report.shown[0]
     a = write("a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
     b = write("b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
     with pytest.raises(DataError, match=r"b\.jsonl:1: 3 channels; expected 2$"):
-        prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
+        prepare(make_config(train=[a, b], kind="features"))
 
 
 def test_labels_and_repeats_are_named_by_file_and_line(write, make_config):
     first = write("p1.tsv", [(f"word{i}", "12"[i % 2]) for i in range(20)])
     second = write("p2.tsv", [("other", "1"), ("word3", "1"), ("word4", "1")])
     config = make_config(train=[first, second])
-    data = prepare(config, cache_folder=None)
+    data = prepare(config)
     told = "\n".join(warnings(data, summarize(data), config))
     assert f"(lines {first}:5 and {second}:3)" in told
-    found = Inspection(config, cache_folder=None)
+    found = Inspection(config)
     places = [place[1:] for place in found.duplicates[1]]
     assert places == [(first, 6), (second, 4)]
 
@@ -138,7 +135,7 @@ def test_missing_files_are_named(write, make_config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for named in ("q*.tsv", ["a.tsv", "*.tsv"], ["a.tsv", "missing.tsv"]):
         with pytest.raises(DataError):
-            prepare(make_config(train=named), cache_folder=None)
+            prepare(make_config(train=named))
     with pytest.raises(DataError) as caught:
         check_files(make_config(train="near.tsv", test="gone.tsv"), Path("configs"))
     assert caught.value.problems == (

@@ -1,61 +1,10 @@
-"""Stores return what was put in; arrays beyond memory are kept in an unnamed file."""
-
-import json
-from pathlib import Path
+"""Stores return what was put in."""
 
 import numpy as np
 import pytest
 
-from seqtrain.sequences import store
-from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.store import GrowingArray, store_of_items
-from seqtrain.sequences.summary import summarize
-from seqtrain.errors import RunError
+from seqtrain.sequences.store import store_of_items
 from tests.helpers.stores import store_of
-
-
-@pytest.fixture
-def little_memory(monkeypatch, tmp_path) -> Path:
-    """Arrays go to files of this folder from 256 bytes on."""
-    monkeypatch.setattr(store, "IN_MEMORY", 256)
-    monkeypatch.setattr(store, "BLOCK", 64)
-    monkeypatch.setattr(store, "COMPARED", 50)
-    monkeypatch.setattr("seqtrain.sequences.cache.IN_MEMORY", 256)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return tmp_path
-
-
-@pytest.mark.parametrize("kind", ["text", "features"])
-def test_large_data_is_prepared_as_small_data_is(tmp_path, make_config, request, kind):
-    draw = np.random.default_rng(0)
-    for name, count in (("train", 200), ("test", 50)):
-        steps = [draw.integers(0, 40, 1 + row % 9).tolist() for row in range(count)]
-        rows = [[[x, -x] for x in s] if kind == "features" else str(s) for s in steps]
-        objects = [{"text": x, "label": str(i % 3)} for i, x in enumerate(rows)]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, objects)))
-    paths = {name: str(tmp_path / f"{name}.jsonl") for name in ("train", "test")}
-    config = make_config(**paths, validation=0.3, kind=kind)
-    small = prepare(config, cache_folder=None)
-    request.getfixturevalue("little_memory")
-    fresh, cached = (prepare(config, cache_folder=tmp_path / "cache") for _ in range(2))
-    for large in (fresh, cached):
-        assert set(small.splits) == set(large.splits) == {"train", "validation", "test"}
-        for name, whole in small.splits.items():
-            assert isinstance(large.splits[name].values, np.memmap)
-            for array, expected in whole.arrays().items():
-                found = large.splits[name].arrays()[array]
-                np.testing.assert_allclose(found, expected, rtol=1e-6)
-        assert large.preprocessing.vocabulary == small.preprocessing.vocabulary
-        assert summarize(large) == summarize(small)
-
-
-def test_no_room_names_what_to_set(little_memory, monkeypatch):
-    monkeypatch.setenv("TMPDIR", "/nowhere")
-    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
-    array = GrowingArray(np.int32)
-    with pytest.raises(RunError, match="TMPDIR"):
-        array.append_rows(np.arange(100, dtype=np.int32))
 
 
 def test_rows_are_indexed_as_those_of_a_list():

@@ -9,7 +9,7 @@ import pytest
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.sequences import vocabulary
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.sequences.examples import Example
+from seqtrain.api.python_input import sequences_of
 from seqtrain.sequences.store import SequenceStore, joined_stores
 from seqtrain.sequences.vocabulary import MOST_GRAMS, UNK, word_grams
 from tests.helpers.spelling import buckets_of
@@ -24,7 +24,7 @@ def ready(sizes: list[int] | None = None, **data: Any) -> PreparedData:
             "model": {"subwords": sizes or [3, 5]},
         }
     )
-    return prepare(config, cache_folder=None)
+    return prepare(config)
 
 
 def spelled_out(store: SequenceStore, row: int) -> list[list[int] | None]:
@@ -60,7 +60,8 @@ def test_spellings_stay_beside_their_steps_where_splits_are_joined(write):
 def test_each_chunk_numbers_its_own(write):
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     for word in ("zebra", "yak"):
-        ((_, store),) = preprocessing.encode_chunks([[Example(f"common {word}", None, 1)]], "x")
+        parts = sequences_of([f"common {word}"], preprocessing)
+        ((_, store),) = preprocessing.predictable(parts, "x")
         assert spelled_out(store, 0) == [None, buckets_of(word, 3, 5)]
         assert len(store.words) == 1
 
@@ -68,7 +69,8 @@ def test_each_chunk_numbers_its_own(write):
 def test_beyond_a_number_unknown_words_are_unk_alone(write, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_SPELLINGS", 2)
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
-    ((_, store),) = preprocessing.encode_chunks([[Example("a1 b1 c1 a1", None, 1)]], "x")
+    parts = sequences_of(["a1 b1 c1 a1"], preprocessing)
+    ((_, store),) = preprocessing.predictable(parts, "x")
     found = spelled_out(store, 0)
     assert store.values.tolist() == [UNK] * 4
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]

@@ -320,7 +320,7 @@ def forbid_reading() -> None:
 
 
 def test_one_process_of_a_host_reads_the_data(project, whole):
-    fit_together(project, "several", 2, "--no-cache", prepare={1: forbid_reading})
+    fit_together(project, "several", 2, prepare={1: forbid_reading})
     assert fingerprint(project / "several") == whole
 
 

@@ -35,7 +35,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingSession:
         for text, label in rows(200, seed=1)
     ]
     write_table(tmp_path / "train.tsv", examples)
-    return start(prepare(resolved_config(CONFIG), cache_folder=None))
+    return start(prepare(resolved_config(CONFIG)))
 
 
 def start(data: PreparedData) -> TrainingSession:
@@ -81,7 +81,7 @@ def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
         for text, label in rows(300, seed=1)
     ]
     write_table(tmp_path / "train.tsv", examples)
-    session = start(prepare(resolved_config(CONFIG), cache_folder=None))
+    session = start(prepare(resolved_config(CONFIG)))
     before = list[list[float]]()
     for _ in train_session(session):
         before.append(session.calibration.thresholds)
