@@ -144,7 +144,7 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
         selection: Columns to read.
         rows: Largest number of rows of a block.
     """
-    needs_label = selection.required is None or LABEL in selection.required
+    needs_label = LABEL in (selection.required or ())
     for part in batched(records, rows):
         columns: dict[Name, list[Any]] = {TEXT: [], LABEL: []}
         lines, problems = list[int](), dict[int, str]()
