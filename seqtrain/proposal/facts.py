@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.proposal.events import objects_of
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.label_forms import is_multi_hot
 from seqtrain.proposal.profile import LIST_KINDS, Column, strings_of
@@ -221,10 +222,10 @@ def _is_empty(value: Any) -> bool:
 
 def _is_odd(columns: list[Column]) -> npt.NDArray[np.bool_]:
     """Return True for each row with a cell of another kind than its column of numbers."""
-    found = np.zeros(columns[0].rows, dtype=bool)
+    found = np.zeros(columns[0].rows if columns else 1, dtype=bool)
     for column in columns:
-        if column.kind in ("number", "series"):
-            found |= column.is_odd
+        if column.kind not in ("text", "blank"):
+            found = found | column.is_odd
     return found
 
 
@@ -241,7 +242,11 @@ def _count_steps(facts: Facts, roles: Roles, labels: Labels) -> None:
     sizes[[value == "" for value in roles.id.values]] = 0
     has_label = (label_row >= 0) | labels.multi_label
     facts.unlabelled = int(((sizes > 0) & ~has_label).sum())
-    used = np.flatnonzero((sizes > 0) & has_label)
+    is_bad = np.zeros(len(sizes), dtype=bool)
+    for column in used_columns(roles):
+        is_bad[ids[column.is_odd]] = True
+    facts.unreadable = int((is_bad & (sizes > 0) & has_label).sum())
+    used = np.flatnonzero((sizes > 0) & has_label & ~is_bad)
     if roles.window is None:
         rows = label_row[used]
         facts.rows, facts.classes = len(used), labels.counts(rows[rows >= 0])
@@ -251,22 +256,21 @@ def _count_steps(facts: Facts, roles: Roles, labels: Labels) -> None:
         facts.rows, facts.classes = len(rows), labels.counts(rows)
         lengths = np.full(max(1, len(rows)), roles.window["steps"])
     facts.lengths = quantiles(lengths)
-    numbers = [column for column in steps_of(roles) if column.kind in ("number", "time")]
-    shares = [float(np.isnan(column.numbers).mean()) for column in numbers]
+    numbers = [column for column in used_columns(roles) if column is not roles.order]
+    shares = [float((np.isnan(column.numbers) & ~column.is_odd).mean()) for column in numbers]
     facts.is_missing = any(shares)
-    names = [name for name in roles.steps if any(str(x.name) == name for x in numbers)]
-    by_name = {str(x.name): share for x, share in zip(numbers, shares, strict=True)}
-    facts.is_often_missing = any(by_name[name] >= OFTEN_MISSING for name in names)
+    for column, share in zip(numbers, shares, strict=True):
+        facts.is_often_missing |= share >= OFTEN_MISSING and str(column.name) in roles.steps
     if "token" not in roles.steps.values():
         facts.channels = len(roles.steps)
         facts.family = Family("series" if facts.channels == 1 else "channels")
 
 
-def steps_of(roles: Roles) -> list[Column]:
-    """Return the columns of the steps and the row features that hold numbers."""
-    kinds = roles.steps | roles.static
-    names = {name for name, kind in kinds.items() if kind == "number" or "number" in kind}
-    return [column for column in roles.columns if str(column.name) in names]
+def used_columns(roles: Roles) -> list[Column]:
+    """Return the columns of numbers that a table's sequences hold, and the order."""
+    names = {name for name, kind in (roles.steps | roles.static).items() if "number" in kind}
+    used = [column for column in roles.columns if str(column.name) in names]
+    return used if roles.order is None else [*used, roles.order]
 
 
 def ends_of_windows(roles: Roles, labels: npt.NDArray[np.int32]) -> Rows:
@@ -299,6 +303,9 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
 
 def _look_at(facts: Facts, roles: Roles, rows: Rows, tokenizer: str | None) -> None:
     """Set the lengths, the family, the symbols and the channels from a sample of rows."""
+    if roles.steps:
+        _look_at_events(facts, roles, rows)
+        return
     if roles.kind == "features":
         _look_at_numbers(facts, roles, rows)
         return
@@ -318,6 +325,19 @@ def _look_at(facts: Facts, roles: Roles, rows: Rows, tokenizer: str | None) -> N
         roles.kind = "tokens"
     facts.symbols = len({token for sequence in sequences for token in sequence})
     facts.lengths = quantiles(np.array([len(each) for each in sequences]))
+
+
+def _look_at_events(facts: Facts, roles: Roles, rows: Rows) -> None:
+    """Set the lengths, the family and the missing numbers of lists of objects."""
+    column = roles.sequence[0]
+    lists = [objects_of(column.values[column.codes[row]]) for row in rows.tolist()]
+    facts.lengths = quantiles(np.array([len(each) for each in lists]))
+    numbers = [name for name, kind in roles.steps.items() if kind != "token"]
+    for events in lists:
+        facts.is_missing |= any(event.get(name) is None for event in events for name in numbers)
+    if "token" not in roles.steps.values():
+        facts.channels = len(roles.steps)
+        facts.family = Family("series" if facts.channels == 1 else "channels")
 
 
 def symbols_of_row(row: list[Any]) -> list[str]:

@@ -47,6 +47,8 @@ CLOCKS = re.compile(f"{CLOCK}|{PERIOD}")
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 """Cells without a value, in lower case."""
+JOINED = re.compile(r"\w+(?:(?:->|>|\|)\w+)+")
+"""Symbols that are joined by one mark, such as a>b>c."""
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LONGEST_NUMBER = 15
@@ -200,6 +202,8 @@ class Column:
             return "symbols" if self.are_list_codes else "series"
         if kind == "strings":
             return self._kind_of_strings()
+        if kind == "joined":
+            return "text" if self.repeats_as_labels else "symbols"
         if kind == "amount":
             return "number"
         if kind == "number" and self.kind_counts["missing"] > MOST_MISSING * self.rows:
@@ -215,6 +219,11 @@ class Column:
         words = sum(len(string.split()) for string in strings)
         are_sentences = words >= 2 * len(strings) and REPEATS * len(set(strings)) > len(strings)
         return "turns" if are_sentences else "symbols"
+
+    @property
+    def repeats_as_labels(self) -> bool:
+        """True if short values repeat, as combinations of labels do."""
+        return 2 <= self.distinct <= self.rows / 2 and self.longest <= LONGEST_LABEL
 
     @cached_property
     def sampled_values(self) -> list[Any]:
@@ -351,7 +360,7 @@ class Column:
     @cached_property
     def can_be_label(self) -> bool:
         """True if short values repeat that are texts or whole numbers."""
-        if not 2 <= self.distinct <= self.rows / 2 or self.longest > LONGEST_LABEL:
+        if not self.repeats_as_labels:
             return False
         return self.kind in ("text", "number") and not self.has_no_labels
 
@@ -550,6 +559,8 @@ def kind_of_cell(cell: Any) -> str:
         return _kind_of_list(cell)
     if cell.lower() in MISSING:
         return "missing"
+    if JOINED.fullmatch(cell):
+        return "joined"
     if PLAIN_TEXT.match(cell) and not KINDS["time"].fullmatch(cell):
         return "text"
     if cell.isdigit() and len(cell) > LONGEST_NUMBER:
@@ -591,6 +602,8 @@ def text_field(fields: dict[str, Any]) -> str | None:
 
 def strings_of(value: Any) -> list[str]:
     """Return the strings of a list, also of one written in a cell of text."""
+    if JOINED.fullmatch(value):
+        return re.split(r"\W+", value)
     return [str(item) for item in items_of(value, bare=True) or ()]
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError
-from seqtrain.proposal.facts import Facts, facts_of
+from seqtrain.proposal.events import assign_events
+from seqtrain.proposal.facts import Facts, facts_of, labels_of, used_columns
 from seqtrain.proposal.inspection import Data, read_data
 from seqtrain.proposal.label_forms import joined_mark
 from seqtrain.proposal.layouts import NUMBER, Splits, assign_splits
@@ -100,6 +101,9 @@ def propose(
     data = read_data(files_of("train", splits["train"]), options, reading)
     roles = roles_of(data, options)
     facts = facts_of(roles, tokenizer=options.get("tokenizer"), separator=options.get("label_separator"))
+    if facts.unreadable:
+        known = labels_of(roles, options.get("label_separator"))
+        _check_dropped(data, roles, facts, len(known.counts(np.arange(data.table.rows))))
     _count_bad_rows(data, facts, options)
     _check_classes(data, facts)
     warnings += _check_labels(data, roles, facts, has_validation="validation" in splits)
@@ -160,6 +164,8 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
     roles = window_table(columns, options) if _is_windowed(columns, options, label) else None
     roles = roles or step_table(columns, options) or window_table(columns, options)
     roles = roles or row_table(columns, options, label)
+    if any(column.kind == "events" for column in roles.sequence):
+        assign_events(roles, options)
     roles.one_hot = one_hot
     roles.warnings += [*_odd_cells(data, roles)]
     return roles
@@ -227,14 +233,39 @@ def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
 
 def _odd_cells(data: Data, roles: Roles) -> Iterator[str]:
     """Yield a warning for each used column of numbers with cells of another kind."""
-    names = {*roles.steps, *roles.static}
-    used = [column for column in roles.columns if str(column.name) in names]
-    for column in (*used, *roles.sequence):
+    for column in (*used_columns(roles), *roles.sequence):
         if column.is_odd.any():
+            rows = "Rows" if roles.id is None else "Sequences"
             yield (
-                f"{odd_cells(column, data.table)}; the others are numbers. Rows with such a cell "
-                "are left out (data.bad_rows: drop); write a missing number as a blank cell"
+                f"{odd_cells(column, data.table)}; the others are {column.kind}s. {rows} with such "
+                "a cell are left out (data.bad_rows: drop); if it stands for a missing number, "
+                "write a blank cell or NA"
             )
+
+
+def _check_dropped(data: Data, roles: Roles, facts: Facts, classes: int) -> None:
+    """Raise a DataError if too many rows with cells of another kind would be left out.
+
+    These are more than a twentieth, or all of a class.
+
+    Args:
+        data: The files of train.
+        roles: Roles of the columns.
+        facts: Facts about train.
+        classes: Number of classes of all rows.
+    """
+    total = facts.rows + facts.unreadable
+    odd = [x for x in (*used_columns(roles), *roles.sequence) if x.is_odd.any()]
+    if not odd or (facts.unreadable <= MOST_DROPPED * total and len(facts.classes) == classes):
+        return
+    unit = "rows" if roles.id is None else "sequences"
+    found = [odd_cells(column, data.table) for column in odd]
+    raise DataError(
+        *(f"{data.name}: {each}; the others are numbers" for each in found),
+        f"{data.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, or "
+        "a class; if these cells stand for missing numbers, write them as blank cells or NA, "
+        "or leave the column out with --steps or --sequence",
+    )
 
 
 def _count_bad_rows(data: Data, facts: Facts, options: InitOptions) -> None:
@@ -390,7 +421,10 @@ def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[st
     used = KIND_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
-    if roles.id is not None:
+    if roles.id is None and roles.steps:
+        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
+        used += f" = {listed(columns, 8)}; a sequence = the list of {roles.sequence[0].name}"
+    elif roles.id is not None:
         columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
         order = config.data.order
         sorted_by = "" if order is None else f", by {order}"
@@ -418,10 +452,11 @@ def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[st
         yield f"row features = {listed(columns, 8)}"
     if roles.ignored:
         yield f"ignored: {listed(roles.ignored, 8)}"
+    unit = "row" if roles.id is None else "sequence"
     if facts.unlabelled:
-        yield f"{counted(facts.unlabelled, 'row')} with a blank label left out"
+        yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
-        yield f"{counted(facts.unreadable, 'row')} that can't be read left out"
+        yield f"{counted(facts.unreadable, unit)} that can't be read left out"
 
 
 def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:

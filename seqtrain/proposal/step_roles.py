@@ -38,6 +38,8 @@ EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
+EVEN = 1e-6
+"""Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
 
@@ -297,7 +299,7 @@ class StepColumns:
         """
         roles, is_static = self.roles, column in self.per_id
         reason = self._reason_to_ignore(column, is_static=is_static)
-        if reason is None and not self.chosen and self._is_unread_time(column):
+        if not (reason or self.chosen or is_static) and self._is_unread_time(column):
             example = next(x for x in column.values if x)
             roles.warnings.append(
                 f"{column.shown} looks like a time that can't be read, such as "
@@ -419,7 +421,8 @@ class StepColumns:
             roles.warnings += self._unsorted()
             return
         if np.isfinite(order.numbers).all():
-            is_even = len(np.unique(growth(order, self.id, sort=True))) < 2
+            steps = growth(order, self.id, sort=True)
+            is_even = not len(steps) or np.ptp(steps) <= EVEN * np.abs(steps).max()
             names = [column.name for column in self.columns]
             if not (is_even or is_calendar(order) or ELAPSED in names):
                 roles.steps[ELAPSED] = "order"
