@@ -19,7 +19,7 @@ from seqtrain.proposal.table import (
     without_repeated_headers,
 )
 from seqtrain.sequences.sources import table_named
-from seqtrain.tables.blocks import Dialect, Selection
+from seqtrain.tables.blocks import FILE, FOLDER, Dialect, Selection
 from seqtrain.proposal.roles import FEWEST_WIDE
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.formats import (
@@ -33,6 +33,7 @@ from seqtrain.tables.formats import (
     resolve_format,
 )
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
+from seqtrain.tables.join import joined_source
 from seqtrain.tables.sources import holds_whole_files, open_source
 from seqtrain.text import display_name, quote
 
@@ -149,7 +150,7 @@ def read_data(
             first = _read(data, files, progress)
     if is_train:
         _check_shape(data, first)
-    if data.dialect.format in ("csv", "tsv") and first:
+    if data.dialect.format in ("csv", "tsv") and first and not data.joins:
         _name_columns(data, first, options)
     return data
 
@@ -179,11 +180,17 @@ def source_files(path: str, format: str) -> list[str]:
     return open_source(path, Dialect(format)).files()
 
 
-def _source(files: Sequence[str], dialect: Dialect, pattern: str | None = None) -> Any:
+def _source(
+    files: Sequence[str],
+    dialect: Dialect,
+    pattern: str | None = None,
+    joins: Sequence[dict[str, Any]] = (),
+) -> Any:
     """Return the source of files, of a folder, or of a table in memory."""
     if files[0].startswith(MEMORY):
         return table_named(files[0]).table
-    return open_source(files[0] if len(files) == 1 else files, dialect, pattern=pattern)
+    source = open_source(files[0] if len(files) == 1 else files, dialect, pattern=pattern)
+    return joined_source(source, joins)
 
 
 def _look_at_lines(data: Data, options: InitOptions) -> None:
@@ -217,9 +224,11 @@ def _read(data: Data, files: Sequence[str], progress: ReadingProgress) -> list[s
     """
     is_delimited = columns_of_format(data.dialect.format) == "delimited"
     dialect = data.dialect
-    if dialect.format in ("csv", "tsv"):
+    if dialect.format in ("csv", "tsv") and not data.joins:
         dialect = replace(dialect, header=False)
-    blocks = _source(files, dialect, data.pattern).blocks(Selection(), ROWS)
+    source = _source(files, dialect, data.pattern, data.joins)
+    optional = () if data.pattern is None else (FILE, FOLDER)
+    blocks = source.blocks(Selection(optional=optional), ROWS)
     if not dialect.header:
         blocks = without_repeated_headers(blocks)
     builder, first = TableBuilder(is_nested=not is_delimited), list[str]()
@@ -230,6 +239,8 @@ def _read(data: Data, files: Sequence[str], progress: ReadingProgress) -> list[s
                 progress.step(f"reading {data.name}, which has {len(first):,} columns")
         builder.add(block, data.name)
     data.table = builder.table()
+    paths = [x for x in data.table.columns if x.name in (FILE, FOLDER) and x.distinct < 2]
+    data.table.columns = [column for column in data.table.columns if column not in paths]
     return first
 
 
@@ -259,7 +270,8 @@ def _check_shape(data: Data, first: Sequence[str]) -> None:
 def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> None:
     """Name the columns by the first row, if it is a header, and leave it out."""
     table = data.table
-    rest = [without_first_row(column) for column in table.columns]
+    own = [column for column in table.columns if isinstance(column.name, int)]
+    rest = [without_first_row(column) for column in own]
     data.header = has_header(data.name, first, rest, options)
     data.dialect = replace(data.dialect, header=data.header)
     if not data.header:
@@ -268,6 +280,9 @@ def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> Non
     for name, column in zip(first, rest, strict=True):
         if name.strip() or column.kind != "blank":
             columns.append(renamed(column, name))
+    for column in table.columns:
+        if column not in own:
+            columns.append(without_first_row(column))
     data.table = Table(columns, table.lines[1:], table.problems)
 
 

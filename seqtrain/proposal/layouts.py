@@ -78,3 +78,107 @@ def _splits_inside(folder: str) -> list[str]:
     found = [x for x in names if (x in folders or resolve_format(x, "auto")) and split_of(x)]
     is_split = ({*folders} <= {*found} and len(found) > 1) or "dataset_dict.json" in names
     return [paths[name] for name in found] if is_split and "train" in map(split_of, found) else []
+
+
+
+
+INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
+"""Words in the name of a file that holds sequences without their labels."""
+TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
+"""Words in the name of a file that holds labels."""
+WORD = re.compile(r"[A-Za-z]+|[0-9]+")
+
+
+def words_of(path: str) -> list[str]:
+    """Return the words and numbers in a file's name, in lower case, without its endings."""
+    stem = os.path.basename(path).partition(".")[0]
+    return [word.lower() for word in WORD.findall(stem)]
+
+
+def is_target(path: str) -> bool:
+    """Return True if a file's name says that it holds labels."""
+    return not TARGET_WORDS.isdisjoint(words_of(path))
+
+
+def targets_of(path: str) -> list[str]:
+    """Return the files beside a data file that hold its labels, by their names.
+
+    Of `X_train.csv` this is `y_train.csv`, of `train.csv` it is `train_labels.csv`. Of other names,
+    it is any file of labels that doesn't name another split.
+    """
+    folder = os.path.dirname(path) or "."
+    own = {*words_of(path)} - INPUT_WORDS
+    found = dict[str, set[str]]()
+    for name in sorted(os.listdir(folder)):
+        is_data = resolve_format(name, "auto") is not None
+        if is_data and is_target(name) and name != os.path.basename(path):
+            found[os.path.join(os.path.dirname(path), name)] = {*words_of(name)} - TARGET_WORDS
+    exact = [file for file, words in found.items() if words - INPUT_WORDS == own]
+    split = split_of(os.path.basename(path))
+    loose = [file for file in found if split_of(os.path.basename(file)) in (None, "train", split)]
+    return exact or loose
+
+
+def holds_inputs_only(path: str) -> bool:
+    """Return True if the name of a file begins with X, so that its labels are elsewhere."""
+    return words_of(path)[:1] == ["x"]
+
+
+
+
+SUBJECT = "subject"
+"""Name of the column of letters with a number in the names of recordings, such as s07."""
+FEWEST_FILES = 4
+"""Fewest files whose names are compared."""
+KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
+
+
+def name_patterns(files: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the ways to read labels from the names of recordings: pairs of a pattern and a column.
+
+    The pattern is a value of data.path. Names must have equally many parts, such as
+    `walking_003.csv`. A label is a part of letters that several files share.
+    """
+    stems = [os.path.basename(file).partition(".")[0] for file in files]
+    split = [re.split("[_ -]+", stem) for stem in stems]
+    if len(files) < FEWEST_FILES or len({len(parts) for parts in split}) != 1:
+        return []
+    columns = [[*part] for part in zip(*split, strict=True)]
+    if len(columns) == 1:  # walking003
+        found = [re.fullmatch("([A-Za-z]+)([0-9]+)", stem) for stem in stems]
+        if not all(found):
+            return []
+        columns = [[each[group] for each in found if each] for group in (1, 2)]
+        return [(r"(?P<label>[A-Za-z]+)[0-9]+", "label")] if _is_label(columns[0]) else []
+    kinds = [_kind_of_part(part) for part in columns]
+    labels = [at for at, kind in enumerate(kinds) if kind == "label" and _is_label(columns[at])]
+    separators = re.findall("[_ -]+", stems[0])
+    patterns = []
+    for label in labels:
+        pattern = ""
+        for at, kind in enumerate(kinds):
+            name = _name_of_part(kind, at, label)
+            text = KINDS_OF_PART.get(kind, "[^_ -]+")
+            pattern += f"(?P<{name}>{text})" if name else text
+            pattern += re.escape(separators[at]) if at < len(separators) else ""
+        patterns.append((pattern, "label"))
+    return patterns
+
+
+def _kind_of_part(values: Sequence[str]) -> str:
+    for kind, pattern in KINDS_OF_PART.items():
+        if all(re.fullmatch(pattern, value) for value in values):
+            return kind
+    return "other"
+
+
+def _is_label(values: Sequence[str]) -> bool:
+    """Return True if several files share each of a few values."""
+    return 2 <= len({*values}) <= len(values) / 2
+
+
+def _name_of_part(kind: str, at: int, label: int) -> str | None:
+    """Return the name of the column of a part, or None if it isn't one."""
+    if at == label:
+        return "label"
+    return SUBJECT if kind == "code" else None

@@ -2,9 +2,9 @@
 
 import math
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import join
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from seqtrain.proposal.events import assign_events
 from seqtrain.proposal.facts import Facts, facts_of, labels_of, used_columns
 from seqtrain.proposal.inspection import Data, read_data
 from seqtrain.proposal.label_forms import joined_mark
-from seqtrain.proposal.layouts import NUMBER, Splits, assign_splits
+from seqtrain.proposal.layouts import NUMBER, SUBJECT, Splits, assign_splits
 from seqtrain.proposal.options import COLUMN_OPTIONS, INIT_COMMAND, InitOptions
 from seqtrain.proposal.profile import Column
+from seqtrain.proposal.recordings import Layout, find_layout
 from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.proposal.roles import Roles, columns_named, row_table
+from seqtrain.proposal.roles import Roles, choose_label, columns_named, owner_of, row_table
 from seqtrain.proposal.settings import Situation, settings_for, share_to_hold_out
 from seqtrain.proposal.step_roles import determines, step_table
 from seqtrain.proposal.table import odd_cells
@@ -34,8 +35,9 @@ from seqtrain.proposal.write import (
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
-from seqtrain.tables.blocks import LABEL, TEXT, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.cells import BadCellError, mark_of
+from seqtrain.tables.join import for_split
 from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import counted, listed, quote
 
@@ -98,7 +100,10 @@ def propose(
     """
     reading = ReadingProgress(progress)
     splits, warnings = assign_splits(files, test), list[str]()
-    data = read_data(files_of("train", splits["train"]), options, reading)
+    train = files_of("train", splits["train"])
+    layout = find_layout(train, options, reading) or Layout(options)
+    options = layout.options
+    data = read_data(train, options, reading, pattern=layout.pattern, joins=layout.joins)
     roles = roles_of(data, options)
     facts = facts_of(roles, tokenizer=options.get("tokenizer"), separator=options.get("label_separator"))
     if facts.unreadable:
@@ -167,8 +172,19 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
     if any(column.kind == "events" for column in roles.sequence):
         assign_events(roles, options)
     roles.one_hot = one_hot
+    if data.pattern is not None:
+        _group_recordings(roles)
     roles.warnings += [*_odd_cells(data, roles)]
     return roles
+
+
+def _group_recordings(roles: Roles) -> None:
+    """Make the subject in the names of recordings the group, in place of a row feature."""
+    for column in roles.columns:
+        if column.name == SUBJECT and roles.static.pop(SUBJECT, None):
+            roles.group = column
+            roles.reasons["group"] = "recordings of one subject stay on one side of a split"
+            roles.warnings = [x for x in roles.warnings if not x.startswith(quote(SUBJECT))]
 
 
 def _is_windowed(columns: Sequence[Column], options: InitOptions, label: Column | None) -> bool:
@@ -179,11 +195,16 @@ def _is_windowed(columns: Sequence[Column], options: InitOptions, label: Column 
 
 def _fixed_roles(data: Data, options: InitOptions) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
+    table, text = data.table, data.table.named(TEXT)
+    others = [x for x in table.columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     for option in ("label", "sequence"):
-        if options.named(option):
+        if options.named(option) and not others and data.pattern is None:
             format = data.dialect.format
             raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
-    label, text = data.table.named(LABEL), data.table.named(TEXT)
+    label = table.named(LABEL)
+    if others:
+        named = columns_named(others, options, "label")
+        label = named[0] if named else choose_label(others)
     if label is None or text is None or label.distinct == 0:
         raise DataError(
             f"{data.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
@@ -192,7 +213,10 @@ def _fixed_roles(data: Data, options: InitOptions) -> Roles:
     kind = {"series": "features", "symbols": "tokens"}.get(text.kind, "text")
     if data.dialect.format in ("fasttext", "fasta"):
         kind = "text"
-    return Roles(options.kind or kind, label, [text], data.table.columns, has_names=False)
+    roles = Roles(options.kind or kind, label, [text], table.columns, has_names=False)
+    roles.owner = owner_of([column for column in others if column is not label])
+    roles.ignored = [column.describe() for column in others if column is not label]
+    return roles
 
 
 def _marked(columns: Sequence[Column]) -> Column:
@@ -340,7 +364,12 @@ def _split_facts(
     given = dict(options.given)
     if data.header is not None:
         given["header"] = data.header
-    other = read_data(files, InitOptions(**given), reading, is_train=False)
+    joins = []
+    for join in data.joins:
+        joins.append({**join, "file": for_split(join["file"], data.path, files[0])})
+    other = read_data(
+        files, InitOptions(**given), reading, pattern=data.pattern, joins=joins, is_train=False
+    )
     by_name = {column.name: column for column in other.table.columns}
     label = None if roles.label is None else by_name.get(roles.label.name)
     one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]
@@ -470,7 +499,7 @@ def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
     name = roles.owner.name
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
-        f"be too good for a new {name}; {join(['--set', f'data.group={name}'])} keeps them together"
+        f"be too good for a new {name}; {shlex.join(['--set', f'data.group={name}'])} keeps them together"
     )
 
 

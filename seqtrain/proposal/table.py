@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.proposal.profile import Codes, Column, KnownValues, flattened
-from seqtrain.tables.blocks import Block, Cells, Coded, Name, as_list
+from seqtrain.tables.blocks import Block, Cells, Coded, Name, as_list, cells_at
 from seqtrain.text import counted, listed
 
 MOST_SHOWN = 3
@@ -140,9 +140,10 @@ def without_repeated_headers(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def first_row(block: Block) -> list[Any]:
-    """Return the cells of the first row of a block."""
-    return [as_list(cells[:1] if not isinstance(cells, Coded) else cells.at(np.arange(1)))[0]
-            for cells in block.columns.values()]  # fmt: skip
+    """Return the cells of the first row of a block, without columns that only paths have."""
+    own = [name for name in block.columns if isinstance(name, int)] or [*block.columns]
+    first = np.zeros(1, dtype=np.int64)
+    return [as_list(cells_at(block.columns[name], first))[0] for name in own]
 
 
 def odd_cells(column: Column, table: Table) -> str:

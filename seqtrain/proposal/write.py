@@ -17,6 +17,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
 from seqtrain.sequences.splits import hold_out
+from seqtrain.tables.blocks import LABEL
 from seqtrain.tables.formats import names_of
 from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import listed, printable, quote, shorten
@@ -148,7 +149,7 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
     is_made_of = {"features": "time steps are numbers"}.get(kind, "a sequence is a list of symbols")
     bad_rows, bad_reason = _bad_rows(data, roles, facts)
     values: dict[str, tuple[Any, str]] = {
-        "format": ("auto" if data.by_name else dialect.format, FORMATS.get(dialect.format, "--format")),
+        "format": ("auto" if data.by_name else dialect.format, _format_reason(data)),
         "delimiter": (data.delimiter, "separates the columns"),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
@@ -173,6 +174,13 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
         if value is not None and (key not in fields or value != fields[key].default):
             settings[f"data.{key}"] = Setting(value, reason)
     return settings
+
+
+def _format_reason(data: Data) -> str:
+    """Return the reason for a format that the name of the file doesn't tell."""
+    if os.path.isdir(data.path):
+        return "format of the files of the folder"
+    return FORMATS.get(data.dialect.format, "--format")
 
 
 def _name(column: Any) -> Any:
@@ -204,7 +212,8 @@ def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
     """Return the value of data.label, and its reason."""
     if roles.one_hot:
         return [column.name for column in roles.one_hot], "columns that mark a label each"
-    if not roles.has_names or roles.label is None:
+    is_fixed = not roles.has_names and roles.label is not None and roles.label.name == LABEL
+    if roles.label is None or is_fixed:
         return None, ""
     reason = f"column of the label: {shown_labels(facts)}"
     if flow(roles.label.name).startswith('"'):
