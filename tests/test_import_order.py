@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
+    *("errors", "text", "signals", "files", "metrics", "tables", "config", "sequences", "proposal"),
     "model",
     *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
     *("comparison", "tuning", "cli"),
@@ -18,7 +18,7 @@ ROOMS = (
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
-    *("errors", "text", "signals", "files", "metrics", "config", "sequences/readers", "proposal"),
+    *("errors", "text", "signals", "files", "metrics", "tables", "config", "proposal"),
     "reports",
     *("runs/run_directory", "runs/overview", "evaluation/scores", "evaluation/predicted_example"),
     "__init__",

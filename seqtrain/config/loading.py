@@ -22,8 +22,8 @@ from seqtrain.config.problems import (
 from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.config.value_types import Section
 from seqtrain.errors import ConfigError
-from seqtrain.tables.formats import resolve_format
 from seqtrain.files.reading import open_regular, path_problem
+from seqtrain.tables.formats import resolve_format
 from seqtrain.text import one_line, shorten
 
 SIZE_LIMIT = 2**20

@@ -58,6 +58,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     ("data.id", SET, {"data.steps": DEFAULT}, "name the columns of a time step in data.steps"),
     ("data.steps", SET, {"data.id": DEFAULT}, "name the column of the sequence id in data.id"),
     ("data.order", SET, {"data.steps": DEFAULT}, "expected null"),
+    ("data.window", SET, {"data.steps": DEFAULT}, "name the columns of a time step in data.steps"),
     ("data.missing", ("last",), {"data.steps": DEFAULT}, "expected mask"),
     ("data.missing", ("last",), {"data.standardize": SET}, "expected mask"),
     ("data.standardize", SET, {"data.kind": TEXTS}, "expected train"),

@@ -31,9 +31,11 @@ from seqtrain.config.value_types import (
     GramSizes,
     HeldOut,
     Interval,
+    Joins,
     LearningRate,
     Metric,
     Path,
+    PathPattern,
     Paths,
     Pooling,
     Poolings,
@@ -44,6 +46,7 @@ from seqtrain.config.value_types import (
     StepColumns,
     TunedKeys,
     Width,
+    Window,
     rule_error,
 )
 from seqtrain.tables.formats import DataFormat, default_kind, names_of, resolve_format
@@ -101,6 +104,11 @@ class DataConfig(Section):
     since the previous step, in seconds for dates; any name will do for this column."""
     static: StaticColumns | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
+    window: Window | None = None
+    """steps: cut the rows of an id into windows of N steps, which are the sequences: {steps: N,
+    stride: M, label: last}. A window begins every M steps (default: N). label: that of the last
+    step (the default), of most steps (majority), or constant: a window ends where the label
+    changes. null: an id is one sequence."""
     label: Column | Columns | None = None
     """Column of the label: its name, or its index from 0. A list of columns is multi-label: each
     column is named after a label. A row has the label if the cell is 1, true or yes, and lacks it
@@ -111,6 +119,17 @@ class DataConfig(Section):
     group: Column | None = None
     """Column of the group, such as a customer. A group is never divided between train and held-out
     rows. With model.initial_state: carried, the rows of a group follow one another."""
+    weight: Column | None = None
+    """Column with the weight of each row of train: 2 counts as the row twice, 0 as no row."""
+    path: PathPattern | None = None
+    """Regular expression whose named groups in the path of a file are columns, as `file` and
+    `folder` are: '(?P<activity>[a-z]+)_(?P<take>\\d+)'. null: none."""
+    join: Joins | None = None
+    """Further files whose columns are joined: [{file: y_train.csv, on: series_id}]. on: a column,
+    {left: COLUMN, right: COLUMN of the file}, or row for files that are aligned row by row. If
+    test is X_test.csv, y_test.csv is joined in place of y_train.csv."""
+    sheet: Annotated[str, Field(min_length=1)] | None = None
+    """xlsx: name of the sheet. null: the first one."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
     """text: how to split it into tokens. word: words of letters and digits, and punctuation marks.
     whitespace: at blanks only. char: characters. byte: bytes of UTF-8. bpe: byte-pair encoding,

@@ -3,6 +3,7 @@
 Each type has its limits and, where pydantic has no words for it, a description for messages.
 """
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -10,8 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from seqtrain.config.document import brief
-from seqtrain.tables.formats import is_text_encoding
 from seqtrain.metrics import MONITORED
+from seqtrain.tables.formats import is_text_encoding
 
 BROKEN_RULE = "broken_rule"
 """Type of the errors of pydantic whose message is shown to the user unchanged."""
@@ -82,6 +83,51 @@ Column = (
 )
 Columns = Annotated[list[Column], _described("a list of columns", min_length=1)]
 ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_length=1)]
+
+
+def _names_groups(pattern: str) -> bool:
+    """Return True if a text is a regular expression with at least one named group."""
+    try:
+        return bool(re.compile(pattern).groupindex)
+    except re.error:
+        return False
+
+
+def _is_window(window: dict[str, Any]) -> bool:
+    """Return True if a window has a length, or ends where the label changes."""
+    label = window.get("label", "last")
+    numbers = [window[name] for name in ("steps", "stride") if name in window]
+    has_length = "steps" in window or label == "constant"
+    return has_length and isinstance(label, str) and all(type(x) is int for x in numbers)
+
+
+PathPattern = Annotated[
+    str,
+    _satisfying(
+        _names_groups,
+        r"a regular expression with named groups, such as (?P<activity>[a-z]+)_(?P<take>\d+)",
+    ),
+]
+JoinKeys = Annotated[
+    dict[Literal["left", "right"], ColumnName],
+    _described("{left: COLUMN, right: COLUMN}", min_length=2, max_length=2),
+]
+Joins = Annotated[
+    list[
+        Annotated[
+            dict[Literal["file", "on"], ColumnName | JoinKeys],
+            _described("{file: FILE, on: COLUMN}", min_length=2, max_length=2),
+            _satisfying(lambda join: isinstance(join["file"], str), "a file path in file"),
+        ]
+    ],
+    _described("a list of {file: FILE, on: COLUMN}", min_length=1),
+]
+WindowLabel = Literal["last", "majority", "constant"]
+Window = Annotated[
+    dict[Literal["steps", "stride", "label"], PositiveInt | WindowLabel],
+    _described("{steps: N, stride: M, label: last, majority or constant}", min_length=1),
+    _satisfying(_is_window, "{steps: N, stride: M, label: last, majority or constant}"),
+]
 
 
 def _has_option(kind: str, option: str, form: str) -> AfterValidator:

@@ -12,6 +12,7 @@ from seqtrain.sequences.labels import LabelReader, LabelSet
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema
 from seqtrain.tables.formats import MEMORY
+from seqtrain.tables.join import joined_source
 from seqtrain.tables.memory import TableSource
 from seqtrain.tables.sources import open_source, stamps
 
@@ -46,16 +47,17 @@ class Input:
         Args:
             labelled: False if rows may lack a label, as in an input to predict.
         """
-        if self.table is not None:
-            return self.table
         sources: dict[bool, Any] = self.__dict__["_sources"]
         if labelled not in sources:
-            sources[labelled] = open_source(
-                self.path,
-                self.schema.dialect(labelled=labelled),
-                pattern=self.schema.path,
-                whole_files=self.schema.whole_files and not labelled,
-            )
+            source: Any = self.table
+            if source is None:
+                source = open_source(
+                    self.path,
+                    self.schema.dialect(labelled=labelled),
+                    pattern=self.schema.path,
+                    whole_files=self.schema.whole_files and not labelled,
+                )
+            sources[labelled] = joined_source(source, self.schema.join)
         return sources[labelled]
 
     def reader(self, labels: LabelReader, keep: Sequence[Column] = ()) -> SequenceReader:
@@ -81,7 +83,8 @@ class Input:
     def with_schema(self, schema: Schema) -> Input:
         """Return the same input with another schema."""
         other = replace(self, schema=schema)
-        if schema.dialect() == self.schema.dialect() and schema.path == self.schema.path:
+        same = (schema.dialect(), schema.path, schema.join)
+        if same == (self.schema.dialect(), self.schema.path, self.schema.join):
             object.__setattr__(other, "_sources", self.__dict__["_sources"])
         return other
 

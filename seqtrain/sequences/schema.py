@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from seqtrain.errors import DataError
+from seqtrain.sequences.saved import Saved
+from seqtrain.tables.blocks import LABEL, REST, TEXT, Dialect, Selection
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
@@ -15,8 +17,6 @@ from seqtrain.tables.formats import (
     formats_holding,
     resolve_format,
 )
-from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import LABEL, REST, TEXT, Dialect, Selection
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
 
@@ -72,6 +72,7 @@ class Schema(Saved):
         bad_rows: Policy for rows that can't be read: error or drop.
         path: Pattern whose named groups in a file's path are columns, or None.
         join: Further files whose columns are joined, as in data.join.
+        sheet: Name of the sheet of a workbook, or None for the first one.
     """
 
     format: str = "jsonl"
@@ -98,6 +99,7 @@ class Schema(Saved):
     bad_rows: Literal["error", "drop", "blank"] = "error"
     path: str | None = None
     join: tuple[dict[str, str | dict[str, str]], ...] = ()
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -143,6 +145,11 @@ class Schema(Saved):
             by_name=data.format == "auto",
             whole_files=whole_files,
             bad_rows=data.bad_rows,
+            weight=data.weight,
+            window=data.window,  # type: ignore[arg-type] # keys and values of JSON types
+            path=data.path,
+            join=tuple(data.join or ()),  # type: ignore[arg-type]
+            sheet=data.sheet,
         )
         header = schema.names_columns if data.header == "auto" else data.header
         return replace(schema, header=header)
@@ -220,6 +227,7 @@ class Schema(Saved):
             quotes=QUOTES[self.quoting],
             header=self.header,
             blank_lines=not labelled,
+            sheet=self.sheet,
         )
 
     def for_file(self, path: str) -> Schema:

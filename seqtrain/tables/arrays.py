@@ -69,7 +69,8 @@ def read_arrays(
     steps = arrays.get("X")
     if steps is not None and steps.ndim in (1, 2) and "labels" not in arrays:
         table = steps if steps.ndim == 2 else steps[:, None]
-        columns.update({index: table[:, index] for index in range(table.shape[1])})
+        for index in range(table.shape[1]):
+            columns[index] = columns[str(index)] = table[:, index]
     if steps is not None and steps.ndim == 1:
         columns[LABEL] = _labels(steps, len(steps))
     else:

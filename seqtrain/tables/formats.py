@@ -1,9 +1,9 @@
 """Registry of the formats of data files: the only list of them.
 
-To add a format, add an entry to `FORMATS` and a module with its reader to
-``seqtrain/tables/``. Everything else follows from the entry: the choices of ``data.format``,
-``--format`` and ``--input-format``, the endings, how ``seqtrain init`` reads a file, and the table
-in ``data/README.md``.
+To add a format, add an entry to `FORMATS` and a module with its reader to ``seqtrain/tables/``.
+Everything else follows from the entry: the choices of ``data.format``, ``--format`` and
+``--input-format``, the endings, how ``seqtrain init`` reads a file, and the table in
+``data/README.md``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FORMATS = {
             (".csv",),
             "delimited.read_delimited",
             'fields separated by commas, semicolons, tabs or pipes; `"…"` quotes a field, which '
-            'may hold these, line breaks and `""`',
+            'may hold these, line breaks and `""`; comments (`#`) may come before the header',
             TABLES,
             "delimited",
         ),
@@ -65,7 +65,8 @@ FORMATS = {
             "tsv",
             (".tsv",),
             "delimited.read_delimited",
-            'fields separated by one tab each; no quoting, so `"` is an ordinary character',
+            'fields separated by one tab each; `"` is an ordinary character, unless all fields of '
+            "the first line are in quotes",
             TABLES,
             "delimited",
         ),
@@ -81,9 +82,10 @@ FORMATS = {
             "jsonl",
             (".jsonl", ".ndjson", ".json"),
             "json_lines.read_json_lines",
-            "one JSON object per line, or one array of objects; the sequence is a string, a list "
-            "of symbols, of sentences, of turns (a chat), of numbers or of vectors; `meta.label` "
-            "is the field `label` of the object in `meta`",
+            "one JSON object per line, one array of objects, or one object with a single list of "
+            'them, `{"data": […]}`; the sequence is a string, a list of symbols, of sentences, of '
+            "turns (a chat), of numbers or of vectors; `meta.label` is the field `label` of the "
+            "object in `meta`",
             TABLES,
             "named",
         ),
@@ -118,10 +120,11 @@ FORMATS = {
             "npz",
             (".npz", ".npy"),
             "arrays.read_arrays",
-            "a sequence of the arrays `values` (N,) or (N, F), `offsets` (B + 1,), `labels` (B,); "
-            "or of `X` (B, T) or (B, T, F), and `y` (B,); a `.npy` file holds `X`, and its labels "
-            "are in `y.npy` next to `X.npy`, `y_train.npy` next to `X_train.npy`",
-            ("features", "tokens"),
+            "a sequence of the arrays `values` (N,) or (N, F), `offsets` (B + 1,) or `lengths` "
+            "(B,), `labels` (B,); or of `X` (B, T) or (B, T, F), perhaps `lengths` (B,), and `y` "
+            "(B,); a `.npy` file holds `X`, and its labels are in `y.npy` next to `X.npy`, "
+            "`y_train.npy` next to `X_train.npy`; or a time step, with columns `0`, `1` and so on",
+            ("features", "tokens", "steps"),
             binary=True,
         ),
         Format(
@@ -148,8 +151,8 @@ FORMATS = {
             "xlsx",
             (".xlsx",),
             "xlsx.read_xlsx",
-            "a row of the first sheet, whose first row names the columns; needs "
-            "`pip install 'seqtrain[excel]'`",
+            "a row of the first sheet, or of `data.sheet`; the header names the columns, a title "
+            "may stand above it; needs `pip install 'seqtrain[excel]'`",
             TABLES,
             "named",
             binary=True,

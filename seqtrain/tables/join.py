@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from seqtrain.errors import DataError
 from seqtrain.tables.blocks import (
     TEXT,
     Block,
-    Cells,
     Dialect,
     Name,
     Selection,
@@ -27,15 +26,16 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.cells import CodedColumn
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import EVERYTHING, FileSource, open_source
+from seqtrain.tables.sources import EVERYTHING, open_source
 from seqtrain.text import counted, listed, quote
 
 ROW = "row"
 """Value of `on` of a join of files that are aligned row by row."""
-SPLIT_WORDS = r"train(?:ing)?|test(?:ing)?|valid(?:ation)?|val|dev|eval"
-SPLIT_WORD = re.compile(rf"(?<![a-z])(?:{SPLIT_WORDS})(?![a-z])", re.IGNORECASE)
+SPLIT_WORDS = r"(?<![a-z])(?:train(?:ing)?|test(?:ing)?|valid(?:ation)?|val|dev|eval)(?![a-z])"
+SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
-ALL_NUMBERS = re.compile(rb"\s*[-+]?[0-9.]+\s*\Z")
+NUMBER_LINE = re.compile(rb"\s*[-+]?[0-9.]+\s*\Z")
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Join:
     Attributes:
         source: The file.
         left: Column of the joined table that holds the key, or None to join row by row.
-        right: Column of the file that holds the key.
+        right: Column of the file that holds the key, or None.
         column: New name of the column `text` of a file without names, or None.
     """
 
@@ -55,33 +55,12 @@ class Join:
     column: str | None = None
 
 
-@dataclass
-class _Right:
-    """The rows of a joined file.
-
-    Attributes:
-        columns: Cells of each column that is needed, and None after the last row.
-        lines: Line of each row.
-        keys: Codes of the keys, empty if the join is by row.
-        row_of: Row of each code of `keys`.
-        repeated: Lines of each key whose rows differ.
-        used: True for each row that was joined.
-    """
-
-    join: Join
-    columns: dict[Name, list[Any]]
-    lines: npt.NDArray[np.int64]
-    keys: CodedColumn = field(default_factory=CodedColumn)
-    row_of: list[int] = field(default_factory=list)
-    repeated: dict[int, list[int]] = field(default_factory=dict)
-    used: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-
-
 class JoinedSource:
     """A source whose rows have the columns of further files, too.
 
-    A row whose key no row of such a file has, or several that differ, can't be read if one of the
-    file's columns is required. A column that both have is the source's.
+    A column that both have is the source's. A row whose key such a file lacks, or has with
+    different rows, can't be read if one of the file's columns is required. Columns that are only
+    optional aren't joined.
 
     Args:
         source: The source.
@@ -89,7 +68,7 @@ class JoinedSource:
     """
 
     def __init__(self, source: Source, joins: Sequence[Join]) -> None:
-        self.source, self.joins = source, list(joins)
+        self.source, self.joins = source, tuple(joins)
         self._notices = list[str]()
 
     @property
@@ -110,6 +89,8 @@ class JoinedSource:
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the source with the columns of the further files.
 
+        A further file that can't be read is an error only if the source lacks a required column.
+
         Args:
             selection: Columns to read.
             rows: Largest number of rows of a block, as for the source.
@@ -118,76 +99,178 @@ class JoinedSource:
             DataError: If a file can't be read, a file that is joined row by row has another number
                 of rows, or a required column is nowhere.
         """
-        tables = [_read(join, selection) for join in self.joins]
-        keys = [join.left for join in self.joins if join.left is not None]
-        joined = {name for table in tables for name in table.columns}
-        inner = selection
-        if selection.required is not None:
-            own = [name for name in selection.required if name not in joined]
-            others = [name for name in selection.required if name in joined]
-            inner = replace(
-                selection,
-                required=tuple(dict.fromkeys([*own, *keys])),
-                optional=(*selection.optional, *others),
-            )
-        start = 0
-        for block in self.source.blocks(inner, rows):
-            yield self._joined(block, tables, selection, start)
-            start += len(block)
-        self._notices = [line for table in tables for line in _notices(table, start)]
+        tables, unreadable = list[JoinedTable](), list[DataError]()
+        for join in self.joins:
+            try:
+                tables.append(JoinedTable(join, selection))
+            except DataError as error:
+                unreadable.append(error)
+        inner, start = _without(selection, tables), 0
+        try:
+            for block in self.source.blocks(inner, rows):
+                yield _with_columns(block, tables, selection, start)
+                start += len(block)
+        except DataError:
+            if unreadable and not start:
+                raise unreadable[0] from None
+            raise
+        self._notices = [line for table in tables for line in table.notices(start)]
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
-        return [
-            *self.source.files(),
-            *(file for join in self.joins for file in join.source.files()),
-        ]
+        files = self.source.files()
+        for join in self.joins:
+            files += join.source.files()
+        return files
 
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return a SHA-256 of the content of all files."""
-        digests = [self.source.digest(selection), *(join.source.digest() for join in self.joins)]
+        digests = [self.source.digest(selection)]
+        digests += [join.source.digest() for join in self.joins]
         return sha256("".join(digests).encode()).hexdigest()
 
     def notices(self) -> list[str]:
         """Return lines about keys that have no row, or several, after all rows were read."""
         return [*self.source.notices(), *self._notices]
 
-    def _joined(
-        self, block: Block, tables: list[_Right], selection: Selection, start: int
-    ) -> Block:
-        columns, problems = dict(block.columns), dict(block.problems)
-        for table in tables:
-            names = [name for name in table.columns if name not in block.columns]
-            rows, reasons = _rows_of(table, block, start)
-            if any(name in (selection.required or names) for name in names):
-                for row, reason in reasons.items():
-                    problems.setdefault(row, reason)
-            for name in names:
-                cells = table.columns[name]
-                columns[name] = [cells[row] for row in rows.tolist()]
+
+class JoinedTable:
+    """The rows of a further file, in memory.
+
+    Args:
+        join: The file.
+        selection: Columns to read. Those that the file lacks are left out.
+
+    Attributes:
+        columns: Cells of each column but the key, and None after the last row.
+        lines: Line of each row.
+
+    Raises:
+        DataError: If the file or a row of it can't be read.
+    """
+
+    def __init__(self, join: Join, selection: Selection) -> None:
+        self.join, self.name = join, join.source.name
+        key = join.right
         if selection.required is not None:
-            wanted = {*selection.required, *selection.optional}
-            columns = {name: cells for name, cells in columns.items() if name in wanted}
-        return replace(block, columns=columns, problems=problems)
+            wanted = tuple(name for name in selection.required if name != key)
+            if join.column in wanted:
+                wanted = (TEXT,)
+            selection = Selection(() if key is None else (key,), wanted)
+        blocks = list(join.source.blocks(selection))
+        for block in blocks:
+            for row, reason in block.problems.items():
+                raise DataError(f"{self.name}:{block.lines[row]}: {reason}")
+        self.lines = np.concatenate([block.lines for block in blocks] or [np.zeros(0, np.int64)])
+        self.columns: dict[Name, list[Any]] = {}
+        names = blocks[0].columns if blocks else {}
+        for name in names:
+            if all(name in block.columns for block in blocks):
+                cells = concatenated([block.columns[name] for block in blocks])
+                self.columns[name] = [*as_list(cells), None]
+        if join.column is not None and TEXT in self.columns:
+            self.columns = {join.column: self.columns[TEXT]}
+        self._used = np.zeros(len(self.lines), bool)
+        if key is not None:
+            self._index(self.columns.pop(key, [None])[:-1])
+
+    def rows_of(self, block: Block, start: int) -> tuple[Rows, dict[int, str]]:
+        """Return the row of this table for each row of a block, -1 for none, and the reasons.
+
+        Args:
+            block: The block.
+            start: Number of rows before the block.
+        """
+        if self.join.left is None:
+            return self._aligned(block, start), {}
+        codes, problems = self._keys.codes_of(block.columns[self.join.left])
+        known = np.array([*self._row_of, -1], np.int64)
+        rows = known[np.minimum(codes, len(self._row_of))]
+        names = self._keys.known.spellings
+        for row in np.flatnonzero(rows < 0).tolist():
+            key = quote(names[codes[row]])
+            problems.setdefault(row, f"no row of {self.name} has {self.join.right} {key}")
+        for row in np.flatnonzero(np.isin(codes, list(self._repeated))).tolist():
+            lines = listed([str(line) for line in self._repeated[int(codes[row])]])
+            found = f"{self.join.right} {quote(names[codes[row]])} has different rows"
+            problems.setdefault(row, f"{found} in {self.name}, lines {lines}")
+        self._used[rows[rows >= 0]] = True
+        return rows, problems
+
+    def notices(self, total: int) -> list[str]:
+        """Return lines about keys, after all rows were joined.
+
+        Args:
+            total: Number of rows of the source.
+
+        Raises:
+            DataError: If the file is joined row by row and has further rows.
+        """
+        join = self.join
+        if not self._used.any():
+            return []
+        if join.left is None:
+            if total < len(self.lines):
+                rows = counted(len(self.lines), "row")
+                raise DataError(
+                    f"{self.name}: found {rows}; expected {total:,}, as it is joined by row"
+                )
+            return []
+        names, known = self._keys.known.spellings, len(self._row_of)
+        unused = [names[code] for code in range(known) if not self._used[self._row_of[code]]]
+        repeated = [names[code] for code in self._repeated]
+        lines = list[str]()
+        for keys, found in (
+            (unused, f"of {join.right} in no row"),
+            (names[known:], f"of {join.left} without a row there"),
+            (repeated, f"of {join.right} with different rows"),
+        ):
+            if keys:
+                shown = listed([quote(key) for key in keys])
+                lines.append(f"{self.name}: {counted(len(keys), 'key')} {found}: {shown}")
+        return lines
+
+    def _index(self, keys: list[Any]) -> None:
+        """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""
+        self._keys = CodedColumn()
+        codes, problems = self._keys.codes_of(keys)
+        for row, reason in problems.items():
+            raise DataError(f"{self.name}:{self.lines[row]}: {reason}")
+        self._row_of = [-1] * len(self._keys.known.names)
+        self._repeated = dict[int, list[int]]()
+        columns = list(self.columns.values())
+        for row, code in enumerate(codes.tolist()):
+            first = self._row_of[code]
+            if first < 0:
+                self._row_of[code] = row
+            elif any(cells[row] != cells[first] for cells in columns):
+                lines = self._repeated.setdefault(code, [int(self.lines[first])])
+                lines.append(int(self.lines[row]))
+
+    def _aligned(self, block: Block, start: int) -> Rows:
+        rows, count = np.arange(start, start + len(block)), len(self.lines)
+        if start + len(block) > count:
+            place = f"{block.file or 'data'}:{block.lines[max(0, count - start)]}"
+            found = f"found {counted(count, 'row')} in {self.name}, which is joined row by row"
+            raise DataError(f"{place}: has no row there; {found}")
+        self._used[rows] = True
+        return rows
 
 
-def joined_source(
-    source: Source, joins: Sequence[Mapping[str, Any]], trained: str | None = None
-) -> Source:
+def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
     """Return a source with the files of data.join.
+
+    If a file names its split, as y_train.txt, and the source another one, as X_test.txt, the file
+    of this split is joined, y_test.txt, if there is one.
 
     Args:
         source: The source.
         joins: Value of data.join: mappings with the keys `file` and `on`. `on` is a column, the
             columns ``{left, right}``, or "row".
-        trained: Path of train, or None. If it names its split, as in X_train.txt, and the source
-            another one, as in X_test.txt, the files of this split are joined: y_test.txt in place
-            of y_train.txt.
     """
     found = list[Join]()
     for each in joins:
-        path = for_split(str(each["file"]), trained, str(getattr(source, "path", "")))
-        on = each["on"]
+        path, on = for_split(str(each["file"]), str(getattr(source, "path", ""))), each["on"]
         if on == ROW:
             found.append(_by_row(path))
         elif isinstance(on, str):
@@ -197,148 +280,84 @@ def joined_source(
     return JoinedSource(source, found) if found else source
 
 
-def for_split(file: str, trained: str | None, path: str) -> str:
-    """Return the file of a split, such as y_test.txt for X_test.txt and y_train.txt.
+def for_split(file: str, path: str) -> str:
+    """Return the file that belongs to the split of a path, such as y_test.txt for X_test.txt.
 
     Args:
-        file: The file of train.
-        trained: Path of train, or None.
+        file: The file of one split, such as y_train.txt, or of all.
         path: Path of the split.
     """
-    if trained is None or path == trained:
+    words = SPLIT_WORD.findall(path)
+    if not words:
         return file
-    old, new = SPLIT_WORD.findall(trained), SPLIT_WORD.findall(path)
-    if not old or not new:
-        return file
-    other = SPLIT_WORD.sub(lambda found: new[-1] if found[0] == old[-1] else found[0], file)
-    return other if os.path.exists(other) else file
+    folder, name = os.path.split(file)
+    for other in (
+        SPLIT_WORD.sub(words[-1], file),
+        os.path.join(folder, SPLIT_WORD.sub(words[-1], name)),
+    ):
+        if os.path.exists(other):
+            return other
+    return file
 
 
 def column_of(path: str) -> str:
     """Return the name of the column of a file without names: y for y_train.txt."""
     stem = Path(path).name.partition(".")[0]
-    return re.sub(rf"[_-]?(?<![a-z])(?:{SPLIT_WORDS})(?![a-z])[_-]?", "", stem, flags=re.I) or stem
+    return re.sub(rf"[_-]?{SPLIT_WORDS}[_-]?", "", stem, flags=re.IGNORECASE) or stem
+
+
+def _without(selection: Selection, tables: Sequence[JoinedTable]) -> Selection:
+    """Return the columns that the source must have: the keys, and what no further file has."""
+    if selection.required is None:
+        return selection
+    own, optional = list[Name](selection.required), list[Name](selection.optional)
+    for table in tables:
+        joined = [name for name in own if name in table.columns]
+        own = [name for name in own if name not in joined]
+        optional += joined
+        if joined and table.join.left is not None:
+            own.append(table.join.left)
+    return replace(selection, required=tuple(dict.fromkeys(own)), optional=tuple(optional))
+
+
+def _with_columns(
+    block: Block, tables: Sequence[JoinedTable], selection: Selection, start: int
+) -> Block:
+    """Return a block with the columns of further files, and with those that are selected alone."""
+    columns, problems = dict(block.columns), dict(block.problems)
+    for table in tables:
+        names = [name for name in table.columns if name not in block.columns]
+        if not names or (table.join.left is not None and table.join.left not in block.columns):
+            continue
+        rows, reasons = table.rows_of(block, start)
+        for name in names:
+            cells = table.columns[name]
+            columns[name] = [cells[row] for row in rows.tolist()]
+        for row, reason in reasons.items():
+            problems.setdefault(row, reason)
+    if selection.required is not None:
+        wanted = (*selection.required, *selection.optional)
+        columns = {name: columns[name] for name in wanted if name in columns}
+    return replace(block, columns=columns, problems=problems)
 
 
 def _open(path: str) -> Source:
-    format = resolve_format(path, "auto") or "csv"
-    return open_source(path, Dialect(format, blank_lines=True))
+    return open_source(path, Dialect(resolve_format(path, "auto") or "csv"))
 
 
 def _by_row(path: str) -> Join:
     """Return the join of a file whose rows are aligned with the source's."""
     format = resolve_format(path, "auto") or "csv"
-    if format in ("csv", "txt", "tsv"):
-        with_names = format != "txt" and not _is_column_of_numbers(path)
-        format = format if with_names else "lines"
-    source = FileSource(path, Dialect(format, blank_lines=True))
-    return Join(source, column=column_of(path) if format == "lines" else None)
+    if format == "txt" or (format in ("csv", "tsv") and _begins_with_number(path)):
+        source = open_source(path, Dialect("lines", blank_lines=True))
+        return Join(source, column=column_of(path))
+    return Join(open_source(path, Dialect(format)))
 
 
-def _is_column_of_numbers(path: str) -> bool:
+def _begins_with_number(path: str) -> bool:
     """Return True if the first line of a file is one number, so that it has no header."""
     try:
         with open(path, "rb") as file:
-            return ALL_NUMBERS.match(file.readline(100)) is not None
+            return NUMBER_LINE.match(file.readline(100)) is not None
     except OSError:
         return False
-
-
-def _read(join: Join, selection: Selection) -> _Right:
-    """Read a joined file: the selected columns that it has, and its keys."""
-    inner = EVERYTHING
-    if selection.required is not None:
-        wanted = (*selection.required, *selection.optional)
-        required = () if join.right is None else (join.right,)
-        optional = (TEXT,) if join.column in wanted else wanted
-        inner = Selection(required, tuple(x for x in optional if x not in required))
-    parts = list(join.source.blocks(inner))
-    for block in parts:
-        for row, reason in block.problems.items():
-            raise DataError(f"{join.source.name}:{block.lines[row]}: {reason}")
-    lines = np.concatenate([block.lines for block in parts] or [np.zeros(0, np.int64)])
-    columns: dict[Name, list[Any]] = {}
-    for name in dict.fromkeys(name for block in parts for name in block.columns):
-        if all(name in block.columns for block in parts):
-            cells = concatenated([block.columns[name] for block in parts])
-            columns[name] = [*as_list(cells), None]
-    if join.column is not None and TEXT in columns:
-        columns = {join.column: columns[TEXT]}
-    table = _Right(join, columns, lines, used=np.zeros(len(lines), bool))
-    if join.right is not None:
-        _index(table, columns.get(join.right, [None])[:-1])
-        if join.right != join.left:
-            table.columns = {name: x for name, x in columns.items() if name != join.right}
-    return table
-
-
-def _index(table: _Right, keys: Cells) -> None:
-    """Fill the row of each key. Of repeated keys whose rows are equal, the first row counts."""
-    codes, problems = table.keys.codes_of(keys)
-    for row, reason in problems.items():
-        raise DataError(f"{table.join.source.name}:{table.lines[row]}: {reason}")
-    table.row_of = [-1] * len(table.keys.known.names)
-    lists = list(table.columns.values())
-    for row, code in enumerate(codes.tolist()):
-        first = table.row_of[code]
-        if first < 0:
-            table.row_of[code] = row
-        elif any(cells[row] != cells[first] for cells in lists):
-            lines = table.repeated.setdefault(code, [int(table.lines[first])])
-            lines.append(int(table.lines[row]))
-
-
-def _rows_of(
-    table: _Right, block: Block, start: int
-) -> tuple[npt.NDArray[np.int64], dict[int, str]]:
-    """Return the row of a joined file for each row of a block, -1 for none, and the reasons."""
-    join, name = table.join, table.join.source.name
-    if join.left is None:
-        rows = np.arange(start, start + len(block))
-        if len(rows) and rows[-1] >= len(table.lines):
-            line = block.lines[int(np.argmax(rows >= len(table.lines)))]
-            found = f"{counted(len(table.lines), 'row')} in {name}, which is joined row by row"
-            raise DataError(f"{block.file or 'data'}:{line}: has no row there; found {found}")
-        table.used[rows] = True
-        return rows, {}
-    codes, problems = table.keys.codes_of(block.columns[join.left])
-    known = np.array([*table.row_of, -1], np.int64)
-    rows = known[np.minimum(codes, len(known) - 1)]
-    for row in np.flatnonzero(rows < 0).tolist():
-        key = quote(table.keys.known.spellings[codes[row]])
-        problems.setdefault(row, f"no row of {name} has {join.right} {key}")
-    for row in np.flatnonzero(np.isin(codes, list(table.repeated))).tolist():
-        key = quote(table.keys.known.spellings[codes[row]])
-        lines = listed([str(line) for line in table.repeated[int(codes[row])]])
-        problems.setdefault(row, f"{join.right} {key} has different rows in {name}, lines {lines}")
-    table.used[rows[rows >= 0]] = True
-    return rows, problems
-
-
-def _notices(table: _Right, total: int) -> list[str]:
-    """Return lines about the keys of a joined file, after all rows were read.
-
-    Raises:
-        DataError: If the file is joined row by row and has further rows.
-    """
-    join, name = table.join, table.join.source.name
-    if join.left is None:
-        if total < len(table.lines):
-            rows = counted(len(table.lines), "row")
-            raise DataError(f"{name}: found {rows}; expected {total:,}, as it is joined by row")
-        return []
-    names, found = table.keys.known.spellings, list[str]()
-    used_codes = [code for code, row in enumerate(table.row_of) if row >= 0 and table.used[row]]
-    unused = set(range(len(table.row_of))).difference(used_codes)
-    if unused:
-        keys = listed([quote(names[code]) for code in sorted(unused)])
-        found.append(f"{name}: {counted(len(unused), 'key')} of {join.right} in no row: {keys}")
-    if len(names) > len(table.row_of):
-        keys = listed([quote(each) for each in names[len(table.row_of) :]])
-        count = counted(len(names) - len(table.row_of), "key")
-        found.append(f"{name}: {count} of {join.left} without a row there: {keys}")
-    if table.repeated:
-        keys = listed([quote(names[code]) for code in table.repeated])
-        count = counted(len(table.repeated), "key")
-        found.append(f"{name}: {count} of {join.right} with different rows: {keys}")
-    return found

@@ -19,8 +19,8 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def joined(path: str, joins: list, trained: str | None = None, format: str = "csv"):
-    return joined_source(open_source(path, Dialect(format)), joins, trained)
+def joined(path: str, joins: list, format: str = "csv"):
+    return joined_source(open_source(path, Dialect(format)), joins)
 
 
 def test_columns_are_joined_by_a_key_of_any_spelling():
@@ -51,9 +51,10 @@ def test_unmatched_and_repeated_keys_are_counted_and_named():
     for words in ("2 keys of id in no row: 'z', 'y'", "1 key of id without a row there: 'd'",
                   "1 key of id with different rows: 'b'"):  # fmt: skip
         assert words in notices
-    found = list(rows_of(source, select("x", optional=("group",))))
-    assert [row.problem for row in found] == [None] * 4
-    assert [row.cells["group"] for row in found] == ["1", "1", "1", None]
+    found = list(rows_of(source, select("x", optional=("label",))))
+    assert [(row.cells, row.problem) for row in found] == [({"x": x}, None) for x in "1234"]
+    Path("y.csv").unlink()  # a model predicts without the file of the labels
+    assert len(list(rows_of(source, select("x", optional=("label",))))) == 4
 
 
 @pytest.mark.parametrize("names", ["train", "Train", "folder"])
@@ -92,11 +93,11 @@ def test_the_files_of_another_split_are_joined():
     joins = [{"file": "y_train.csv", "on": "id"}]
     labels = []
     for split in ("train", "test", "validation"):
-        source = joined(f"X_{split}.csv", joins, "X_train.csv")
+        source = joined(f"X_{split}.csv", joins)
         labels += [row.cells["label"] for row in rows_of(source, select("x", "label"))]
     assert labels == ["a", "b", "c"]
     Path("y_test.csv").unlink()  # one file holds the labels of all splits
-    source = joined("X_test.csv", joins, "X_train.csv")
+    source = joined("X_test.csv", joins)
     assert [row.cells["label"] for row in rows_of(source, select("x", "label"))] == ["a"]
 
 
