@@ -122,8 +122,8 @@ class DataConfig(Section):
     weight: Column | None = None
     """Column with the weight of each row of train: 2 counts as the row twice, 0 as no row."""
     path: PathPattern | None = None
-    """Regular expression whose named groups in the path of a file are columns, as `file` and
-    `folder` are: '(?P<activity>[a-z]+)_(?P<take>\\d+)'. null: none."""
+    """Regular expression that is searched in the path of a file. Its named groups are columns, as
+    `file` and `folder` are. null: none."""
     join: Joins | None = None
     """Further files whose columns are joined: [{file: y_train.csv, on: series_id}]. on: a column,
     {left: COLUMN, right: COLUMN of the file}, or row for files that are aligned row by row. If
