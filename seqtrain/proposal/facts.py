@@ -69,7 +69,7 @@ class Facts:
     is_often_missing: bool = False
     channels: int = 0
     symbols: int = 0
-    family: Family = Family("steps")
+    family: Family = field(default_factory=lambda: Family("steps"))
 
 
 @dataclass
@@ -132,7 +132,7 @@ def labels_of(roles: Roles, separator: str | None = None) -> Labels:
     separator = separator or separator_of(counts)
     variants = [listed(found) for found in spellings.values() if len(found) > 1]
     if separator is None:
-        tuples = [(name,) if name else () for name in names]
+        tuples: list[tuple[str, ...]] = [(name,) if name else () for name in names]
         return Labels(tuples, column.codes, variants=variants)
     parts = []
     for name in names:
@@ -173,7 +173,9 @@ def _listed(column: Column) -> Labels:
         strings = [str(each) for each in value] if isinstance(value, np.ndarray) else None
         if strings is None:
             strings = strings_of(value) if value else []
-        names.append(tuple(dict.fromkeys(strings or ([value] if isinstance(value, str) and value else []))))
+        names.append(
+            tuple(dict.fromkeys(strings or ([value] if isinstance(value, str) and value else [])))
+        )
     several = any(len(each) != 1 for each in names)
     return Labels(names, column.codes, multi_label=several)
 
@@ -280,7 +282,8 @@ def ends_of_windows(roles: Roles, labels: npt.NDArray[np.int32]) -> Rows:
         roles: Roles with an id, an order or None, and a window.
         labels: Code of the label of each row, (rows,).
     """
-    assert roles.id is not None and roles.window is not None
+    assert roles.id is not None
+    assert roles.window is not None
     steps, stride = roles.window["steps"], roles.window["stride"]
     times = np.arange(roles.id.rows) if roles.order is None else roles.order.numbers
     rows = np.lexsort((times, roles.id.codes))
@@ -319,7 +322,9 @@ def _look_at(facts: Facts, roles: Roles, rows: Rows, tokenizer: str | None) -> N
         texts = [" ".join(map(text_of_value, row)) for row in cells]
         chosen = CHOSEN_FAMILIES.get(tokenizer or "")
         facts.family = Family(chosen) if chosen else family_of(texts)
-        split = make_tokenizer(TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case)
+        split = make_tokenizer(
+            TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case
+        )
         sequences = [split(text) for text in texts]
     if facts.family.name == "symbols":
         roles.kind = "tokens"

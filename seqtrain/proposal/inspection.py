@@ -10,6 +10,7 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.roles import FEWEST_WIDE
 from seqtrain.proposal.table import (
     Table,
     TableBuilder,
@@ -19,9 +20,7 @@ from seqtrain.proposal.table import (
     without_repeated_headers,
 )
 from seqtrain.sequences.sources import table_named
-from seqtrain.tables.blocks import FILE, FOLDER, Dialect, Selection
-from seqtrain.proposal.roles import FEWEST_WIDE
-from seqtrain.tables.json_lines import BY_COLUMNS
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Dialect, Selection, as_list
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -32,8 +31,9 @@ from seqtrain.tables.formats import (
     columns_of_format,
     resolve_format,
 )
-from seqtrain.tables.opening import guess_encoding, open_input, utf_16
 from seqtrain.tables.join import joined_source
+from seqtrain.tables.json_lines import BY_COLUMNS
+from seqtrain.tables.opening import guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import holds_whole_files, open_source
 from seqtrain.text import display_name, quote
 
@@ -44,6 +44,8 @@ MANY_COLUMNS = 3000
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+RAGGED = 0.05
+"""Share of rows with another number of fields from which on the tail of a row is a list."""
 ROWS = 1024
 """Number of rows of a block."""
 
@@ -142,16 +144,18 @@ def read_data(
     data.delimiter, data.pattern, data.joins = delimiter, pattern, joins
     if format == "txt" and os.path.isfile(path):
         _look_at_lines(data, options)
-    first = _read(data, files, progress)
+    first = _read(data, files, progress, is_train=is_train)
     undecodable = [x for x in data.table.problems if NOT_UTF_8 in x or BINARY in x]
     if undecodable and "encoding" not in options.given:
         _guess(data, undecodable)
         if not data.leaves_out:
-            first = _read(data, files, progress)
+            first = _read(data, files, progress, is_train=is_train)
     if is_train:
         _check_shape(data, first)
     if data.dialect.format in ("csv", "tsv") and first and not data.joins:
         _name_columns(data, first, options)
+        if is_train and not data.header:
+            _read_ragged(data, files)
     return data
 
 
@@ -216,7 +220,9 @@ def _look_at_lines(data: Data, options: InitOptions) -> None:
                 return
 
 
-def _read(data: Data, files: Sequence[str], progress: ReadingProgress) -> list[str]:
+def _read(
+    data: Data, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
+) -> list[str]:
     """Read the columns of files into a table.
 
     Returns:
@@ -228,7 +234,10 @@ def _read(data: Data, files: Sequence[str], progress: ReadingProgress) -> list[s
         dialect = replace(dialect, header=False)
     source = _source(files, dialect, data.pattern, data.joins)
     optional = () if data.pattern is None else (FILE, FOLDER)
-    blocks = source.blocks(Selection(optional=optional), ROWS)
+    selection = Selection(optional=optional)
+    if is_train and columns_of_format(dialect.format) == "none" and not data.joins:
+        selection = Selection((TEXT, LABEL), optional)
+    blocks = source.blocks(selection, ROWS)
     if not dialect.header:
         blocks = without_repeated_headers(blocks)
     builder, first = TableBuilder(is_nested=not is_delimited), list[str]()
@@ -286,6 +295,33 @@ def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> Non
     data.table = Table(columns, table.lines[1:], table.problems)
 
 
+def _read_ragged(data: Data, files: Sequence[str]) -> None:
+    """Read rows of different lengths as a label and a list: the fields after the first one.
+
+    Nothing changes if nearly all rows have equally many fields.
+    """
+    table = data.table
+    if len(table.problems) <= RAGGED * (table.rows + len(table.problems)):
+        return
+    builder = TableBuilder()
+    for block in _source(files, data.dialect).blocks(Selection((0,), rest=True), ROWS):
+        lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
+        builder.add(replace(block, columns={0: block.columns[0], REST: lists}), data.name)
+    ragged = builder.table()
+    label = ragged.named(0)
+    if label is not None and label.can_be_label and not ragged.problems:
+        data.table = ragged
+
+
+def _numbers_or_texts(fields: Sequence[str]) -> Any:
+    """Return fields as numbers if they are numbers, whole ones as integers."""
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError:
+        return list(fields)
+    return [int(x) for x in numbers] if all(x.is_integer() for x in numbers) else numbers
+
+
 def _guess(data: Data, undecodable: Sequence[str]) -> None:
     """Set the likeliest encoding of files that aren't UTF-8.
 
@@ -318,4 +354,3 @@ def _guess(data: Data, undecodable: Sequence[str]) -> None:
         f"{data.name} isn't UTF-8; it is read as {encoding}; if letters come out wrong, give "
         "--encoding, such as cp1251 or gbk"
     )
-

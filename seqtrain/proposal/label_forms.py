@@ -35,8 +35,7 @@ def joined_mark(counts: Mapping[str, int]) -> str | None:
         parts = Counter(part for label in counts for part in {*label.split(mark)} if part)
         has_single = any(part in counts for part in parts)
         lists = sum(mark in label for label in counts)
-        if lists > 1 and has_single and len(parts) < len(counts):
-            if all(count > 1 for count in parts.values()):
-                return mark
+        are_shared = len(parts) < len(counts) and all(count > 1 for count in parts.values())
+        if lists > 1 and has_single and are_shared:
+            return mark
     return None
-

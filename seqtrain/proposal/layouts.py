@@ -80,8 +80,6 @@ def _splits_inside(folder: str) -> list[str]:
     return [paths[name] for name in found] if is_split and "train" in map(split_of, found) else []
 
 
-
-
 INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
 """Words in the name of a file that holds sequences without their labels."""
 TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
@@ -103,27 +101,24 @@ def is_target(path: str) -> bool:
 def targets_of(path: str) -> list[str]:
     """Return the files beside a data file that hold its labels, by their names.
 
-    Of `X_train.csv` this is `y_train.csv`, of `train.csv` it is `train_labels.csv`. Of other names,
-    it is any file of labels that doesn't name another split.
+    Of `X_train.csv` this is `y_train.csv`, of `train.csv` it is `train_labels.csv`. If there is no
+    such file, it is a file whose name only says that it holds labels, such as `labels.csv`.
     """
-    folder = os.path.dirname(path) or "."
     own = {*words_of(path)} - INPUT_WORDS
-    found = dict[str, set[str]]()
-    for name in sorted(os.listdir(folder)):
-        is_data = resolve_format(name, "auto") is not None
-        if is_data and is_target(name) and name != os.path.basename(path):
-            found[os.path.join(os.path.dirname(path), name)] = {*words_of(name)} - TARGET_WORDS
-    exact = [file for file, words in found.items() if words - INPUT_WORDS == own]
-    split = split_of(os.path.basename(path))
-    loose = [file for file in found if split_of(os.path.basename(file)) in (None, "train", split)]
+    exact, loose = list[str](), list[str]()
+    for name in sorted(os.listdir(os.path.dirname(path) or ".")):
+        words = {*words_of(name)} - TARGET_WORDS - INPUT_WORDS
+        is_data = resolve_format(name, "auto") is not None and name != os.path.basename(path)
+        if is_data and is_target(name) and words == own:
+            exact.append(os.path.join(os.path.dirname(path), name))
+        elif is_data and is_target(name) and words <= ROLES["train"]:
+            loose.append(os.path.join(os.path.dirname(path), name))
     return exact or loose
 
 
 def holds_inputs_only(path: str) -> bool:
     """Return True if the name of a file begins with X, so that its labels are elsewhere."""
     return words_of(path)[:1] == ["x"]
-
-
 
 
 SUBJECT = "subject"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seqtrain.tables.blocks import Name
 from seqtrain.tables.cells import BadCellError, items_of
 from seqtrain.tables.series import series_of
-from seqtrain.tables.times import BadTimeError, READERS, SECOND, read_duration
+from seqtrain.tables.times import READERS, SECOND, BadTimeError, read_duration
 from seqtrain.text import counted, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ class Column:
         """Return the profile of a column with these cells."""
         known = KnownValues()
         codes = np.array([known.code(cell) for cell in cells], dtype=np.int32)
-        return cls(name, known.values, codes)
+        return cls(name, known.distinct, codes)
 
     def at(self, rows: npt.NDArray[Any]) -> "Column":
         """Return the column of some rows, by a mask or by their indices."""
@@ -233,7 +233,7 @@ class Column:
 
     @cached_property
     def is_odd(self) -> npt.NDArray[np.bool_]:
-        """True for each row whose cell is neither missing nor of the kind of the column, (rows,)."""
+        """True for each row with a cell of another kind that isn't missing, (rows,)."""
         if self.kind in ("text", "blank"):
             return np.zeros(self.rows, dtype=bool)
         allowed = ["missing", self.cell_kind]
@@ -448,11 +448,11 @@ class KnownValues(dict[Any, int]):
     """Codes of the distinct cells of a column, in the order of first appearance.
 
     Attributes:
-        values: The values of the codes.
+        distinct: The value of each code.
     """
 
     def __init__(self) -> None:
-        self.values = list[Any]()
+        self.distinct = list[Any]()
 
     def __missing__(self, cell: Any) -> int:
         if type(cell) is not str:
@@ -480,7 +480,7 @@ class KnownValues(dict[Any, int]):
 
     def _code_of_long(self, text: str) -> int:
         """Return the code of a long text. Its hash stands for it, for a text needs much memory."""
-        key, new = (LONGEST_LABEL, hash(text)), len(self.values)
+        key, new = (LONGEST_LABEL, hash(text)), len(self.distinct)
         code = self.get(key, -1)
         if code < 0:
             is_cut = new >= KEPT and new % KEPT_EVERY > 0
@@ -488,8 +488,8 @@ class KnownValues(dict[Any, int]):
         return code
 
     def _append(self, value: Any) -> int:
-        self.values.append(value)
-        return len(self.values) - 1
+        self.distinct.append(value)
+        return len(self.distinct) - 1
 
 
 def value_of(cell: Any) -> Any:
@@ -505,7 +505,7 @@ def value_of(cell: Any) -> Any:
     return "" if cell is None else str(cell)
 
 
-def _value_of_list(cell: Sequence[Any]) -> Any:
+def _value_of_list(cell: Any) -> Any:
     if len(cell) == 0:
         return ""
     if isinstance(cell, np.ndarray):
@@ -602,6 +602,8 @@ def text_field(fields: dict[str, Any]) -> str | None:
 
 def strings_of(value: Any) -> list[str]:
     """Return the strings of a list, also of one written in a cell of text."""
+    if isinstance(value, tuple):
+        return [*value]
     if JOINED.fullmatch(value):
         return re.split(r"\W+", value)
     return [str(item) for item in items_of(value, bare=True) or ()]
@@ -642,7 +644,9 @@ def flattened(columns: Mapping[Name, Any]) -> Iterator[tuple[Name, Any]]:
             continue
         rows = [cell if isinstance(cell, dict) else {} for cell in cells]
         inner = dict.fromkeys(field for each in rows for field in each)
-        fields = {f"{name}.{field}": [row.get(field) for row in rows] for field in inner}
+        fields: dict[Name, Any] = {}
+        for field in inner:
+            fields[f"{name}.{field}"] = [row.get(field) for row in rows]
         yield from flattened(fields)
         others = [None if isinstance(cell, dict) else cell for cell in cells]
         if any(cell is not None for cell in others):
@@ -659,7 +663,8 @@ def seconds_of(values: Sequence[Any], is_time: npt.NDArray[np.bool_]) -> Floats:
         is_time: True for each value that looks like a time.
     """
     texts = [values[code] for code in np.flatnonzero(is_time).tolist()]
-    readings = [_durations, *(partial(_dates, read=read) for read in READERS.values())]
+    readings: list[Callable[[Sequence[str]], list[float] | None]] = [_durations]
+    readings += [partial(_dates, read=read) for read in READERS.values()]
     spread = texts[:: max(1, len(texts) // PATTERNS)]
     possible = [read for read in readings if read(spread) is not None]
     found = [seconds for read in possible if (seconds := read(texts)) is not None]

@@ -18,11 +18,18 @@ from seqtrain.proposal.label_forms import joined_mark
 from seqtrain.proposal.layouts import NUMBER, SUBJECT, Splits, assign_splits
 from seqtrain.proposal.options import COLUMN_OPTIONS, INIT_COMMAND, InitOptions
 from seqtrain.proposal.profile import Column
-from seqtrain.proposal.recordings import Layout, find_layout
 from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.proposal.roles import Roles, choose_label, columns_named, owner_of, row_table
+from seqtrain.proposal.recordings import Layout, find_layout
+from seqtrain.proposal.roles import (
+    Roles,
+    choose_label,
+    columns_named,
+    determines,
+    owner_of,
+    row_table,
+)
 from seqtrain.proposal.settings import Situation, settings_for, share_to_hold_out
-from seqtrain.proposal.step_roles import determines, step_table
+from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.table import odd_cells
 from seqtrain.proposal.windows import window_table
 from seqtrain.proposal.write import (
@@ -105,7 +112,9 @@ def propose(
     options = layout.options
     data = read_data(train, options, reading, pattern=layout.pattern, joins=layout.joins)
     roles = roles_of(data, options)
-    facts = facts_of(roles, tokenizer=options.get("tokenizer"), separator=options.get("label_separator"))
+    facts = facts_of(
+        roles, tokenizer=options.get("tokenizer"), separator=options.get("label_separator")
+    )
     if facts.unreadable:
         known = labels_of(roles, options.get("label_separator"))
         _check_dropped(data, roles, facts, len(known.counts(np.arange(data.table.rows))))
@@ -118,8 +127,9 @@ def propose(
             reading.step(f"reading {name}")
             other = _split_facts(files_of(name, splits[name]), data, roles, options, reading)
             if other is None:
-                source = data.name if name == "train" else str(splits[name])
-                warnings.append(f"{source} has no labels, so it isn't data.{name}; it is for predict")
+                warnings.append(
+                    f"{splits[name]} has no labels, so it isn't data.{name}; it is for predict"
+                )
                 del splits[name]
                 continue
             rows[name] = other.rows + other.empty
@@ -172,6 +182,8 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
     if any(column.kind == "events" for column in roles.sequence):
         assign_events(roles, options)
     roles.one_hot = one_hot
+    if data.joins:  # "all other columns" would be those of the joined files, too
+        roles.all_others = False
     if data.pattern is not None:
         _group_recordings(roles)
     roles.warnings += [*_odd_cells(data, roles)]
@@ -181,7 +193,7 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
 def _group_recordings(roles: Roles) -> None:
     """Make the subject in the names of recordings the group, in place of a row feature."""
     for column in roles.columns:
-        if column.name == SUBJECT and roles.static.pop(SUBJECT, None):
+        if column.name == SUBJECT and roles.static.pop(SUBJECT, ""):
             roles.group = column
             roles.reasons["group"] = "recordings of one subject stay on one side of a split"
             roles.warnings = [x for x in roles.warnings if not x.startswith(quote(SUBJECT))]
@@ -286,8 +298,8 @@ def _check_dropped(data: Data, roles: Roles, facts: Facts, classes: int) -> None
     found = [odd_cells(column, data.table) for column in odd]
     raise DataError(
         *(f"{data.name}: {each}; the others are numbers" for each in found),
-        f"{data.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, or "
-        "a class; if these cells stand for missing numbers, write them as blank cells or NA, "
+        f"{data.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
+        "or a class; if these cells stand for missing numbers, write them as blank cells or NA, "
         "or leave the column out with --steps or --sequence",
     )
 
@@ -351,8 +363,8 @@ def _check_labels(data: Data, roles: Roles, facts: Facts, *, has_validation: boo
     mark = None if facts.multi_label else joined_mark(facts.classes)
     if mark is not None:
         yield (
-            f"labels such as {quote(next(x for x in facts.classes if mark in x), 40)} may be several "
-            f"labels joined by {quote(mark)}; now each combination is a class. If each row has "
+            f"labels such as {quote(next(x for x in facts.classes if mark in x), 40)} may be "
+            f"several, joined by {quote(mark)}; now each combination is a class. If each row has "
             f"several labels: --set data.label_separator={quote(mark)}"
         )
 
@@ -366,7 +378,7 @@ def _split_facts(
         given["header"] = data.header
     joins = []
     for join in data.joins:
-        joins.append({**join, "file": for_split(join["file"], data.path, files[0])})
+        joins.append({**join, "file": for_split(join["file"], files[0])})
     other = read_data(
         files, InitOptions(**given), reading, pattern=data.pattern, joins=joins, is_train=False
     )
@@ -497,9 +509,10 @@ def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
     if roles.owner is None or not is_divided or config.data.group is not None:
         return
     name = roles.owner.name
+    command = shlex.join(["--set", f"data.group={name}"])
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
-        f"be too good for a new {name}; {shlex.join(['--set', f'data.group={name}'])} keeps them together"
+        f"be too good for a new {name}; {command} keeps them together"
     )
 
 

@@ -69,7 +69,7 @@ def find_layout(
 
 
 def with_options(options: InitOptions, **given: Any) -> InitOptions:
-    """Return options with further values that follow from the files, and that no command repeats."""
+    """Return options with further values, which follow from the files."""
     found = InitOptions(options.settings, **options.options)
     found.given |= given
     return found
@@ -156,8 +156,12 @@ def _join_of(data: Data, target: Data, path: str) -> dict[str, Any] | None:
     own = {column.name: column for column in data.table.columns if isinstance(column.name, str)}
     keys = []
     for column in target.table.columns:
-        is_key = column.distinct == target.table.rows and column.name in own
-        if is_key and column.name and _has_values_of(own[column.name], column):
+        is_key = isinstance(column.name, str) and column.name in own
+        if (
+            is_key
+            and column.distinct == target.table.rows
+            and _has_values_of(own[str(column.name)], column)
+        ):
             keys.append(column.name)
     others = [x for x in target.table.columns if x.name not in own]
     if keys and others:
@@ -170,5 +174,3 @@ def _has_values_of(column: Column, key: Column) -> bool:
     known = {str(value) for value in key.values}
     found = sum(str(value) in known for value in column.values)
     return 2 * found > len(column.values)
-
-

@@ -162,7 +162,7 @@ def choose_label(columns: Sequence[Column]) -> Column:
 
 def _command_for_marks(columns: Sequence[Column]) -> list[str]:
     """Return a line that advises to read columns of marks such as 0 and 1 as labels, or none."""
-    if not all(MARKS >= {str(x).lower() for x in column.values} for column in columns):
+    if not all({str(x).lower() for x in column.values} <= MARKS for column in columns):
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
     return [f"  {INIT_COMMAND} --set {shlex.quote(setting)}  # a row can have several labels"]
@@ -189,7 +189,9 @@ def _more(columns: Sequence[Column]) -> list[str]:
     return [f"  and {more:,} more"] if more > 0 else []
 
 
-def row_table(columns: Sequence[Column], options: InitOptions, label: Column | None = None) -> Roles:
+def row_table(
+    columns: Sequence[Column], options: InitOptions, label: Column | None = None
+) -> Roles:
     """Return the roles of a table with one row per sequence.
 
     Args:
@@ -241,10 +243,10 @@ def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
             its label.
     """
     left, right = one.codes, other.codes
-    if not labelled and not _determines(left[:FIRST_ROWS], right[:FIRST_ROWS]):
-        if not (one.is_odd[:FIRST_ROWS] | other.is_odd[:FIRST_ROWS]).any():
-            return False
     used = ~(one.is_odd | other.is_odd)
+    is_plain = not labelled and bool(used[:FIRST_ROWS].all())
+    if is_plain and not _determines(left[:FIRST_ROWS], right[:FIRST_ROWS]):
+        return False
     if labelled:
         used &= ~other.is_blank
     if not used.all():
@@ -382,7 +384,7 @@ def _most_telling(texts: Sequence[Column], label: Column) -> list[Column]:
 
 
 def _only_likely(lists: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
-    """Return the only column with a usual name, or that can be the sequence, or the longest text."""
+    """Return the only column with a usual name, or the only one left, or the longest text."""
     candidates = lists or texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
     if len(named) == 1:

@@ -38,6 +38,8 @@ EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
+TIME_KINDS = ("number", "time")
+"""Kinds of columns that can hold the times of steps."""
 EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 ELAPSED = "elapsed"
@@ -45,7 +47,7 @@ ELAPSED = "elapsed"
 
 
 def can_be_sequence(column: Column) -> bool:
-    """Return True if the column holds lists, or texts most of which differ, and no codes or times."""
+    """Return True for lists, and for texts most of which differ and that aren't codes or times."""
     if column.kind in LIST_KINDS:
         return True
     if column.kind != "text" or not column.differs or is_code(column):
@@ -154,20 +156,20 @@ def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
 
 def is_contiguous(column: Column) -> bool:
     """Return True if the rows of each value follow each other."""
-    return np.count_nonzero(np.diff(column.codes)) == len(column.values) - 1
+    return bool(np.count_nonzero(np.diff(column.codes)) == len(column.values) - 1)
 
 
 def _likeliest_ids(found: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
-    and numbers that repeat, if another column holds measurements.
+    and numbers that repeat, if another column holds measurements or times.
     """
     codes = [column for column in found if is_code(column)]
     contiguous = [column for column in found if is_contiguous(column)]
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
     names += [x for x in found if x.kind == "number" and x.repeats and not is_time(x)]
-    measured = [column for column in columns if column.is_measured]
+    measured = [x for x in columns if x.is_measured or (is_time(x) and x.kind in TIME_KINDS)]
     names = [x for x in names if any(other is not x for other in measured)]
     return [x for x in codes if x in contiguous] or codes or contiguous or names
 
@@ -269,7 +271,8 @@ class StepColumns:
     """
 
     def __init__(self, columns: Sequence[Column], roles: Roles, options: InitOptions) -> None:
-        assert roles.id is not None and roles.label is not None
+        assert roles.id is not None
+        assert roles.label is not None
         self.columns, self.roles = columns, roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         self.chosen = columns_named(columns, options, "steps")
@@ -303,8 +306,8 @@ class StepColumns:
             example = next(x for x in column.values if x)
             roles.warnings.append(
                 f"{column.shown} looks like a time that can't be read, such as "
-                f"{quote(str(example), 30)}: not used, and rows stay in the order of the file; write "
-                "it as 2024-03-01T09:51:00, or sort the file"
+                f"{quote(str(example), 30)}: not used, and rows stay in the order of the file; "
+                "write it as 2024-03-01T09:51:00, or sort the file"
             )
             reason = "a time that can't be read"
         if reason is not None:
@@ -361,7 +364,7 @@ class StepColumns:
         order = np.argsort(np.argsort(np.array([*map(str, column.values)])))
         ranks = replace_numbers(column, order[column.codes].astype(np.float64))
         steps = growth(ranks, self.id)
-        return len(steps) > 0 and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL
+        return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
     def _are_codes(self, column: Column) -> bool:
         """Return True if whole numbers of time steps are codes, and not measurements.

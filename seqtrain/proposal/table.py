@@ -1,6 +1,6 @@
 """Tables of `init`: all columns of data files as codes, with the places of rows and bad rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,13 +64,15 @@ class TableBuilder:
             for row, reason in block.problems.items():
                 self.problems.append(f"{block.file or name}:{block.lines[row]}: {reason}")
             is_good = np.ones(len(block), dtype=bool)
-            is_good[list(block.problems)] = False
+            is_good[[*block.problems]] = False
             block = block.at(np.flatnonzero(is_good))
-        columns: dict[Name, Cells] = block.columns
+        columns: Mapping[Name, Any] = block.columns
         if self.is_nested:
             columns = dict(flattened(columns))
         for column, cells in columns.items():
-            builder = self._columns.setdefault(column, ColumnBuilder())
+            if column not in self._columns:
+                self._columns[column] = ColumnBuilder()
+            builder = self._columns[column]
             builder.fill(self.rows)
             builder.add(cells)
         self.lines.append(block.lines)
@@ -119,7 +121,7 @@ class ColumnBuilder:
     def column(self, name: Name) -> Column:
         """Return the column so far."""
         codes = np.concatenate(self._parts or [np.zeros(0, np.int32)])
-        return Column(name, self.known.values, codes)
+        return Column(name, self.known.distinct, codes)
 
     def _append(self, codes: Codes) -> None:
         self._parts.append(codes)

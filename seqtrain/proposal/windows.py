@@ -120,7 +120,9 @@ def window_of(
 
 def _explain(roles: Roles, runs: npt.NDArray[np.intp]) -> None:
     """Set the reason for the windows, and say it."""
-    assert roles.id is not None and roles.label is not None and roles.window is not None
+    assert roles.id is not None
+    assert roles.label is not None
+    assert roles.window is not None
     label, id = quote(str(roles.label.name)), quote(str(roles.id.name))
     rule = {
         "last": "a window has the label of its last row",
@@ -131,5 +133,5 @@ def _explain(roles: Roles, runs: npt.NDArray[np.intp]) -> None:
     steps = listed([f"{name}: {value}" for name, value in roles.window.items()], 3)
     roles.warnings.append(
         f"{changes}: its rows are cut into windows ({steps}), and {rule}; windows of one "
-        f"{roles.id.name} stay on one side of a split. Fit the number of steps to your sampling rate"
+        f"{roles.id.name} stay on one side of a split. Fit the steps to your sampling rate"
     )

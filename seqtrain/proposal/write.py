@@ -32,7 +32,9 @@ FORMATS = {"fasttext": "each line begins with __label__", "tsv": "columns betwee
 """Reasons for a format that the name of the file doesn't tell."""
 
 
-def write_config(settings: Settings, comments: list[str], options: InitOptions) -> tuple[str, Config]:
+def write_config(
+    settings: Settings, comments: list[str], options: InitOptions
+) -> tuple[str, Config]:
     """Return the proposed config, first as YAML text with comments, then parsed.
 
     Settings that the user gave with `--set` replace the proposed settings.
@@ -103,7 +105,9 @@ def shown_labels(facts: Facts) -> str:
     return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
 
 
-def split_settings(splits: Splits, rows: Mapping[str, int], data: Data, roles: Roles, facts: Facts) -> Settings:
+def split_settings(
+    splits: Splits, rows: Mapping[str, int], data: Data, roles: Roles, facts: Facts
+) -> Settings:
     """Return the settings data.train, data.validation and, if there are test files, data.test.
 
     Args:
@@ -153,12 +157,18 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
         "delimiter": (data.delimiter, "separates the columns"),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
-        "path": (data.pattern, roles.reasons.get("path", "parts of the names of files are columns")),
-        "join": ([*data.joins] or None, roles.reasons.get("join", "columns of another file")),
+        "path": (
+            data.pattern,
+            roles.reasons.get("path", "parts of the names of files are columns"),
+        ),
+        "join": ([*data.joins] or None, "columns of another file"),
         "sequence": _sequence(roles),
         "id": (_name(roles.id), roles.reasons.get("id", "the rows of one value are a sequence")),
         "order": (_name(roles.order), "sorts them"),
-        "window": (roles.window, roles.reasons.get("window", "cuts the rows of an id into sequences")),
+        "window": (
+            roles.window,
+            roles.reasons.get("window", "cuts the rows of an id into sequences"),
+        ),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
         "label": _label(roles, facts),

@@ -386,7 +386,8 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"sequence": "Kommentar", "label": "Urteil"}, "",
     ),
     "cp1252": (
-        {"a.csv": TABLE.replace("walk", "Spaß").encode("cp1252")}, {"encoding": "cp1252"}, ""
+        {"a.csv": TABLE.replace("walk", "Spaß für Größere").encode("cp1252")},
+        {"sequence": "Kommentar"}, "a.csv isn't UTF-8; it is read as",
     ),
     "utf-16": ({"a.csv": TABLE.encode("utf-16")}, {"encoding": "utf-16"}, ""),
     "semicolons": (
@@ -519,7 +520,6 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.xlsx": ""}, ["a.xlsx"], "xlsx"),
         ({"a/dataset_dict.json": ""}, ["a"], "a: holds no file .arrow"),
         ({"a/x/1.txt": "b", "a/x/2.txt": "c"}, ["a"], "a: one label, 'x'; expected two or more"),
-        ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
     ],
 )  # fmt: skip
