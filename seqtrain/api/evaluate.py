@@ -23,7 +23,7 @@ from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
 from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.sequences.labels import unknown_rows
-from seqtrain.sequences.inputs import Input, table_source, unchanged
+from seqtrain.sequences.inputs import Input, digests_of, table_source, unchanged
 from seqtrain.sequences.loading import load_inputs
 from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
@@ -232,7 +232,7 @@ def _encoded(classifier: Classifier, name: str, sources: list[Input]) -> Labelle
     """Read and encode the rows of labelled sources, whose name in messages is `name`."""
     with unchanged(sources):
         store, report = load_inputs(classifier.preprocessing, sources)
-        digests = {source.path: source.digest() for source in sources}
+        digests = digests_of(sources)
     return Labelled(classifier, name, sources, digests, store, report.notices(display_name(name)))
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.content import ContentReader
-from seqtrain.sequences.examples import Sequences
+from seqtrain.sequences.examples import Sequences, chunked
 from seqtrain.sequences.inputs import table_source
 from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.reading import CHUNK_ROWS
 from seqtrain.sequences.schema import Column, column_names
 from seqtrain.tables.blocks import TEXT, Coded
 from seqtrain.tables.cells import BadCellError
@@ -81,7 +82,7 @@ def sequences_of(
     )
     if groups is not None:
         found.groups = [name or "" for name in names]
-    return iter([found])
+    return chunked(found, CHUNK_ROWS)
 
 
 def cell_of(sequence: Any, kind: str) -> Any:

@@ -19,7 +19,7 @@ from seqtrain.sequences.labels import Labels, LabelSet
 from seqtrain.sequences.loading import Loader, load_inputs
 from seqtrain.sequences.preprocessing import EncodingReport, LengthPolicy, Preprocessing
 from seqtrain.sequences.schema import Schema
-from seqtrain.sequences.inputs import Input, unchanged
+from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import Mask, Part, hold_out
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
@@ -211,7 +211,7 @@ class _Preparation:
                     lenient=self.lenient,
                     groups=loader.encoder.groups,
                 )
-        digests = {source.path: source.digest() for _, source in self.sources}
+        digests = digests_of(source for _, source in self.sources)
         self._refuse_same_files(digests)
         _check_rows(self.config.data, splits, fitted)
         return PreparedData(

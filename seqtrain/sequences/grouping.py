@@ -419,7 +419,7 @@ def labels_of(
         if not labels.labelled:
             return np.full(len(block), -1, np.int32), {}
         return labels.read_marks({name: block.columns[name] for name in schema.one_hot})
-    name = LABEL if schema.label is None else schema.label
+    name = schema.label if schema.label is not None and schema.has_columns else LABEL
     if name not in block.columns:
         return labels.read([None] * len(block))
     return labels.read(block.columns[name])

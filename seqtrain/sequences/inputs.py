@@ -15,6 +15,7 @@ from seqtrain.tables.formats import MEMORY
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.memory import TableSource
 from seqtrain.tables.sources import open_source, stamps
+from seqtrain.text import display_name
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Input:
     @property
     def name(self) -> str:
         """Name for messages."""
-        return self.source().name  # type: ignore[no-any-return]
+        return display_name(self.path) if self.table is None else self.table.name
 
     def source(self, *, labelled: bool = True) -> Any:
         """Return the source of the cells.
@@ -94,9 +95,33 @@ class Input:
             return self.table.digest(self.schema.selection(labelled=True))
         return self.source().digest()  # type: ignore[no-any-return]
 
+    def check_unchanged(self, digest: str) -> None:
+        """Raise DataError if this is a table whose content has changed since it got its path.
+
+        Args:
+            digest: Digest of the content now.
+        """
+        given = self.path.rpartition("-")[2]
+        if self.table is not None and self.path.endswith(f"{self.name}-{given}"):
+            if given != digest[: len(given)]:
+                raise DataError(f"{self.name}: was changed since it was given; give it again")
+
     def stamps(self) -> list[tuple[str, int, int]]:
         """Return path, size and modification time of each file; [] for a table."""
         return [] if self.table is not None else stamps(self.source())
+
+
+def digests_of(inputs: Iterable[Input]) -> dict[str, str]:
+    """Return the SHA-256 of each input by its path.
+
+    Raises:
+        DataError: If a table in memory has changed since it was given.
+    """
+    by_path = {each.path: each for each in inputs}
+    found = {path: each.digest() for path, each in by_path.items()}
+    for path, each in by_path.items():
+        each.check_unchanged(found[path])
+    return found
 
 
 @contextmanager

@@ -89,8 +89,6 @@ class LabelSet(Saved):
     def __post_init__(self) -> None:
         if len({name_of(each) for each in self.classes}) < len(self.classes):
             raise ValueError("classes: expected different values")
-        if (self.separator is not None) != self.multi_label or self.separator == "":
-            raise ValueError("separator: expected a text if multi_label is true, else null")
         if self.type != "text" and self.classes:
             _ = self.values  # raises a ValueError if a class isn't of the type
 

@@ -532,7 +532,7 @@ class Preprocessing(Saved):
         """
         report = EncodingReport() if report is None else report
         encoder = self.encoder()
-        for part in parts:
+        for part in filter(len, parts):
             if self.sequence.words is not None:  # it numbers the unknown words of one part
                 encoder.sequence = self.sequence.encoder()
             store = self.transform(part, report, keep_bad=True, encoder=encoder)
@@ -624,6 +624,10 @@ class Preprocessing(Saved):
             raise ValueError("schema.kind: expected that of the sequence")
         if schema.label_separator != self.label_set.separator:
             raise ValueError("schema.label_separator: expected that of the labels")
+        if (self.label_set.separator or "") == "" and self.multi_label:
+            raise ValueError("label_set.separator: expected a text if multi_label is true")
+        if self.label_set.separator is not None and not self.multi_label:
+            raise ValueError("label_set.separator: expected null unless multi_label is true")
         if len(self.label_set) < 2:
             raise ValueError("label_set.classes: expected at least 2 classes")
         if self.lengths.empty == "blank" or schema.bad_rows == "blank":

@@ -21,7 +21,6 @@ from seqtrain.sequences.schema import Column, Schema, keeps_all
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
-    TEXT,
     Block,
     Cells,
     Coded,
@@ -87,11 +86,12 @@ class SequenceReader:
         if labelled and is_empty:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
 
-    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Sequences]:
-        """Yield the sequences of a file in parts of about `rows`.
+    def chunks(self, rows: int | None = None) -> Iterator[Sequences]:
+        """Yield the sequences of a file in parts of about `rows`, or CHUNK_ROWS.
 
         If reading fails, the sequences before the failure are yielded first.
         """
+        rows = rows or CHUNK_ROWS
         waiting, count = list[Sequences](), 0
         try:
             for part in self.read():
@@ -138,7 +138,7 @@ class SequenceReader:
             labels=Coded(codes, self.labels.combinations),
             problems=problems,
         )
-        if schema.group is not None:
+        if schema.group in block.columns:
             found.groups = _names(block.columns[schema.group], problems)
         if schema.static is not None:
             self.static.clear()
@@ -157,7 +157,7 @@ class SequenceReader:
     def _sequence_columns(self, block: Block) -> dict[Name, Cells]:
         schema = self.schema
         if not schema.is_wide:
-            return {name: block.columns[name] for name in schema.sequence_columns or (TEXT,)}
+            return {name: block.columns[name] for name in schema.content_columns}
         others = {*schema.label_columns, schema.group, schema.weight, FILE, FOLDER, ""}
         return {name: cells for name, cells in block.columns.items() if name not in others}
 

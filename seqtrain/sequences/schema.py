@@ -182,11 +182,23 @@ class Schema(Saved):
         return () if self.sequence is None else (self.sequence,)
 
     @property
+    def has_columns(self) -> bool:
+        """True if the columns of the format have names or indexes."""
+        return columns_of_format(self.format) != "none"
+
+    @property
+    def content_columns(self) -> tuple[Column, ...]:
+        """Columns of the sequence in files of this format."""
+        if not self.has_columns and self.steps is None:
+            return (TEXT,)
+        return self.sequence_columns or (TEXT,)
+
+    @property
     def is_wide(self) -> bool:
         """True if all columns without another meaning are the time steps of a series."""
         if self.kind != "features" or self.sequence is not None:
             return False
-        return self.format == IN_MEMORY or columns_of_format(self.format) != "none"
+        return self.has_columns
 
     @property
     def reads_tables(self) -> bool:
@@ -202,21 +214,20 @@ class Schema(Saved):
         """
         if self.is_wide or keeps_all(keep):
             return Selection()
-        sequence = self.sequence_columns or (TEXT,)
-        required = [*sequence, *column_names(self.static)]
-        if self.group is not None:
-            required.append(self.group)
-        if labelled and self.weight is not None:
-            required.append(self.weight)
-        labels = self.label_columns or (() if self.sequence_columns else (LABEL,))
-        if labelled and self.label_columns:
-            required += labels
-            labels = ()
-        if self.one_hot is not None:
-            labels = ()
+        required = [*self.content_columns, *column_names(self.static)]
+        others = [self.group, self.weight if labelled else None]
+        optional: list[Column] = []
+        if not self.has_columns:
+            optional = [LABEL, *(name for name in others if name is not None)]
+        else:
+            required += [name for name in others if name is not None]
+            if labelled:
+                required += self.label_columns
+            elif self.label is not None:
+                optional.append(self.label)
         names = dict.fromkeys([*required, *keep])
         rest = names.pop(REST, 0) is None
-        return Selection(tuple(names), tuple(labels), rest=rest)
+        return Selection(tuple(names), tuple(optional), rest=rest)
 
     def dialect(self, *, labelled: bool = True) -> Dialect:
         """Return the form of a file for its reader."""
@@ -318,8 +329,10 @@ class Schema(Saved):
 
 
 def _saved_format(name: str) -> str:
-    """Return the format that is saved for a table in memory: a table itself has none."""
-    return "jsonl" if name == IN_MEMORY else name
+    """Return the format that is saved: a table in memory and a file of word vectors have none."""
+    if name == IN_MEMORY:
+        return "jsonl"
+    return name if name in FORMATS else "lines"
 
 
 def keeps_all(columns: Sequence[Column]) -> bool:

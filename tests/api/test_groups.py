@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.api import predict, predictors
+from seqtrain.api import predict, python_input
 from seqtrain.api.predictors import Classifier
 from seqtrain.config import resolved_config
 from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.examples import Example
+from seqtrain.api.python_input import sequences_of
 from seqtrain.errors import DataError, Interrupted
 from tests.helpers.small_models import LABELS, WORDS, make_model
 from tests.helpers.tiny import stopping_after, write_jsonl
@@ -60,7 +60,7 @@ def test_predict_goes_on_within_groups_across_chunks(run, tmp_path, monkeypatch)
     found = list(seqtrain.predict(write_jsonl(tmp_path / "more.jsonl", rows), run))
     assert np.mean([a.label == r["label"] for a, r in zip(found, rows, strict=True)]) > 0.97
     texts, talks = [row["text"] for row in rows], [row["talk"] for row in rows]
-    monkeypatch.setattr(predictors, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(python_input, "CHUNK_ROWS", 7)
     again = seqtrain.load(run).predict(texts, groups=talks)
     assert [a.label for a in again] == [a.label for a in found]
     assert [a.probability for a in again] == pytest.approx([a.probability for a in found])
@@ -88,15 +88,16 @@ def test_states_of_several_models_pass_from_burst_to_burst():
         Classifier(some, torch.device("cpu"), Path("m")) for some in (*zip(models), models)
     )
     draw = random.Random(0)
-    rows = [
-        Example(draw.choices(WORDS[2:], k=1 + n % 4), None, n, group=f"g{n % 3}") for n in range(60)
-    ]
-    whole = list(ensemble.predict_examples([rows], "rows"))
-    bursts = [rows[:25], [], rows[25:26], rows[26:]]
-    for found, expected in zip(ensemble.predict_examples(bursts, "rows"), whole, strict=True):
+    words = [draw.choices(WORDS[2:], k=1 + n % 4) for n in range(60)]
+    groups = [f"g{n % 3}" for n in range(60)]
+    (rows,) = sequences_of(words, ensemble.preprocessing, groups)
+    whole = list(ensemble.predict_parts([rows], "rows"))
+    cuts = [(0, 25), (25, 25), (25, 26), (26, 60)]
+    parts = [rows.at(np.arange(start, stop)) for start, stop in cuts]
+    for found, expected in zip(ensemble.predict_parts(parts, "rows"), whole, strict=True):
         assert found.label == expected.label
         assert found.probabilities == pytest.approx(expected.probabilities, abs=1e-5)
-    each = [list(member.predict_examples([rows], "rows")) for member in members]
+    each = [list(member.predict_parts([rows], "rows")) for member in members]
     for row, together in enumerate(whole):
         for label in LABELS:
             mean = np.mean([own[row].probabilities[label] for own in each])

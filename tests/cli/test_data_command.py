@@ -56,8 +56,6 @@ def test_json_names_what_comes_again_and_contradicts(project, cli):
 
     again = [("train", 12), ("train", 13), ("test", 3)]
     assert places(found["duplicates"]) == [[("train", 5), ("test", 2)], again]
-    pairs = [[("train", 12), ("train", 14)], [("train", 15), ("train", 16)]]
-    assert places(found["near_duplicates"])[:2] == pairs
     assert places([each["rows"] for each in found["conflicts"]]) == [again]
     assert found["conflicts"][0]["labels"] == ["x", "y"]
     assert found["rare_labels"] == {"rare": 1}

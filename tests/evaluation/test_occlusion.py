@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seqtrain.sequences.examples import Example
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.occlusion import occlusion_weights
+from tests.helpers.reading import encoded
 from tests.helpers.small_models import WORDS, make_model
 
 CPU = torch.device("cpu")
@@ -19,8 +19,7 @@ def test_a_multi_label_decision_is_that_at_the_thresholds(decided):
     model = make_model("tokens")
     model.network.multi_label = True
     sequences = [WORDS[2:6], [*WORDS[2:3], *WORDS[4:6]]]
-    rows = [Example(words, None, number) for number, words in enumerate(sequences, start=1)]
-    ((_, store),) = model.preprocessing.encode_chunks([rows], "rows")
+    store = encoded(model.preprocessing, sequences)
     logits = predict_logits(model.network, store, CPU).double()
     thresholds = [0.0 if decided else 1.0] * logits.shape[1]
     weights, _ = occlusion_weights(model.network, store, 0, CPU, thresholds, None, None)

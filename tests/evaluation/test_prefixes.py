@@ -1,5 +1,6 @@
 """The prediction after step t is that for the first t steps, whatever branches a model has."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -7,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.sequences.examples import Example
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import ClassifierNetwork
-from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
+from tests.helpers.reading import encoded
+from tests.helpers.small_models import PARTS, WORDS, make_model
 
 CPU = torch.device("cpu")
 CARRIED = {"initial_state": "carried"}
@@ -43,17 +44,18 @@ def network_and_store(name: str, rows: int) -> tuple[ClassifierNetwork, Sequence
     """Return a model and random sequences for it, in three groups."""
     kind, rules, settings = MODELS[name]
     model, draw = make_model(kind, rules, **settings), np.random.default_rng(1)
-    given = []
+    given, labels = [], list[int]()
     for row in range(rows):
         length = int(draw.integers(1, 9))
         words = draw.choice([*WORDS[2:], "unknown", "words"], length).tolist()
         sequence: Any = draw.normal(size=(length, 2)).astype(np.float32)
         if kind != "features":
             sequence = " ".join(words) if kind == "text" else words
-        label = LABELS[int(draw.integers(3))]
-        given.append(Example(sequence, (label,), row + 1, group=f"g{row % 3}"))
-    ((_, store),) = model.preprocessing.encode_chunks([given], "rows")
-    return model.network, store
+        given.append(sequence)
+        labels.append(int(draw.integers(3)))
+    groups = [f"g{row % 3}" for row in range(rows)]
+    store = encoded(model.preprocessing, given, groups)
+    return model.network, replace(store, labels=np.array(labels))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -97,7 +99,7 @@ def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling):
     if pooling == "attention":
         with torch.no_grad():
             network.recurrent.pooling.score.weight.mul_(1000)
-    ((_, store),) = model.preprocessing.encode_chunks([[Example(words, None, 1)]], "rows")
+    store = encoded(model.preprocessing, [words])
     (steps,) = predict_step_logits(network, store, CPU)
     torch.testing.assert_close(steps[-1:], predict_logits(network, store, CPU), atol=1e-5, rtol=0)
 

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from seqtrain.sequences.encoding import LengthPolicy
+from seqtrain.sequences.preprocessing import LengthPolicy
 from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import torch
 
-from seqtrain.sequences.encoding import LengthPolicy
 from seqtrain.sequences.labels import LabelSet
-from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.preprocessing import LengthPolicy
+from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.tokenizers import train_bpe
 from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.evaluation.calibration import Calibration
@@ -204,8 +204,8 @@ def test_the_folder_carries_the_programs_own_modules(both):
 
 
 def test_whole_files_and_empty_ones(both):
-    written = FileFormat("txt", whole_files=True)
-    pair = both(make_model("text", {"file_format": written, "schema": Schema()}))
+    schema = Schema("txt", "text", whole_files=True)
+    pair = both(make_model("text", {"schema": schema}))
     for name, text in {"a/2.txt": "20\nMove money\n", "b.txt": "", "c.txt": "20"}.items():
         pair.write(f"new/{name}", text)
     for source in ("new", "new/c.txt"):
@@ -251,7 +251,7 @@ def test_probabilities_near_a_threshold_are_decided_as_predict_does(multi_label,
         label_set, biases = LabelSet(("a", "b", "c"), True, "|"), [-1.3, 0.2, 0.7]
     else:
         label_set, biases = LabelSet(("a", "b")), [0.0, 1e-8]
-    schema = Schema("text", sequence="s", label="l", label_separator=label_set.separator)
+    schema = Schema("jsonl", "text", sequence="s", label="l", label_separator=label_set.separator)
     model = make_model(rules={"label_set": label_set, "schema": schema})
     head = model.network.recurrent.head
     with torch.no_grad():

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from seqtrain.api.python_input import sequences_of
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.inputs import Input, table_source
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import completed_schema
 
@@ -108,3 +110,9 @@ def only_label(row: Example) -> str | None:
         return None
     (label,) = row.labels
     return label
+
+
+def encoded(rules: Preprocessing, sequences: list[Any], groups: list[str] | None = None) -> Any:
+    """Return sequences as a store, as `predict` encodes them."""
+    ((_, store),) = rules.predictable(sequences_of(sequences, rules, groups), "rows")
+    return store

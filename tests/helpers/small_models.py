@@ -8,17 +8,13 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.columns.column import Column
-from seqtrain.sequences.columns.column_table import StepsColumn
 from seqtrain.sequences.columns.scaling import Scale
-from seqtrain.sequences.columns.series_column import SeriesColumn
-from seqtrain.sequences.columns.symbol_column import SymbolColumn
-from seqtrain.sequences.columns.text_column import TextColumn
-from seqtrain.sequences.encoding import LengthPolicy
+from seqtrain.sequences.columns.tables import ColumnTable, NumberColumn
+from seqtrain.sequences.columns.tokens import TokenSequence
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.preprocessing import LengthPolicy, Preprocessing
+from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import Vocabulary, word_grams
 from seqtrain.model.classifier import new_network
@@ -37,8 +33,7 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
     Rules are of the preprocessing, in place of its defaults; settings of the model section.
     """
     given: dict[str, Any] = {
-        "file_format": FileFormat("jsonl"),
-        "schema": Schema(kind, sequence="s", label="l"),
+        "schema": Schema("jsonl", kind, sequence="s", label="l"),
         "lengths": LengthPolicy(None, "head", "error"),
         "label_set": LabelSet(LABELS),
         **(rules or {}),
@@ -62,15 +57,22 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
     return Model(network, preprocessing)
 
 
-def _column(kind: str, settings: dict[str, Any]) -> Column:
+def _column(kind: str, settings: dict[str, Any]) -> TokenSequence | ColumnTable:
     if kind == "features":
-        scale = Scale(settings.pop("mean", (0.5, -1.0)), settings.pop("std", (1.0, 2.0)))
-        return SeriesColumn(scale=scale, **settings)
+        pairs = zip(
+            settings.pop("mean", (0.5, -1.0)), settings.pop("std", (1.0, 2.0)), strict=True
+        )
+        numbers = tuple(
+            NumberColumn(f"channel {i}", Scale((mean,), (std,)))
+            for i, (mean, std) in enumerate(pairs, start=1)
+        )
+        return ColumnTable("features", numbers=numbers, **settings)
     if kind == "steps":
-        return StepsColumn(**settings)
+        return ColumnTable("steps", **settings)
     settings.pop("missing", None)
     settings = {"vocabulary": Vocabulary(WORDS), **settings}
-    return TextColumn(**settings) if kind == "text" else SymbolColumn(**settings)
+    tokenizer = settings.pop("tokenizer_name", "word" if kind == "text" else None)
+    return TokenSequence(kind, tokenizer, **settings)
 
 
 def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:

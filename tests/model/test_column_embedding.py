@@ -11,10 +11,8 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.sequences.batch import collate
-from seqtrain.sequences.columns.column_table import ColumnTable
-from seqtrain.sequences.columns.number_cells import NumberCells
+from seqtrain.sequences.columns.tables import ColumnTable, NumberColumn, TokenColumn
 from seqtrain.sequences.columns.scaling import Scale
-from seqtrain.sequences.columns.token_cells import TokenCells
 from seqtrain.sequences.ngram_vocabulary import GramColumn, fit_ngrams
 from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.model.branches.branch import ForwardContext
@@ -42,9 +40,9 @@ every_branch = pytest.mark.parametrize("branch", BRANCHES)
 def table_of(*numbers: str, edges: tuple[float, ...] = ()) -> ColumnTable:
     names = ["<pad>", "<unk>", *"vwxyz"]
     vocabularies = [Vocabulary(tuple(names[:size])) for size in SIZES]
-    tokens = [TokenCells(name, None, own) for name, own in zip("ab", vocabularies, strict=True)]
-    scaled = [NumberCells(name, Scale((0.0,), (1.0,)), edges=edges) for name in numbers]
-    return ColumnTable(tuple(tokens), tuple(scaled), "mask")
+    tokens = [TokenColumn(name, None, own) for name, own in zip("ab", vocabularies, strict=True)]
+    scaled = [NumberColumn(name, Scale((0.0,), (1.0,)), edges=edges) for name in numbers]
+    return ColumnTable("steps", tuple(tokens), tuple(scaled), "mask")
 
 
 def rows_of(lengths: tuple[int, ...], numbers: int) -> list[Tensor]:
@@ -129,7 +127,7 @@ def test_edges_are_quantiles_or_few_distinct_values() -> None:
     draw = np.random.default_rng(0)
     cells = {"n": draw.normal(3, 2, 1000), "few": draw.integers(0, 3, 1000).astype(float)}
     cells["n"][:100] = np.nan
-    many, few = (NumberCells(name).fit(cells, {}, 8) for name in cells)
+    many, few = (NumberColumn(name).fit(cells, {}, 8) for name in cells)
     exact = np.quantile(cells["n"][100:], np.linspace(0, 1, 9))
     mean, std = many.scale.mean[0], many.scale.std[0]
     assert np.array(many.edges) * std + mean == pytest.approx(exact, abs=1e-5)

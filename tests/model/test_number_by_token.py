@@ -8,7 +8,8 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
-from seqtrain.sequences.columns.number_cells import NumberCells
+from seqtrain.sequences.columns.tables import NumberColumn
+from seqtrain.sequences.saved import saved_values, validated
 from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError
@@ -62,19 +63,16 @@ def test_numbers_are_scaled_within_their_token():
 
 
 def test_an_unknown_token_has_the_scale_of_all_numbers():
-    column = NumberCells("value", by="what")
+    column = NumberColumn("value", by="what")
     numbers = np.array([1.0, 2.0, 3.0, 7.0, np.nan, 9.0], np.float32)
     ids = np.array([2, 2, 2, 3, 3, 4], np.float32)
     fitted = column.fit({"value": numbers, "what": ids}, {"what": 5}, None)
-    found, absent = fitted.finish({"value": numbers, "what": np.array([2, 1, 4, 3, 0, 1])})
+    found, absent = fitted.standardized({"value": numbers, "what": np.array([2, 1, 4, 3, 0, 1])})
     mean, std = np.nanmean(numbers), np.nanstd(numbers)
     expected = [(1 - 2) / np.std([1, 2, 3]), *(numbers[1:4] - mean) / std, 0, (9 - mean) / std]
     assert found[:, 0] == pytest.approx(expected, abs=1e-5)
     assert absent[:, 0].tolist() == [False, False, False, False, True, False]
-    saved = json.loads(json.dumps(fitted.to_dict()))
-    assert NumberCells.from_dict(saved, {"what": list("pqrst")}) == fitted
-    with pytest.raises(ValueError, match="value"):
-        NumberCells.from_dict(saved, {"what": list("pqrs")})
+    assert validated(NumberColumn, json.loads(json.dumps(saved_values(fitted)))) == fitted
 
 
 def test_a_constant_token_has_zeros():

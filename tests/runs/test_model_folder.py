@@ -86,21 +86,20 @@ FORGED: dict[str, list[Any]] = {
     "preprocessing/label_set/separator": ["|", 1],
     "preprocessing/sequence": [None, [], {}],
     "preprocessing/sequence/kind": ["audio", "features", "steps", "tokens", None],
-    "preprocessing/sequence/tokenizer": ["regex", "bpe", None, ["word"]],
+    "preprocessing/sequence/tokenizer_name": ["regex", "bpe", None, ["word"]],
     "preprocessing/sequence/bpe_model": ["{}", 1],
     "preprocessing/row_features": [{}, [], 3],
     "kernels": [[3, 20, 40], "3"],
-    "preprocessing/file_format": [None, {}],
-    "preprocessing/file_format/name": ["pickle", "auto", "table"],
-    "preprocessing/file_format/by_name": ["no"],
-    "preprocessing/file_format/decimal": [";"],
+    "preprocessing/schema/format": ["pickle", "auto", "table"],
+    "preprocessing/schema/by_name": ["no"],
+    "preprocessing/schema/decimal": [";"],
     "preprocessing/schema": [None],
     "preprocessing/schema/kind": ["audio", "auto", "features"],
     "preprocessing/schema/sequence": [[[1]]],
     "preprocessing/schema/label": [["a", "b"], []],
     "preprocessing/schema/one_hot": [5, "x", [], [1.5], ["a", "b"]],
     "preprocessing/schema/order_type": ["size"],
-    "preprocessing/bad_rows": ["blank"],
+    "preprocessing/schema/bad_rows": ["blank"],
     "preprocessing/lengths/overlong": ["all"],
     "preprocessing/lengths/max_length": ["5", 0],
     "preprocessing/sequence/lowercase": ["yes", 1],
@@ -123,8 +122,9 @@ OF_BRANCHES: dict[str, list[Any]] = {
     "architecture/convolutions": [None, [[4, 2, 2]]],
 }
 OF_FEATURES: dict[str, list[Any]] = {
-    "preprocessing/sequence/std": [[0.0, 1.0], [1.0], None, ["os.system", 1.0]],
-    "preprocessing/sequence/mean": [["a", "b"], [float("nan"), 1.0], [[1.0], [1.0]], []],
+    "preprocessing/sequence/numbers/0/scale/std": [[0.0], [1.0, 1.0], None, ["os.system"]],
+    "preprocessing/sequence/numbers/0/scale/mean": [["a"], [float("nan")], [[1.0]], []],
+    "preprocessing/sequence/numbers": [[], None, ["channel 1"]],
     "preprocessing/sequence/missing": ["drop", True, None],
     "preprocessing/sequence/standardize": ["none", None],
     "preprocessing/ngrams": [SIZES],
@@ -136,7 +136,7 @@ def changed(content: bytes, path: str, value: Any) -> bytes:
     *keys, last = path.split("/")
     inner = values
     for key in keys:
-        inner = inner[key]
+        inner = inner[int(key) if isinstance(inner, list) else key]
     inner[last] = value
     return json.dumps(values).encode()
 

@@ -121,9 +121,6 @@ def test_labels_of_an_earlier_model_keep_their_indices() -> None:
         {"classes": ["a", 1]},
         {"classes": "ab"},
         {"multi_label": 1},
-        {"multi_label": False},
-        {"separator": None},
-        {"separator": ""},
         {"separator": 3},
     ],
 )
