@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seqtrain.api.prediction import Predictions as Predictions
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
+    from seqtrain.api.run_events import STOP as STOP
     from seqtrain.api.session import fit as fit
     from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "STOP": "seqtrain.api.run_events",
     "Classifier": "seqtrain.api.predictors",
     "Config": "seqtrain.config",
     "Prediction": "seqtrain.api.prediction",

@@ -1,6 +1,7 @@
 """Training a classifier: from a config to a finished run directory."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ import torch
 
 from seqtrain.api.named_runs import Run
 from seqtrain.api.predictions import save_predictions
-from seqtrain.api.run_events import DataEvent, Listener, StartEvent
+from seqtrain.api.run_events import DataEvent, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
@@ -79,7 +80,8 @@ def fit(
         source: YAML file that a Config was read from, or None. The default run directory is named
             after it.
         init_from: Run directory or model folder with the initial weights, or None for random ones.
-        listener: Function that is called with each event, on rank 0.
+        listener: Function that is called with each event, on rank 0. If it returns `STOP` or
+            raises an exception, training ends as after a signal.
         finish: True to calibrate, refit and score test after training. False to leave these steps
             to a resume of the run.
         sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. It
@@ -95,13 +97,15 @@ def fit(
             the data of a resumed run differ.
         RunError: If training failed, for example because a loss isn't finite or memory ran out.
             Also if the disk has too little space.
-        Interrupted: If a signal stopped training. A checkpoint was saved.
+        Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
+        Exception: If the listener raised it. A checkpoint was saved.
     """
     if source is None and isinstance(config, str | Path):
         source = Path(config)
     config = resolved_config(config, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
+    told = StoppingListener(listener)
     with ExitStack() as stack:
         chosen = select_device(config.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
@@ -109,14 +113,17 @@ def fit(
         start = find_starting_point(
             config, processes, stack, directory, source, name, init_from, resume=resume, force=force
         )
-        data = _read_data(config, start, processes, default_folder() if cache else None, listener)
+        data = _read_data(config, start, processes, default_folder() if cache else None, told)
+        _raise_if_unwanted(told)
         _check_data(config, data, chosen, processes)
         stack.enter_context(_training_mode(config, processes))
         session, origin = _start_session(config, data, chosen, processes, start, sample_weight)
         if not processes.is_first:
             return _follow(session, finish=finish)
-        writer = _start_writer(session, start, directory, name, origin, listener, stack)
-        return _write_run(session, writer, listener, finish=finish)
+        writer = _start_writer(session, start, directory, name, origin, told, stack)
+        run = _write_run(session, writer, told, finish=finish)
+        listener(run)
+        return run
 
 
 @contextmanager
@@ -128,6 +135,14 @@ def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
     deterministic = deterministic_algorithms(config.training.deterministic)
     with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
         yield
+
+
+def _raise_if_unwanted(told: StoppingListener) -> None:
+    """Raise the error of a listener that wants no run, or Interrupted. Nothing was written yet."""
+    if told.error is not None:
+        raise told.error
+    if told.wants_stop:
+        raise Interrupted(signal.SIGINT, "stopped by the listener before training; nothing written")
 
 
 def _follow(session: TrainingSession, *, finish: bool) -> Run:
@@ -142,38 +157,43 @@ def _follow(session: TrainingSession, *, finish: bool) -> Run:
 
 
 def _write_run(
-    session: TrainingSession, writer: RunWriter, listener: Listener, *, finish: bool
+    session: TrainingSession, writer: RunWriter, told: StoppingListener, *, finish: bool
 ) -> Run:
     """Train on rank 0, write the run directory, and call the listener with each event.
 
     Args:
         session: The training session at its start.
         writer: Writer of the run directory.
-        listener: Function that is called with each UpdateEvent and EpochEvent, and at last with the
-            returned run.
+        told: Listener that is called with each UpdateEvent and EpochEvent.
         finish: As for `fit`. If it is False, no predictions are saved.
 
     Raises:
         RunError: If training failed, or a file can't be written.
-        Interrupted: If a signal stopped training. A checkpoint was saved.
+        Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
+        Exception: If the listener raised it. A checkpoint was saved.
     """
     processes = session.processes
     session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
     try:
+        if told.wants_stop:  # at the StartEvent
+            processes.signals.request()
+            processes.raise_if_stopped()
         for event in train_session(session, finish=finish):
             writer.record(event)
             if isinstance(event, UpdateEvent | EpochEvent):
-                listener(event)
+                told(event)
+            if told.wants_stop:
+                processes.signals.request()  # so that all processes stop after the same update
             if session.learner.is_settled:  # otherwise at the next event
                 processes.raise_if_stopped()
     except Interrupted as stop:
-        raise writer.stop(stop.signal_number) from None
+        stopped_by = "the listener" if told.wants_stop else signal.Signals(stop.signal_number).name
+        saved = writer.stop(stop.signal_number, stopped_by)
+        raise (told.error or saved) from None
     writer.finish()
     if finish:
         save_predictions(session, writer.run)
-    run = _finished_run(session, writer.run.path, writer.single_class_warnings())
-    listener(run)
-    return run
+    return _finished_run(session, writer.run.path, writer.single_class_warnings())
 
 
 def _checked_config(

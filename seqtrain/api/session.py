@@ -48,7 +48,8 @@ def fit(
         cache: Store encoded data in the user's cache folder, and load it from there.
         init_from: Run directory or model folder with the initial weights, or None for random ones.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
-        listener: Function that is called with each event.
+        listener: Function that is called with each event. If it returns `seqtrain.STOP` or raises
+            an exception, training ends as after a signal: saved, and resumable.
 
     Returns:
         The finished run. Its warnings are also issued as `SeqtrainWarning`.
@@ -59,7 +60,8 @@ def fit(
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.
         RunError: If training failed. Checkpoints that were saved stay valid.
-        Interrupted: If a signal stopped training. A checkpoint was saved.
+        Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
+        Exception: If the listener raised it. A checkpoint was saved.
     """
     source = _source_of(config)
     data = {"train": train, "validation": validation, "test": test}
@@ -107,11 +109,11 @@ def _reporting(listener: Listener, progress: Progress | None) -> Listener:
         progress: Progress to show, or None to show none.
     """
 
-    def report(event: Event) -> None:
+    def report(event: Event) -> object:
         if isinstance(event, DataEvent | StartEvent | Run):
             warn(*event.warnings)
         if progress is not None:
             progress(event)
-        listener(event)
+        return listener(event)
 
     return report
