@@ -122,6 +122,7 @@ def fit_repeats(
             cache=cache,
             source=source,
             init_from=None if begun else init_from,
+            progress=False,
             listener=listener(name),
         )
         runs.append(run)

@@ -125,3 +125,7 @@ class StoppingListener:
             self.wants_stop = self._listener(event) is STOP
         except Exception as error:
             self.error, self.wants_stop = error, True
+
+    def tell_end(self, run: Run) -> None:
+        """Call the other listener with the finished run, whose training can't be ended any more."""
+        self._listener(run)

@@ -108,7 +108,7 @@ def _fit_once(
     from seqtrain.api.fit import fit as run_fit
     from seqtrain.cli.output.console import print_path
 
-    run = run_fit(settings, run_dir=path, listener=screen, **arguments)
+    run = run_fit(settings, run_dir=path, progress=False, listener=screen, **arguments)
     if os.environ.get("RANK", "0") == "0":
         print_path(run.path)
 
