@@ -22,6 +22,7 @@ TOLERANCE = 1e-5
 
 NO_ROWS = "no rows to check; give a file with sequences (--data FILE)"
 
+
 @dataclass(frozen=True, repr=False)
 class Check(Summarized):
     """Result of `check`.

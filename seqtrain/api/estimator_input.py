@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.memory import TableSource
 from seqtrain.tables.python_values import plain
-from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.text import quote
 
 Array = npt.NDArray[Any]

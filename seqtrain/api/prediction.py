@@ -16,10 +16,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqtrain.errors import ConfigError
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.tables.cells import text_of
-from seqtrain.errors import ConfigError
 from seqtrain.text import Summarized
 
 NO_EXAMPLE = Example("", None, 0)

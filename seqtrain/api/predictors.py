@@ -19,10 +19,6 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import sequences_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.examples import Sequences
-from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
-from seqtrain.tables.cells import BadCellError
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
@@ -32,6 +28,15 @@ from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.runs.model_folder import Model, pack_model, unpack_model
 from seqtrain.runs.run_directory import name_one
+from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.encoding import EncodingReport, unknown_shares
+from seqtrain.sequences.examples import Sequences
+from seqtrain.sequences.preprocessing import (
+    EncodingReport,
+    Preprocessing,
+    unknown_shares,
+)
+from seqtrain.tables.cells import BadCellError
 from seqtrain.text import Summarized, listed, nearest, quote
 
 
@@ -227,7 +232,10 @@ class Classifier(Summarized):
         """
         network, carried = one_model(self, "embed").network, CarriedStates()
         vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
-        rules, parts = self._prediction_rules(0), sequences_of(sequences, self.preprocessing, groups)
+        rules, parts = (
+            self._prediction_rules(0),
+            sequences_of(sequences, self.preprocessing, groups),
+        )
         for part, store in rules.predictable(parts, "sequences"):
             found = embed_sequences(network, store, self.device, carried).numpy()
             found[list(part.problems)] = np.nan

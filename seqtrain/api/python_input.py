@@ -92,7 +92,9 @@ def cell_of(sequence: Any, kind: str) -> Any:
         BadCellError: If it is a set, which has no order, or bytes.
     """
     if isinstance(sequence, set | frozenset | bytes):
-        raise BadCellError(f"found a {type(sequence).__name__}; expected a text, a list or an array")
+        raise BadCellError(
+            f"found a {type(sequence).__name__}; expected a text, a list or an array"
+        )
     return sequence if kind == "features" else plain(sequence)
 
 

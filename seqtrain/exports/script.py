@@ -23,14 +23,14 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
+from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
 from seqtrain.sequences.examples import Example  # noqa: E402
-from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
 from seqtrain.sequences.inputs import Input  # noqa: E402
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
 from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing  # noqa: E402
 from seqtrain.sequences.saved import rebuilt  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
-from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import (  # noqa: E402
     delimited_line,
     display_name,

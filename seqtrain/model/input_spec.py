@@ -11,7 +11,6 @@ from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
-from seqtrain.model.standardization import SeriesStandardization
 
 
 @dataclass(frozen=True)

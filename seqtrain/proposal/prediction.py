@@ -12,6 +12,8 @@ PROBED_CHARACTERS = 200
 HELD_OUT = 4
 """Every fourth text is held out."""
 SMOOTHING = 0.1
+SHUFFLES, CLEARLY = 10, 3
+"""Number of shuffles that measure what chance tells, and standard deviations above it."""
 
 
 def error_by_characters(texts: Sequence[str], labels: npt.NDArray[np.integer]) -> float:
@@ -45,25 +47,40 @@ def _ngrams(text: str) -> npt.NDArray[np.int64]:
     return np.concatenate((letters, pairs, triples)) % BUCKETS
 
 
-def shared_information(one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> float:
-    """Return the mutual information of two codings, adjusted for chance, as a share of entropy.
+def information(
+    codes: npt.NDArray[np.integer], ids: npt.NDArray[np.integer], labels: npt.NDArray[np.integer]
+) -> float:
+    """Return the information of the codes of steps about the labels of their ids, above chance.
 
-    It is about 0 for independent codings, and 1 for equal ones. The expectation by chance is the
-    first term of its expansion, (K - 1)(C - 1) / 2N.
+    It is a share of the entropy of the labels, or 0 if chance often has as much. Chance is measured
+    by shuffling the labels of ids: the steps of one id have one label, so that rare codes always
+    seem to tell it.
 
     Args:
-        one: Codes, (N,).
-        other: Other codes, (N,).
+        codes: Code of each step, (N,).
+        ids: Id of each step, (N,), from 0.
+        labels: Code of the label of each id.
     """
-    one, other = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
-    if not len(one):
+    if not len(codes):
         return 0.0
-    sizes = one.max() + 1, other.max() + 1
-    cells = np.unique(one * sizes[1] + other, return_counts=True)[1]
-    entropies = _entropy(np.bincount(one)), _entropy(np.bincount(other))
-    chance = (sizes[0] - 1) * (sizes[1] - 1) / (2 * len(one))
-    information = sum(entropies) - _entropy(cells)
-    return float((information - chance) / max(sum(entropies) / 2 - chance, 1e-9))
+    used = np.unique(ids)
+    draw = np.random.default_rng(0)
+    found = _mutual_information(codes, labels[ids])
+    by_chance = []
+    for _ in range(SHUFFLES):
+        shuffled = labels.copy()
+        shuffled[used] = draw.permutation(labels[used])
+        by_chance.append(_mutual_information(codes, shuffled[ids]))
+    above = float(found - np.mean(by_chance))
+    if above < CLEARLY * np.std(by_chance):
+        return 0.0
+    return above / max(_entropy(np.bincount(labels[ids])), 1e-9)
+
+
+def _mutual_information(one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> float:
+    one, other = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
+    cells = np.bincount(one * (other.max() + 1) + other)
+    return _entropy(np.bincount(one)) + _entropy(np.bincount(other)) - _entropy(cells)
 
 
 def _entropy(counts: npt.NDArray[np.integer]) -> float:

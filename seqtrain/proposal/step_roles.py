@@ -10,7 +10,7 @@ import numpy.typing as npt
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import TEXT_NAMES, TIME_NAME, TIME_WORD, is_code, is_time
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.prediction import shared_information
+from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import LIST_KINDS, Column, Floats
 from seqtrain.proposal.roles import (
     LABEL_RULES,
@@ -393,9 +393,9 @@ class StepColumns:
         if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
             return False
         ranges = np.searchsorted(np.quantile(distinct, np.arange(1, 16) / 16), numbers)
-        labels = self._labels()[ids]
-        by_code = shared_information(labels, np.searchsorted(distinct, numbers))
-        by_range = shared_information(labels, ranges)
+        labels = self._labels()
+        by_code = information(np.searchsorted(distinct, numbers), ids, labels)
+        by_range = information(ranges, ids, labels)
         return by_code > max(0.02, 1.5 * by_range)
 
     def _labels(self) -> npt.NDArray[np.int32]:

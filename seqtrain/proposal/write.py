@@ -17,7 +17,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
 from seqtrain.sequences.splits import hold_out
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import LABEL, REST
 from seqtrain.tables.formats import names_of
 from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import listed, printable, quote, shorten
@@ -154,6 +154,7 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
     bad_rows, bad_reason = _bad_rows(data, roles, facts)
     values: dict[str, tuple[Any, str]] = {
         "format": ("auto" if data.by_name else dialect.format, _format_reason(data)),
+        "header": (_header(data, roles), "the first row is data"),
         "delimiter": (data.delimiter, "separates the columns"),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
@@ -184,6 +185,12 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
         if value is not None and (key not in fields or value != fields[key].default):
             settings[f"data.{key}"] = Setting(value, reason)
     return settings
+
+
+def _header(data: Data, roles: Roles) -> bool | str:
+    """Return the value of data.header. It is detected unless the rest of a row is the sequence."""
+    is_rest = any(column.name == REST for column in roles.sequence)
+    return False if is_rest and not data.header else "auto"
 
 
 def _format_reason(data: Data) -> str:

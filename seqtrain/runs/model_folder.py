@@ -19,10 +19,6 @@ from torch import Tensor
 
 from seqtrain.config.document import brief
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Ints
-from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.writing import (
@@ -37,6 +33,10 @@ from seqtrain.files.writing import (
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
+from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.training.state import check_tensors
 
 FORMAT_VERSION = 4

@@ -14,10 +14,7 @@ from pathlib import Path
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.sources import data_sources
 from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.tables.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import check_destination
@@ -29,6 +26,9 @@ from seqtrain.runs.run_directory import (
     find,
     model_folder,
 )
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.sources import data_sources
+from seqtrain.tables.formats import MEMORY
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 

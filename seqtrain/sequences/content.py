@@ -154,7 +154,7 @@ def symbols_of(cell: Any) -> list[str]:
     Raises:
         BadCellError: If the cell is neither, or an item is no text and no whole number.
     """
-    if cell is None or isinstance(cell, float) and cell != cell:
+    if cell is None or (isinstance(cell, float) and cell != cell):
         return []
     if isinstance(cell, set | frozenset):
         raise BadCellError("expected a list of strings or a string, found a set")

@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import LAST, MASK
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.columns.tokens import TokenSequence
 from seqtrain.sequences.fitting import fit
+from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.labels import Labels, LabelSet
 from seqtrain.sequences.loading import Loader, load_inputs
 from seqtrain.sequences.preprocessing import EncodingReport, LengthPolicy, Preprocessing
 from seqtrain.sequences.schema import Schema
-from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import Mask, Part, hold_out
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
@@ -59,7 +59,6 @@ def prepare(
     config: Config,
     *,
     known: Preprocessing | None = None,
-    sample_weight: npt.NDArray[Any] | None = None,
     lenient: bool = False,
 ) -> PreparedData:
     """Read, split, fit and encode the data of a config.
@@ -68,41 +67,29 @@ def prepare(
         config: The config.
         known: Preprocessing of an earlier model, or None. The result keeps its ids, classes and
             scales, and adds the tokens and labels of train.
-        sample_weight: Weight of each row of a table in memory that is train, or None.
         lenient: True to leave out all rows that can't be used, and to count them. False to raise
             an error for them, unless the config drops bad rows.
 
     Raises:
-        ConfigError: If there are weights, but train isn't a table, or has another number of rows.
         DataError: If a file is missing, has rows that can't be used, or changes while it is read.
     """
     sources = data_sources(config)
     with unchanged(source for _, source in sources):
-        data = _Preparation(config, known, sources, lenient).run()
-    if sample_weight is None:
-        return data
-    train = _weighted(data.splits["train"], sample_weight, sources)
-    return replace(data, splits={**data.splits, "train": train})
+        return _Preparation(config, known, sources, lenient).run()
 
 
-def _weighted(
-    train: SequenceStore, sample_weight: npt.NDArray[Any], sources: list[tuple[str, Input]]
-) -> SequenceStore:
-    """Return the training split with the weights of the rows of its table.
+def weighted(data: PreparedData, weights: npt.NDArray[Any]) -> PreparedData:
+    """Return the data with weights of the rows of train, which multiply those of data.weight.
 
-    Raises:
-        ConfigError: If train isn't a table in memory, or has more rows than there are weights.
+    Args:
+        data: Prepared splits. Train is one table.
+        weights: Weight of each row of the table, in its order.
     """
-    tables = [source.table for key, source in sources if key == "data.train"]
-    if any(table is None for table in tables):
-        problem = "rows of files have no weights; name a column in data.weight, or pass the rows"
-        raise ConfigError(f"sample_weight: {problem}, such as train=DataFrame")
-    weights = np.asarray(sample_weight, np.float32)
-    rows = int(train.lines.max())
-    if len(weights) < rows:
-        raise ConfigError(f"sample_weight: found {len(weights)} weights for {rows} rows")
-    own = weights[train.lines - 1]
-    return replace(train, weights=own if train.weights is None else own * train.weights)
+    train = data.splits["train"]
+    own = weights[train.lines - 1].astype(np.float32)
+    if train.weights is not None:
+        own = own * train.weights
+    return replace(data, splits={**data.splits, "train": replace(train, weights=own)})
 
 
 def unfitted(config: Config, schema: Schema, known: Preprocessing | None = None) -> Preprocessing:
@@ -202,7 +189,10 @@ class _Preparation:
                 joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
             )
         for name in ("validation", "test"):
-            held = [source.with_schema(self._scored(schema, source)) for source in self._inputs(f"data.{name}")]
+            held = [
+                source.with_schema(self._scored(schema, source))
+                for source in self._inputs(f"data.{name}")
+            ]
             if held:
                 splits[name], reports[name] = load_inputs(
                     fitted,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import Features
 from seqtrain.sequences.store import Ints
-from seqtrain.tables.blocks import Coded, cells_at
+from seqtrain.tables.blocks import Coded
 from seqtrain.text import counted
 
 BLANK_LABEL = "the label is blank"
@@ -210,7 +210,6 @@ def chunked(sequences: Sequences, size: int) -> Iterator[Sequences]:
         return
     for start in range(0, len(sequences), size):
         yield sequences.at(np.arange(start, min(start + size, len(sequences))))
-
 
     static: Steps | None = None
     id: str | None = None

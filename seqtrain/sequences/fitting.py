@@ -87,7 +87,12 @@ def fit(
     train = parts["train"]
     rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, train))
     initial = _with_coverage(vectors[0], rules, train) if vectors else None
-    return rules, parts, own_tokens if isinstance(column, TokenSequence) else eligible + own_tokens, initial
+    return (
+        rules,
+        parts,
+        own_tokens if isinstance(column, TokenSequence) else eligible + own_tokens,
+        initial,
+    )
 
 
 def _fit_labels(

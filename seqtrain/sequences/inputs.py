@@ -65,9 +65,7 @@ class Input:
         """Return a reader of the sequences."""
         return SequenceReader(self.source(labelled=labels.labelled), self.schema, labels, keep)
 
-    def labels(
-        self, known: LabelSet | None = None, *, labelled: bool = True
-    ) -> LabelReader:
+    def labels(self, known: LabelSet | None = None, *, labelled: bool = True) -> LabelReader:
         """Return a reader of the labels of this input.
 
         Args:

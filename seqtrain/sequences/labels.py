@@ -6,8 +6,6 @@ task it has any number of labels, sorted, each once. B examples, C classes.
 
 from __future__ import annotations
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -312,7 +310,9 @@ class LabelReader:
             for name, others in self._others.items()
         ]
 
-    def _checked(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def _checked(
+        self, codes: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
         bad = np.flatnonzero(codes < -1)
         problems = {int(row): self._reasons[-2 - codes[row]] for row in bad}
         return np.maximum(codes, -1), problems
@@ -407,9 +407,7 @@ class _Texts(dict[str, int]):
 
 
 def _are_bits(items: Sequence[Any]) -> bool:
-    return bool(items) and all(
-        isinstance(each, int | float) and each in (0, 1) for each in items
-    )
+    return bool(items) and all(isinstance(each, int | float) and each in (0, 1) for each in items)
 
 
 def _mark(name: str, cell: Any) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined
+from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
-from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.sources import store_lines
 from seqtrain.sequences.store import SequenceStore, stacked
 from seqtrain.text import quote
@@ -94,7 +94,9 @@ class Loader:
                 report.blank_labels += reason == BLANK_LABEL
                 is_left_out = self.lenient or (drops and row in unreadable)
                 noted = left_out if is_left_out else problems
-                noted.add(int(part.lines[row]), reason, None if part.files is None else part.files[row])
+                noted.add(
+                    int(part.lines[row]), reason, None if part.files is None else part.files[row]
+                )
             yield store
         problems.raise_if_any()
         if report.rows == rows_before:

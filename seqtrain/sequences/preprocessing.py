@@ -303,7 +303,9 @@ class Encoder:
     def _group_numbers(self, sequences: Sequences) -> Ints | None:
         if sequences.groups is None or not any(sequences.groups):
             return None
-        numbers = [self.groups.setdefault(x, len(self.groups)) if x else -1 for x in sequences.groups]
+        numbers = [
+            self.groups.setdefault(x, len(self.groups)) if x else -1 for x in sequences.groups
+        ]
         return np.array(numbers, np.int64)
 
     def _keys(self, sequences: Sequences) -> Ints:
@@ -581,7 +583,9 @@ class Preprocessing(Saved):
             if isinstance(column, TokenSequence) and column.vocabulary is not None:
                 found["tokens"] = list(column.vocabulary.tokens)
             if isinstance(column, ColumnTable) and column.kind != "features":
-                lists = {x.name: list((x.vocabulary or Vocabulary(())).tokens) for x in column.tokens}
+                lists = {
+                    x.name: list((x.vocabulary or Vocabulary(())).tokens) for x in column.tokens
+                }
                 found[column.kind] = lists
         return found
 
@@ -611,7 +615,9 @@ class Preprocessing(Saved):
         found = replace(
             found,
             sequence=_with_tokens(found.sequence, tokens),
-            row_features=None if found.row_features is None else _with_tokens(found.row_features, tokens),
+            row_features=None
+            if found.row_features is None
+            else _with_tokens(found.row_features, tokens),
             ngrams=ngrams,
         )
         found.check()
@@ -702,4 +708,3 @@ def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
     counts = np.add.reduceat(unknown, store.offsets[:-1], dtype=np.float64)
     shares: list[float] = (counts / store.lengths).tolist()
     return shares
-

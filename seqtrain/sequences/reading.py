@@ -182,7 +182,6 @@ class SequenceReader:
         if table.size:
             yield table.sequences(streamed=True)
 
-
     def _add(self, table: StepTable, block: Block) -> None:
         """Append the rows of a block to a table.
 

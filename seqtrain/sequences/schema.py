@@ -318,7 +318,9 @@ class Schema(Saved):
             or (is_wide and columns_of_format(each) == "delimited")
         ]
         is_held = self.format in expected or self.kind == "features"
-        columns_fit = is_named or self.format in expected or columns_of_format(self.format) == "none"
+        columns_fit = (
+            is_named or self.format in expected or columns_of_format(self.format) == "none"
+        )
         if not FORMATS[self.format].labelled or (is_held and columns_fit):
             return
         columns = " without named columns" if self.sequence is None else ""

@@ -23,8 +23,6 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.config import Config, render_config, resolved_config
 from seqtrain.config.document import flow
-from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.sources import check_files
 from seqtrain.errors import (
     CheckpointError,
     ConfigError,
@@ -36,6 +34,8 @@ from seqtrain.errors import (
 from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, make
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.sources import check_files
 from seqtrain.signals import StopSignals
 from seqtrain.text import Summarized, counted
 from seqtrain.training.events import EpochEvent
@@ -157,7 +157,8 @@ def tune(
         except Interrupted as error:
             raise _interrupted(error, study, directory) from None
         _move(directory / FOLDER / str(best.number), directory)
-    run = fit(changed(config, best.settings), run_dir=directory, resume=True)
+    winner = changed(config, best.settings)
+    run = fit(winner, run_dir=directory, resume=True, progress=False)
     return Tuned(run, best, study.trials)
 
 
@@ -257,7 +258,7 @@ def train_trial(
 
     try:
         tried = changed(config, differing(config, trial.settings))
-        fit(tried, run_dir=run_dir, finish=False, listener=follow)
+        fit(tried, run_dir=run_dir, finish=False, progress=False, listener=follow)
         trial = replace(trial, state="complete")
     except _TrialEnded:
         pass

@@ -11,10 +11,10 @@ import torch
 import seqtrain
 from seqtrain.api import predict, python_input
 from seqtrain.api.predictors import Classifier
-from seqtrain.config import resolved_config
-from seqtrain.sequences.dataset import prepare
 from seqtrain.api.python_input import sequences_of
+from seqtrain.config import resolved_config
 from seqtrain.errors import DataError, Interrupted
+from seqtrain.sequences.dataset import prepare
 from tests.helpers.small_models import LABELS, WORDS, make_model
 from tests.helpers.tiny import stopping_after, write_jsonl
 

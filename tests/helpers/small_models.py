@@ -17,8 +17,6 @@ from seqtrain.sequences.preprocessing import LengthPolicy, Preprocessing
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import Vocabulary, word_grams
-from seqtrain.model.classifier import new_network
-from seqtrain.runs.model_folder import Model
 from tests.helpers.stores import store_of
 
 WORDS = ("<pad>", "<unk>", "move", "money", "don't", "éa", "?", "20")
@@ -59,9 +57,7 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
 
 def _column(kind: str, settings: dict[str, Any]) -> TokenSequence | ColumnTable:
     if kind == "features":
-        pairs = zip(
-            settings.pop("mean", (0.5, -1.0)), settings.pop("std", (1.0, 2.0)), strict=True
-        )
+        pairs = zip(settings.pop("mean", (0.5, -1.0)), settings.pop("std", (1.0, 2.0)), strict=True)
         numbers = tuple(
             NumberColumn(f"channel {i}", Scale((mean,), (std,)))
             for i, (mean, std) in enumerate(pairs, start=1)

@@ -8,11 +8,10 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
-from seqtrain.sequences.columns.tables import NumberColumn
-from seqtrain.sequences.saved import saved_values, validated
 from seqtrain.sequences.columns.scaling import Scale
+from seqtrain.sequences.columns.tables import NumberColumn
 from seqtrain.sequences.dataset import prepare
-from seqtrain.errors import ConfigError
+from seqtrain.sequences.saved import saved_values, validated
 from tests.helpers.tiny import fit, run_in
 
 MEANS = {"pulse": 80.0, "weight": 7000.0, "fever": 37.0}

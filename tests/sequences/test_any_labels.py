@@ -12,8 +12,8 @@ import pytest
 from seqtrain.config import config_from_mapping
 from seqtrain.sequences.dataset import prepare
 from tests.helpers.examples import seeds
-from tests.helpers.tasks import write_table
 from tests.helpers.reading import file_source, read_rows, schema_of, table_given
+from tests.helpers.tasks import write_table
 
 POOL = ("yes", "no", "may be", "1", "0.5", "[x]", "é,y", 'q"q', "#x", "a;b", "NA", "true", "{}",
         "it's", "-", "a|b", "2024-01-31", "0,5", "\\n", "%")  # fmt: skip

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from seqtrain.config import config_from_mapping
-from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.errors import DataError
+from seqtrain.sequences.dataset import PreparedData, prepare
 from tests.helpers.examples import seeds
+from tests.helpers.reading import file_source, read_rows
 from tests.helpers.step_tables import (
     LAST_DAY,
     SCHEMA,
@@ -23,7 +24,6 @@ from tests.helpers.step_tables import (
     random_table,
 )
 from tests.helpers.tasks import write_table
-from tests.helpers.reading import file_source, read_rows
 
 CELLS: dict[str, dict[str, str]] = {
     "number": {"heat": "hot"},

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.examples import seeds
+from tests.helpers.reading import file_source, read_rows, schema_of, table_given
 from tests.helpers.step_tables import (
     SCHEMA,
     Step,
@@ -18,7 +19,6 @@ from tests.helpers.step_tables import (
     random_table,
 )
 from tests.helpers.tasks import write_table
-from tests.helpers.reading import file_source, read_rows, schema_of, table_given
 
 
 def write(path: Path, rows: list[Step], draw: random.Random) -> Path:

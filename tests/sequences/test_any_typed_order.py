@@ -190,7 +190,9 @@ def test_times_that_are_tokens_have_one_text_in_all_tables(kind, tmp_path):
             is_other = name in ("csv", "xlsx") or (kind == "zoned" and name in OWN_ZONES)
             if is_other or (name == "pandas of numpy" and kind == "day"):  # pandas has no days
                 continue
-            (found,) = read_rows(source.with_schema(schema_of(**schema, format=source.schema.format)))
+            (found,) = read_rows(
+                source.with_schema(schema_of(**schema, format=source.schema.format))
+            )
             expected = [iso(kind, value) for value in values]
             if kind == "zoned":  # 02:00 hours ahead
                 expected = [iso("moment", value + 7200 * SECOND) + "+02:00" for value in values]

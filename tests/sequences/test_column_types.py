@@ -9,8 +9,8 @@ import pytest
 
 from seqtrain.config import config_from_mapping
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.examples import Sequences, Steps
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.tables.blocks import Coded
 
 STEPS = {

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.columns import tokens as token_columns
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.errors import DataError
 from tests.helpers.reading import file_source
 
 Ready = Callable[..., PreparedData]

@@ -16,7 +16,6 @@ from seqtrain.tables.cells import BadCellError
 from seqtrain.tables.python_values import plain
 
 
-
 def sequence_from_python(value: Any, kind: str) -> Any:
     """Return the sequence in a Python value, as `predict` reads it."""
     cell = cell_of(value, kind)

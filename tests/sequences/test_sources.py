@@ -1,6 +1,5 @@
 """Files that a config names. Rows in several files give the same data as in one file."""
 
-import json
 import random
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.inspection import Inspection
 from seqtrain.sequences.sources import check_files, data_sources
-from seqtrain.tables.sources import matching_files
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.summary import summarize, warnings
-from seqtrain.errors import DataError
+from seqtrain.tables.sources import matching_files
 
 CUTS = (0, 1, 9, 30, 31, 44, 70, 80)  # of 80 rows into 7 files
 

@@ -5,10 +5,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
-from seqtrain.config import Config, config_from_mapping
+from seqtrain.config import Config
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.summary import SplitSummary, summarize, warnings
 

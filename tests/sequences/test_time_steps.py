@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.sequences.examples import Example
 from seqtrain.errors import DataError
-from tests.helpers.tables import Row, shuffled, table, write_rows
+from seqtrain.sequences.examples import Example
 from tests.helpers.reading import (
     Given,
     completed,
@@ -21,6 +20,7 @@ from tests.helpers.reading import (
     schema_of,
     table_given,
 )
+from tests.helpers.tables import Row, shuffled, table, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}
 COLUMNS = {"kind": "steps", "id": "id", "label": "l", "order": "t", "steps": STEPS}
@@ -37,7 +37,9 @@ def read(path: Path, *, labelled: bool = True, **keys: Any) -> list[Example]:
 def content(example: Example) -> tuple[Any, ...]:
     assert example.problem is None
     steps, facts = example.sequence, example.static
-    beside = None if facts is None else (tuple(map(tuple, facts.token_texts())), facts.numbers.tolist())
+    beside = (
+        None if facts is None else (tuple(map(tuple, facts.token_texts())), facts.numbers.tolist())
+    )
     columns = tuple(map(tuple, steps.token_texts()))
     return example.id, only_label(example), columns, steps.numbers.tolist(), beside
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.sequences.examples import Example
-from seqtrain.tables.time_column import possible_types, read_time
-from seqtrain.tables.times import SECOND
 from seqtrain.errors import DataError
+from seqtrain.sequences.examples import Example
+from seqtrain.tables.time_column import read_time
+from seqtrain.tables.times import SECOND
 from tests.helpers.reading import completed, file_source, read_rows, schema_of, table_given
 
 SCHEMA: dict[str, Any] = {

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.api.python_input import sequences_of
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.sequences import vocabulary
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.api.python_input import sequences_of
 from seqtrain.sequences.store import SequenceStore, joined_stores
 from seqtrain.sequences.vocabulary import MOST_GRAMS, UNK, word_grams
 from tests.helpers.spelling import buckets_of

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
-from seqtrain.tables.formats import TrainingFormat
 from seqtrain.files.reading import uncompressed
+from seqtrain.tables.formats import TrainingFormat
 
 if TYPE_CHECKING:
     from seqtrain.proposal import InitOptions
@@ -114,8 +114,8 @@ def _write_proposal(
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
-    from seqtrain.proposal.write import command_line
     from seqtrain.proposal.options import INIT_COMMAND
+    from seqtrain.proposal.write import command_line
     from seqtrain.runs.destination import check_destination
 
     path = output or default_name(data[0])

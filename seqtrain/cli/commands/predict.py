@@ -15,8 +15,8 @@ import typer
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
 from seqtrain.errors import ConfigError
-from seqtrain.tables.formats import InputFormat
 from seqtrain.files.reading import uncompressed
+from seqtrain.tables.formats import InputFormat
 from seqtrain.text import counted, one_of, quote
 
 if TYPE_CHECKING:

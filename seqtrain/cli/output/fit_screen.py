@@ -16,9 +16,9 @@ from seqtrain.cli.output.epoch_table import EpochTable
 from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
-from seqtrain.sequences.summary import unknown_share
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
+from seqtrain.sequences.summary import unknown_share
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 REFIT = (
@@ -163,23 +163,6 @@ def score_text(name: str, value: float) -> str:
         value: The value.
     """
     return METRICS[name.rpartition(" ")[2]].text(value)
-
-
-def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
-    """Print a line about an event of one of several runs that train at the same time.
-
-    Args:
-        monitor: Metric that chooses the best epoch.
-        quiet: Print warnings only.
-        name: Name of the run.
-        event: Event of the run. Only warnings, and epochs with scores on validation, are printed.
-    """
-    if isinstance(event, DataEvent | StartEvent | Run):
-        warn(*(f"{name}: {line}" for line in event.warnings))
-    elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
-        score = score_text(monitor, getattr(event.validation, monitor))
-        best = ", best so far" if event.is_best else ""
-        note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
 
 
 def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool) -> None:

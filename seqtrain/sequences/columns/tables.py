@@ -27,8 +27,8 @@ from seqtrain.sequences.columns.scaling import (
     missing_value,
 )
 from seqtrain.sequences.columns.tokens import Parts, VocabularyLimits
-from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.examples import Steps
+from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
