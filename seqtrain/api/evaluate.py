@@ -40,7 +40,6 @@ from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.sequences.inputs import Input, digests_of, table_source, unchanged
 from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.loading import load_inputs
-from seqtrain.sequences.readers import unchanged
 from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.text import Summarized, display_name, listed, one_of, quote

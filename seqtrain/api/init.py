@@ -12,8 +12,6 @@ from seqtrain.files.writing import write_file
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.runs.destination import check_destination
 from seqtrain.sequences.inputs import Input, table_source
-from seqtrain.sequences.read_options import Schema
-from seqtrain.sequences.readers.table_source import remember_table
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import remember_table
 from seqtrain.text import printable

@@ -24,7 +24,6 @@ from seqtrain.runs.saved_predictions import SplitResults, save_results
 from seqtrain.sequences.examples import Example, Steps
 from seqtrain.sequences.labels import class_counts, has_class
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.readers.times import NUMBER
 from seqtrain.sequences.sources import numbered_sequences
 from seqtrain.tables.times import NUMBER
 from seqtrain.text import duration

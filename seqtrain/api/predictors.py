@@ -29,13 +29,8 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.runs.model_folder import Model, pack_model, unpack_model
 from seqtrain.runs.run_directory import name_one
 from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.encoding import EncodingReport, unknown_shares
 from seqtrain.sequences.examples import Sequences
-from seqtrain.sequences.preprocessing import (
-    EncodingReport,
-    Preprocessing,
-    unknown_shares,
-)
+from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
 from seqtrain.tables.cells import BadCellError
 from seqtrain.text import Summarized, listed, nearest, quote
 
@@ -336,7 +331,12 @@ class Classifier(Summarized):
         """Yield the predictions of one of the models, part by part.
 
         Args:
-            number: Index of the model in `models`. The others are as for `predict_parts`.
+            number: Index of the model in `models`.
+            parts: As for `predict_parts`.
+            source: As for `predict_parts`.
+            report: As for `predict_parts`.
+            empty: As for `predict_parts`.
+            bad_rows: As for `predict_parts`.
 
         Yields:
             A part; the probability of each class, (B, C) float64; and the share of unknown tokens

@@ -116,7 +116,6 @@ def fit_repeats(
             run_dir=path / name,
             resume=begun,
             force=force,
-            cache=cache,
             source=source,
             init_from=None if begun else init_from,
             progress=False,

@@ -10,6 +10,10 @@ import torch
 
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
+from seqtrain.errors import ConfigError
+from seqtrain.model.classifier import ClassifierNetwork, new_network
+from seqtrain.model.engines.choice import choose_engine
+from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import check_files

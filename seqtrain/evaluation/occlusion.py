@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.store import Ints, SequenceStore, stacked

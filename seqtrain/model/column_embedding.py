@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqtrain.model.initialization import draw_embedding, token_embedding
-from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.sequences.columns.tables import ColumnTable
 
 MAX_WIDTH = 64

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing

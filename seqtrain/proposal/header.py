@@ -6,7 +6,7 @@ from itertools import pairwise
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, Column
+from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, Column, NumberColumn
 from seqtrain.tables.cells import is_number
 from seqtrain.text import quote
 
@@ -82,6 +82,8 @@ def has_header(
 def rows_with(column: Column, cell: str) -> int:
     """Return the number of rows of a column with a cell."""
     cell = cell.strip()
+    if isinstance(column, NumberColumn) and not is_number(cell):
+        return 0
     if not cell or cell not in column.values:
         return 0
     return int(column.counts[column.values.index(cell)])

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
@@ -12,15 +14,24 @@ from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.roles import FEWEST_WIDE
 from seqtrain.proposal.table import (
+    MANY_COLUMNS,
     Table,
     TableBuilder,
     first_row,
-    renamed,
-    without_first_row,
     without_repeated_headers,
 )
 from seqtrain.sequences.sources import table_named
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Dialect, Selection, as_list
+from seqtrain.tables.blocks import (
+    FILE,
+    FOLDER,
+    LABEL,
+    REST,
+    TEXT,
+    Block,
+    Dialect,
+    Selection,
+    as_list,
+)
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -39,8 +50,6 @@ from seqtrain.text import display_name, quote
 
 FIRST_ROWS = 4096
 """Number of first lines that tell the form of a text file without columns."""
-MANY_COLUMNS = 3000
-"""Number of columns from which on looking at a table takes long."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
@@ -144,16 +153,17 @@ def read_data(
     data.delimiter, data.pattern, data.joins = delimiter, pattern, joins
     if format == "txt" and os.path.isfile(path):
         _look_at_lines(data, options)
-    first = _read(data, files, progress, is_train=is_train)
-    undecodable = [x for x in data.table.problems if NOT_UTF_8 in x or BINARY in x]
+    reading = _read(data, files, progress, is_train=is_train)
+    problems = [*data.table.problems, *_problems_of(reading.first, data.name)]
+    undecodable = [x for x in problems if NOT_UTF_8 in x or BINARY in x]
     if undecodable and "encoding" not in options.given:
         _guess(data, undecodable)
         if not data.leaves_out:
-            first = _read(data, files, progress, is_train=is_train)
+            reading = _read(data, files, progress, is_train=is_train)
     if is_train:
-        _check_shape(data, first)
-    if data.dialect.format in ("csv", "tsv") and first and not data.joins:
-        _name_columns(data, first, options)
+        _check_shape(data, reading)
+    if reading.first is not None:
+        _name_columns(data, reading, options)
         if is_train and not data.header:
             _read_ragged(data, files)
     return data
@@ -220,14 +230,25 @@ def _look_at_lines(data: Data, options: InitOptions) -> None:
                 return
 
 
+@dataclass
+class _Reading:
+    """Rows of files that were read.
+
+    Attributes:
+        rows: The rows. Of csv and tsv, all but the first row.
+        first: The first row of csv and tsv, which may be a header, or None.
+        cells: Its cells, or [].
+    """
+
+    rows: TableBuilder
+    first: Block | None = None
+    cells: list[str] = field(default_factory=list)
+
+
 def _read(
     data: Data, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
-) -> list[str]:
-    """Read the columns of files into a table.
-
-    Returns:
-        The cells of the first row of csv, tsv and arff. An empty list for other formats.
-    """
+) -> _Reading:
+    """Read the columns of files into a table."""
     is_delimited = columns_of_format(data.dialect.format) == "delimited"
     dialect = data.dialect
     if dialect.format in ("csv", "tsv") and not data.joins:
@@ -240,29 +261,42 @@ def _read(
     blocks = source.blocks(selection, ROWS)
     if not dialect.header:
         blocks = without_repeated_headers(blocks)
-    builder, first = TableBuilder(is_nested=not is_delimited), list[str]()
+    found = _Reading(TableBuilder(is_nested=not is_delimited))
     for block in progress.blocks(blocks):
-        if is_delimited and not first and len(block):
-            first = [str(cell) for cell in first_row(block)]
-            if len(first) > MANY_COLUMNS:
-                progress.step(f"reading {data.name}, which has {len(first):,} columns")
-        builder.add(block, data.name)
-    data.table = builder.table()
-    paths = [x for x in data.table.columns if x.name in (FILE, FOLDER) and x.distinct < 2]
-    data.table.columns = [column for column in data.table.columns if column not in paths]
-    return first
+        if not dialect.header and found.first is None and len(block):
+            found.first = block.at(np.arange(1))
+            found.cells = [str(cell) for cell in first_row(block)]
+            block = block.at(np.arange(1, len(block)))
+            if len(found.cells) > MANY_COLUMNS:
+                progress.step(f"reading {data.name}, which has {len(found.cells):,} columns")
+        found.rows.add(block, data.name)
+    _set_table(data, found.rows)
+    return found
 
 
-def _check_shape(data: Data, first: Sequence[str]) -> None:
+def _set_table(data: Data, rows: TableBuilder) -> None:
+    """Set the table, without columns of paths that have one value."""
+    table = rows.table()
+    is_path = [x.name in (FILE, FOLDER) and x.distinct < 2 for x in table.columns]
+    table.columns = [x for x, path in zip(table.columns, is_path, strict=True) if not path]
+    data.table = table
+
+
+def _problems_of(block: Block | None, name: str) -> list[str]:
+    """Return the problems of a block of one row."""
+    return [] if block is None else [f"{name}:1: {each}" for each in block.problems.values()]
+
+
+def _check_shape(data: Data, reading: _Reading) -> None:
     """Raise a DataError if the table has no rows, or only one column."""
-    table, name = data.table, data.name
+    table, name, first = data.table, data.name, reading.cells
     if data.dialect.format == "txt" and table.problems and not table.rows:
         raise DataError(
             f"{name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl with a "
             "column of labels, or a folder of texts for each class; if columns are separated by "
             "commas, semicolons or |, give --format csv"
         )
-    if not table.columns or table.rows < (2 if first else 1):
+    if not table.rows:
         if table.problems:
             raise DataError(*table.problems[:10])
         found = "one row" if any(first) else "no rows"
@@ -276,23 +310,22 @@ def _check_shape(data: Data, first: Sequence[str]) -> None:
         )
 
 
-def _name_columns(data: Data, first: Sequence[str], options: InitOptions) -> None:
-    """Name the columns by the first row, if it is a header, and leave it out."""
-    table = data.table
-    own = [column for column in table.columns if isinstance(column.name, int)]
-    rest = [without_first_row(column) for column in own]
-    data.header = has_header(data.name, first, rest, options)
+def _name_columns(data: Data, reading: _Reading, options: InitOptions) -> None:
+    """Name the columns by the first row if it is a header. Otherwise, add it to the rows."""
+    assert reading.first is not None
+    own = [column for column in data.table.columns if isinstance(column.name, int)]
+    data.header = has_header(data.name, reading.cells, own, options)
     data.dialect = replace(data.dialect, header=data.header)
     if not data.header:
+        reading.rows.add(reading.first, data.name)
+        _set_table(data, reading.rows)
         return
     columns = []
-    for name, column in zip(first, rest, strict=True):
+    for name, column in zip(reading.cells, own, strict=True):
         if name.strip() or column.kind != "blank":
-            columns.append(renamed(column, name))
-    for column in table.columns:
-        if column not in own:
-            columns.append(without_first_row(column))
-    data.table = Table(columns, table.lines[1:], table.problems)
+            column.name = name
+            columns.append(column)
+    data.table.columns = [*columns, *(x for x in data.table.columns if x not in own)]
 
 
 def _read_ragged(data: Data, files: Sequence[str]) -> None:

@@ -91,6 +91,7 @@ class Column:
 
     def __init__(self, name: Name, values: list[Any], codes: Codes) -> None:
         self.name, self.values, self.codes = name, values, codes
+        self.rows = len(codes)
 
     @classmethod
     def of(cls, name: Name, cells: Iterable[Any]) -> "Column":
@@ -104,11 +105,6 @@ class Column:
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         values = [self.values[code] for code in used.tolist()]
         return Column(self.name, values, codes.astype(np.int32))
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.codes)
 
     @cached_property
     def word(self) -> str:
@@ -442,6 +438,47 @@ class Column:
         else:
             kind = names.get(self.kind, f"text, {self.words:.3g} words per row")
         return f"{name} ({kind})"
+
+
+class NumberColumn(Column):
+    """A column of plain numbers, none of them missing, whose values are coded when they are needed.
+
+    In a table of thousands of columns, coding them all would take most of the time.
+
+    Args:
+        name: Name of the column, or its index.
+        cells: The cells, as texts.
+    """
+
+    def __init__(self, name: Name, cells: Sequence[str]) -> None:
+        self.name, self.cells, self.rows = name, cells, len(cells)
+        self.kind = self.cell_kind = "number"
+        self.numbers = np.array([*map(float, cells)])
+        self.distinct = len({*cells})
+        self.longest = max(map(len, cells))
+        self.has_decimals = bool((self.numbers != np.rint(self.numbers)).any())
+        self.is_odd = np.zeros(self.rows, dtype=bool)
+        self.has_decimal_commas = False
+
+    @cached_property
+    def coded(self) -> Column:
+        """The column with codes."""
+        return Column.of(self.name, self.cells)
+
+    @cached_property
+    def values(self) -> list[Any]:  # type: ignore[override]
+        """Distinct cells in the order of first appearance."""
+        return self.coded.values
+
+    @cached_property
+    def codes(self) -> Codes:  # type: ignore[override]
+        """Index of the value of each row, (rows,)."""
+        return self.coded.codes
+
+    @property
+    def units(self) -> dict[str, str]:
+        """No unit: all cells are plain numbers."""
+        return {}
 
 
 class KnownValues(dict[Any, int]):

@@ -1,16 +1,25 @@
 """Tables of `init`: all columns of data files as codes, with the places of rows and bad rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.profile import Codes, Column, KnownValues, flattened
+from seqtrain.proposal.profile import (
+    Codes,
+    Column,
+    KnownValues,
+    NumberColumn,
+    are_numbers,
+    flattened,
+)
 from seqtrain.tables.blocks import Block, Cells, Coded, Name, as_list, cells_at
 from seqtrain.text import counted, listed
 
+MANY_COLUMNS = 3000
+"""Number of columns from which on looking at a table takes long."""
 MOST_SHOWN = 3
 """Number of bad rows or cells that a message shows."""
 
@@ -47,7 +56,7 @@ class TableBuilder:
     """
 
     def __init__(self, *, is_nested: bool = False) -> None:
-        self.is_nested = is_nested
+        self.is_nested, self.is_wide = is_nested, False
         self.lines = list[npt.NDArray[np.int64]]()
         self.problems = list[str]()
         self.rows = 0
@@ -67,11 +76,12 @@ class TableBuilder:
             is_good[[*block.problems]] = False
             block = block.at(np.flatnonzero(is_good))
         columns: Mapping[Name, Any] = block.columns
+        self.is_wide = self.is_wide or len(columns) > MANY_COLUMNS
         if self.is_nested:
             columns = dict(flattened(columns))
         for column, cells in columns.items():
             if column not in self._columns:
-                self._columns[column] = ColumnBuilder()
+                self._columns[column] = ColumnBuilder(is_wide=self.is_wide)
             builder = self._columns[column]
             builder.fill(self.rows)
             builder.add(cells)
@@ -89,11 +99,16 @@ class TableBuilder:
 
 
 class ColumnBuilder:
-    """A column that grows block by block."""
+    """A column that grows block by block.
 
-    def __init__(self) -> None:
+    Args:
+        is_wide: True if the table has so many columns that plain numbers aren't coded.
+    """
+
+    def __init__(self, *, is_wide: bool = False) -> None:
         self.known = KnownValues()
         self.rows = 0
+        self._numbers: list[str] | None = [] if is_wide else None
         self._parts = list[Codes]()
 
     def fill(self, rows: int) -> None:
@@ -103,6 +118,13 @@ class ColumnBuilder:
 
     def add(self, cells: Cells) -> None:
         """Append cells."""
+        if self._numbers is not None:
+            if isinstance(cells, tuple) and are_numbers(cells):
+                self._numbers += cells
+                self.rows += len(cells)
+                return
+            numbers, self._numbers, self.rows = self._numbers, None, 0
+            self.add(numbers)
         known = self.known
         if isinstance(cells, Coded):
             codes = np.array([*map(known.code, cells.values), known[""]], dtype=np.int32)
@@ -120,6 +142,9 @@ class ColumnBuilder:
 
     def column(self, name: Name) -> Column:
         """Return the column so far."""
+        if self._numbers:
+            is_plain = are_numbers(self._numbers)
+            return NumberColumn(name, self._numbers) if is_plain else Column.of(name, self._numbers)
         codes = np.concatenate(self._parts or [np.zeros(0, np.int32)])
         return Column(name, self.known.distinct, codes)
 
@@ -157,18 +182,3 @@ def odd_cells(column: Column, table: Table) -> str:
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
-
-
-def renamed(column: Column, name: Name) -> Column:
-    """Return a column under another name."""
-    return Column(name, column.values, column.codes)
-
-
-def without_first_row(column: Column) -> Column:
-    """Return a column without its first row."""
-    return column.at(np.arange(1, column.rows))
-
-
-def selected(table: Table, columns: Sequence[Column]) -> Table:
-    """Return the table with other columns."""
-    return replace(table, columns=[*columns])

@@ -16,7 +16,6 @@ from seqtrain.files.reading import read_file
 from seqtrain.files.writing import MANIFEST, write_file
 from seqtrain.runs.run_directory import CONFIG, PREDICTIONS, RunDirectory
 from seqtrain.sequences.dataset import held_out_fractions
-from seqtrain.sequences.readers.opening import file_digest
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.opening import file_digest
 

@@ -185,7 +185,7 @@ def _are_texts(cells: Cells) -> bool:
 
 
 def _without_missing_ends(numbers: Features) -> list[Features]:
-    """Return the rows of a table, (B, T), as series (T, 1) without missing numbers at their ends."""
+    """Return the rows of a table, (B, T), as series (T, 1) without missing numbers at the end."""
     known = ~np.isnan(numbers)
     last = numbers.shape[1] - known[:, ::-1].argmax(axis=1)
     lengths = np.where(known.any(axis=1), last, 0)

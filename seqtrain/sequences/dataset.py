@@ -164,10 +164,10 @@ class _Preparation:
         train = [source.with_schema(schema) for source in train]
         rules = unfitted(self.config, schema, self.known)
         column = rules.sequence
-        if isinstance(column, TokenSequence) and column.tokenizer_name == BPE:
-            if column.bpe_model is None:
-                column = replace(column, bpe_model=self._trained_bpe(rules, train))
-                rules = replace(rules, sequence=column)
+        is_bpe = isinstance(column, TokenSequence) and column.tokenizer_name == BPE
+        if is_bpe and column.bpe_model is None:
+            column = replace(column, bpe_model=self._trained_bpe(rules, train))
+            rules = replace(rules, sequence=column)
         loader = Loader(rules.encoder(), train[0].labels(), lenient=self.lenient)
         read, report = loader.load(train)
         report.remarks += loader.labels.notices()

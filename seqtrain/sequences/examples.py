@@ -175,7 +175,7 @@ class Sequences:
             offsets = np.concatenate(([0], np.cumsum(lengths)))
             shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
             content = content[np.arange(offsets[-1]) + shift]
-        kept = None
+        kept: dict[str, Sequence[Any]] | None = None
         if self.kept is not None:
             kept = {name: [cells[row] for row in listed] for name, cells in self.kept.items()}
         return Sequences(
@@ -211,13 +211,6 @@ def chunked(sequences: Sequences, size: int) -> Iterator[Sequences]:
     for start in range(0, len(sequences), size):
         yield sequences.at(np.arange(start, min(start + size, len(sequences))))
 
-    static: Steps | None = None
-    id: str | None = None
-
-
-class BadRow(ValueError):
-    """Error: a row can't be used. The text of the exception is the reason."""
-
 
 def joined(parts: Sequence[Sequences]) -> Sequences:
     """Return the sequences of several parts of one input, at least one, as one part."""
@@ -232,7 +225,7 @@ def joined(parts: Sequence[Sequences]) -> Sequences:
         if part.offsets is not None:
             offsets.append(part.offsets[1:] + steps)
             steps += len(part.content)
-    kept = None
+    kept: dict[str, Sequence[Any]] | None = None
     if first.kept is not None:
         names = dict.fromkeys(name for part in parts for name in part.kept or {})
         kept = {name: [cell for part in parts for cell in part.kept_cells(name)] for name in names}

@@ -16,6 +16,7 @@ from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.schema import Column, Schema, number_columns, token_columns
 from seqtrain.sequences.store import Ints
+from seqtrain.sequences.windows import cut
 from seqtrain.tables.blocks import LABEL, Block, Cells, Coded, as_list
 from seqtrain.tables.cells import CodedColumn, name_of, numbers_of
 from seqtrain.tables.time_column import TimeColumn
@@ -211,7 +212,7 @@ class StepTable:
         steps = self._steps(order, offsets, times, problems)
         if streamed:
             self._refuse_returns(names, problems)
-        first = order[offsets[:-1]]
+        kept_rows = order[offsets[:-1]]
         found = Sequences(
             content=steps,
             lines=problems.first_lines.copy(),
@@ -221,7 +222,7 @@ class StepTable:
             static=static,
             weights=weights,
             groups=self._groups(problems),
-            kept={str(x): [kept[i] for i in first] for x, kept in self._kept.items()} or None,
+            kept=self._kept_cells(kept_rows),
             files=self._file_of(problems.first_rows),
         )
         for index, (row, reason) in problems.found.items():
@@ -229,7 +230,55 @@ class StepTable:
             found.lines[index] = lines[row]
             if found.files is not None:
                 found.files[index] = self._file_of(np.array([row]))[0]  # type: ignore[index]
-        return found
+        return found if self.schema.window is None else self._windows(found, order, lines)
+
+    def _windows(self, found: Sequences, order: Ints, lines: Ints) -> Sequences:
+        """Return the windows of sequences. A sequence that can't be used stays one sequence.
+
+        Args:
+            found: The sequences.
+            order: The rows, sorted by sequence and time.
+            lines: Line of each row, in the order of the file.
+        """
+        window, labelled = self.schema.window, self.labels.labelled
+        assert window is not None
+        assert found.offsets is not None
+        codes = self.row_labels()[order]
+        windows = cut(found.offsets, codes, window, labelled=labelled)
+        is_first = np.append(True, windows.owners[1:] != windows.owners[:-1])[: len(windows.owners)]
+        is_bad = np.isin(windows.owners, list(found.problems))
+        windows = windows.at(np.flatnonzero(is_first | ~is_bad))
+        owners, rows = windows.owners.tolist(), order[windows.starts]
+        labels = windows.labels(codes, str(window.get("label", "last")))
+        problems = {at: found.problems[owner] for at, owner in enumerate(owners)
+                    if owner in found.problems}  # fmt: skip
+        first_lines = lines[rows]
+        for at in problems:
+            first_lines[at] = found.lines[owners[at]]
+        if labelled:
+            for at in np.flatnonzero(labels < 0).tolist():
+                problems.setdefault(at, BLANK_LABEL)
+        ids = found.ids or []
+        return Sequences(
+            content=found.content[windows.steps()],
+            lines=first_lines,
+            offsets=windows.offsets,
+            labels=Coded(labels, found.labels.values),
+            problems=problems,
+            ids=[ids[owner] for owner in owners],
+            static=None if found.static is None else found.static[windows.owners],
+            weights=None if found.weights is None else found.weights[windows.owners],
+            # The windows of an id are held out together.
+            groups=[(found.groups or ids)[owner] for owner in owners],
+            kept=self._kept_cells(rows),
+            files=self._file_of(rows),
+            last_lines=lines[order[windows.ends - 1]],
+        )
+
+    def _kept_cells(self, rows: Ints) -> dict[str, Any] | None:
+        """Return the cells to copy of some rows, or None if no cells are copied."""
+        listed = rows.tolist()
+        return {str(x): [kept[row] for row in listed] for x, kept in self._kept.items()} or None
 
     def row_labels(self) -> npt.NDArray[np.int32]:
         """Return the code of the labels of each row, (N,)."""
@@ -237,7 +286,7 @@ class StepTable:
         return found
 
     def _ids(self) -> tuple[Ints, list[str]]:
-        """Return the index of each row's sequence, and the ids, in the order of first occurrence."""
+        """Return the index of each row's sequence, and the ids, by their first occurrence."""
         codes = self.ids.coded().codes.copy()
         blank = self.ids.code("")
         without_id = set(np.flatnonzero(codes == blank).tolist())
@@ -433,4 +482,5 @@ def note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
 
 def as_table(columns: list[Any], rows: int) -> npt.NDArray[np.float32]:
     """Return columns of numbers as a table, (rows, columns)."""
-    return np.array(columns, np.float32).reshape(len(columns), rows).T
+    table: npt.NDArray[np.float32] = np.array(columns, np.float32).reshape(len(columns), rows).T
+    return table

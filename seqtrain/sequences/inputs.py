@@ -100,9 +100,9 @@ class Input:
             digest: Digest of the content now.
         """
         given = self.path.rpartition("-")[2]
-        if self.table is not None and self.path.endswith(f"{self.name}-{given}"):
-            if given != digest[: len(given)]:
-                raise DataError(f"{self.name}: was changed since it was given; give it again")
+        is_named = self.table is not None and self.path.endswith(f"{self.name}-{given}")
+        if is_named and given != digest[: len(given)]:
+            raise DataError(f"{self.name}: was changed since it was given; give it again")
 
     def stamps(self) -> list[tuple[str, int, int]]:
         """Return path, size and modification time of each file; [] for a table."""

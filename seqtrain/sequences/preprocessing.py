@@ -644,12 +644,11 @@ class Preprocessing(Saved):
                 raise ValueError(f"schema.{name}: expected the encoded columns")
             if table is not None and set(kinds) != set(table.names):
                 raise ValueError(f"schema.{name}: expected the encoded columns")
-        if isinstance(self.sequence, TokenSequence) and self.sequence.tokenizer_name == "bpe":
-            if self.sequence.bpe_model is None:
-                raise ValueError("sequence.bpe_model: expected merges")
-        for table in (self.sequence, self.row_features):
-            if isinstance(table, ColumnTable):
-                _check_scales(table)
+        if self.sequence.tokenizer_name == "bpe" and getattr(self.sequence, "bpe_model", 0) is None:
+            raise ValueError("sequence.bpe_model: expected merges")
+        for column in (self.sequence, self.row_features):
+            if isinstance(column, ColumnTable):
+                _check_scales(column)
 
 
 def _check_scales(table: ColumnTable) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -49,15 +50,16 @@ def validated(kind: type[T], values: Any) -> T:
 
     try:
         # As JSON, a list can be a tuple, although the types are strict.
-        return _adapter(kind).validate_json(json.dumps(values))  # type: ignore[no-any-return]
+        found: T = _adapter(kind).validate_json(json.dumps(values))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"]))
         raise ValueError(f"{key}: {first['msg']}".removeprefix(": ")) from None
+    return found
 
 
-@cache
-def _adapter(kind: Any) -> Any:
+@lru_cache
+def _adapter(kind: Hashable) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -66,8 +68,9 @@ def _adapter(kind: Any) -> Any:
 def rebuilt(kind: Any, values: Any) -> Any:
     """Return a saved part from JSON values of the program itself, without checks of types."""
     if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{name: rebuilt(hints[name], each) for name, each in values.items()})
+        make: Any = kind
+        hints = get_type_hints(make)
+        return make(**{name: rebuilt(hints[name], each) for name, each in values.items()})
     if get_origin(kind) in (Union, types.UnionType):
         return _rebuilt_union(get_args(kind), values)
     if get_origin(kind) is tuple and isinstance(values, list):

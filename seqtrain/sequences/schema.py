@@ -135,8 +135,8 @@ class Schema(Saved):
             group=data.group,
             id=data.id,
             order=data.order,
-            steps=data.steps,
-            static=data.static,
+            steps=data.steps,  # type: ignore[arg-type] # its kinds are narrower
+            static=data.static,  # type: ignore[arg-type]
             label_separator=data.label_separator,
             quoting=data.quoting,
             delimiter=data.delimiter,

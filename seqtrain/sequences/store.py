@@ -91,8 +91,9 @@ class SequenceStore:
 
     Shape:
         values: (N,) int32, or (N, F) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
-        lines, groups, keys, last_lines: (B,). weights: (B,) float32. spellings: (N,) int32. static: (B, K) float32. B sequences, N
-        steps of all sequences, F numbers of a step, C classes, K numbers of row features.
+        lines, groups, keys, last_lines: (B,). weights: (B,) float32. spellings: (N,) int32.
+        static: (B, K) float32. B sequences, N steps of all sequences, F numbers of a step,
+        C classes, K numbers of row features.
     """
 
     values: Array

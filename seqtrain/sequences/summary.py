@@ -222,9 +222,9 @@ def _labels(data: PreparedData, config: Config) -> Iterator[str]:
     single = np.flatnonzero(counts == 1)
     if len(single):
         train, hint = data.splits["train"], ""
-        if type(config.data.label) is int and train.labels.ndim == 1:
-            if 1 in train.lines[np.isin(train.labels, single)]:
-                hint = "; line 1 is one: if it names the columns, set data.header: true"
+        by_index = type(config.data.label) is int and train.labels.ndim == 1
+        if by_index and 1 in train.lines[np.isin(train.labels, single)]:
+            hint = "; line 1 is one: if it names the columns, set data.header: true"
         yield f"classes with one row in train: {listed([quote(names[i]) for i in single])}{hint}"
     for name in ("validation", "test"):
         if name not in data.splits:

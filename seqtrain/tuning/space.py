@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 from seqtrain.config import Config, config_from_mapping, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.errors import ConfigError
-from seqtrain.sequences.read_options import token_columns
 from seqtrain.sequences.schema import token_columns
 
 LOGARITHMIC = 10

@@ -45,7 +45,7 @@ def network_and_store(name: str, rows: int) -> tuple[ClassifierNetwork, Sequence
     kind, rules, settings = MODELS[name]
     model, draw = make_model(kind, rules, **settings), np.random.default_rng(1)
     given, labels = [], list[int]()
-    for row in range(rows):
+    for _ in range(rows):
         length = int(draw.integers(1, 9))
         words = draw.choice([*WORDS[2:], "unknown", "words"], length).tolist()
         sequence: Any = draw.normal(size=(length, 2)).astype(np.float32)

@@ -8,7 +8,6 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from seqtrain.sequences.encoding import LengthPolicy
 
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 import torch
-from seqtrain.sequences.encoding import LengthPolicy
-from seqtrain.sequences.read_options import Schema
 
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.exports import script

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.model.classifier import new_network
+from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.columns.tables import ColumnTable, NumberColumn
 from seqtrain.sequences.columns.tokens import TokenSequence

@@ -8,6 +8,7 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
+from seqtrain.errors import ConfigError
 from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.columns.tables import NumberColumn
 from seqtrain.sequences.dataset import prepare

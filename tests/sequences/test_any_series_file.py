@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from seqtrain.sequences.readers import read_rows
 
 from seqtrain.errors import DataError
 from tests.helpers.examples import seeds

@@ -126,5 +126,5 @@ def test_labels_of_an_earlier_model_keep_their_indices() -> None:
 )
 def test_saved_label_sets_are_validated(change: dict[str, Any]) -> None:
     assert validated(LabelSet, saved_values(MULTI)) == MULTI
-    with pytest.raises(ValueError, match="classes|multi_label|separator"):
+    with pytest.raises(ValueError, match=r"classes|multi_label|separator"):
         validated(LabelSet, {**saved_values(MULTI), **change})

@@ -19,11 +19,8 @@ from seqtrain.cli.output.prediction_rows import PredictionColumns
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing
-from seqtrain.sequences.encoding import EncodingReport
 from seqtrain.sequences.preprocessing import EncodingReport
-from seqtrain.sequences.read_options import keeps_all
 from seqtrain.sequences.schema import keeps_all
-from seqtrain.sequences.sources import matching_files
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, display_name
 from seqtrain.training.distributed import launched

@@ -21,7 +21,6 @@ from seqtrain.api.prediction import Prediction
 from seqtrain.api.predictions import sequence_text
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn
-from seqtrain.files.formats import resolve_format
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.schema import keeps_all
 from seqtrain.sequences.tokenizers import ALPHABET

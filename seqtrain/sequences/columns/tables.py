@@ -175,7 +175,7 @@ class ColumnTable(Saved):
     since: Scale = field(default_factory=Scale)
 
     def __post_init__(self) -> None:
-        names = [column.name for column in (*self.tokens, *self.numbers)]
+        names = self.names
         if len(set(names)) < len(names):
             raise ValueError("columns: expected different names")
         if {column.by for column in self.numbers} - {None, *(each.name for each in self.tokens)}:
@@ -218,7 +218,7 @@ class ColumnTable(Saved):
     @property
     def names(self) -> list[str]:
         """Names of the columns, token columns first."""
-        return [column.name for column in (*self.tokens, *self.numbers)]
+        return [*(each.name for each in self.tokens), *(each.name for each in self.numbers)]
 
     @property
     def vocabularies(self) -> list[Vocabulary]:
@@ -337,7 +337,8 @@ class ColumnTable(Saved):
         for block in blocks(values):
             begin, end = end, end + len(block)
             vectors[begin:end] = self.vectors_of(block)
-        return replace(store, **{self.array: vectors})
+        found: Any = {self.array: vectors}
+        return replace(store, **found)
 
     def vectors_of(self, values: Features) -> Features:
         """Return the encoded vectors, (N, K).

@@ -1,0 +1,103 @@
+"""Windows: the rows of an id, cut into sequences of a few time steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.sequences.store import Ints
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Sequences that are parts of other sequences. W windows.
+
+    Attributes:
+        owners: Index of the sequence of each window, (W,).
+        starts: Index of the first step of each window among all steps, (W,).
+        ends: Index after the last step of each window, (W,).
+    """
+
+    owners: Ints
+    starts: Ints
+    ends: Ints
+
+    @property
+    def offsets(self) -> Ints:
+        """Index of the first step of each window among the steps of all windows, (W + 1,)."""
+        return np.concatenate(([0], np.cumsum(self.ends - self.starts)))
+
+    def at(self, rows: Ints) -> Windows:
+        """Return some of the windows, by their indices."""
+        return Windows(self.owners[rows], self.starts[rows], self.ends[rows])
+
+    def steps(self) -> Ints:
+        """Return the index of each step of all windows. Windows that overlap repeat steps."""
+        offsets = self.offsets
+        shift = np.repeat(self.starts - offsets[:-1], np.diff(offsets))
+        return np.arange(offsets[-1]) + shift
+
+    def labels(self, codes: Codes, rule: str) -> Codes:
+        """Return the label of each window, (W,).
+
+        Args:
+            codes: Code of the label of each step, -1 for a step without one.
+            rule: "majority" for the most frequent label, of several the last one. Otherwise the
+                last label counts.
+        """
+        if rule != "majority":
+            return codes[self.ends - 1]
+        found = np.empty(len(self.owners), np.int32)
+        for window, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
+            own = codes[start:end][::-1]
+            distinct, first, counts = np.unique(own, return_index=True, return_counts=True)
+            most = np.lexsort((first, -counts))[0]
+            found[window] = distinct[most]
+        return found
+
+
+def whole(offsets: Ints) -> Windows:
+    """Return a window for each sequence that contains all of its steps.
+
+    Args:
+        offsets: Index of the first step of each sequence, then the number of steps, (B + 1,).
+    """
+    return Windows(np.arange(len(offsets) - 1), offsets[:-1], offsets[1:])
+
+
+def cut(offsets: Ints, codes: Codes, window: Mapping[str, Any], *, labelled: bool) -> Windows:
+    """Return the windows of sequences.
+
+    A window begins every `stride` steps, until one reaches the end of its sequence. This last one
+    may be shorter. With the rule "constant", a window also ends where the label changes, if labels
+    are known.
+
+    Args:
+        offsets: Index of the first step of each sequence, then the number of steps, (B + 1,).
+        codes: Code of the label of each step.
+        window: Value of data.window.
+        labelled: True if the labels of the steps are known.
+    """
+    parts = whole(offsets)
+    if window.get("label") == "constant" and labelled and len(codes):
+        changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+        borders = np.unique(np.concatenate((offsets[:-1], changes, offsets[-1:])))
+        owners = np.searchsorted(offsets, borders[:-1], side="right") - 1
+        parts = Windows(owners, borders[:-1], borders[1:])
+    size = window.get("steps")
+    if size is None:
+        return parts
+    stride = window.get("stride", size)
+    beyond = np.maximum(0, parts.ends - parts.starts - size)
+    counts = 1 + -(-beyond // stride)
+    owners = np.repeat(parts.owners, counts)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    starts = np.repeat(parts.starts, counts) + stride * (np.arange(len(owners)) - first)
+    ends = np.minimum(starts + size, np.repeat(parts.ends, counts))
+    return Windows(owners, starts, ends)
