@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+import itertools
+
 from seqtrain.config import config_from_mapping
 from seqtrain.errors import ConfigError
 from seqtrain.sequences.dataset import prepare
@@ -75,7 +77,7 @@ def test_the_label_is_that_of_the_last_step_or_of_most(tmp_path):
 def test_a_window_of_a_constant_label_ends_where_it_changes(tmp_path):
     store = prepared(tmp_path, {"label": "constant"}).splits["train"]
     rows = [row.split(",") for row in (tmp_path / "a.csv").read_text().splitlines()[1:]]
-    changes = sum(a[0] != b[0] or a[3] != b[3] for a, b in zip(rows, rows[1:], strict=False))
+    changes = sum(a[0] != b[0] or a[3] != b[3] for a, b in itertools.pairwise(rows))
     assert len(store) == changes + 1
 
 
