@@ -314,6 +314,7 @@ def _name_columns(data: Data, reading: _Reading, options: InitOptions) -> None:
     """Name the columns by the first row if it is a header. Otherwise, add it to the rows."""
     assert reading.first is not None
     own = [column for column in data.table.columns if isinstance(column.name, int)]
+    of_paths = [column for column in data.table.columns if isinstance(column.name, str)]
     data.header = has_header(data.name, reading.cells, own, options)
     data.dialect = replace(data.dialect, header=data.header)
     if not data.header:
@@ -325,7 +326,7 @@ def _name_columns(data: Data, reading: _Reading, options: InitOptions) -> None:
         if name.strip() or column.kind != "blank":
             column.name = name
             columns.append(column)
-    data.table.columns = [*columns, *(x for x in data.table.columns if x not in own)]
+    data.table.columns = [*columns, *of_paths]
 
 
 def _read_ragged(data: Data, files: Sequence[str]) -> None:

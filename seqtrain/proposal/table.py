@@ -75,7 +75,7 @@ class TableBuilder:
             is_good = np.ones(len(block), dtype=bool)
             is_good[[*block.problems]] = False
             block = block.at(np.flatnonzero(is_good))
-        columns: Mapping[Name, Any] = block.columns
+        columns: Mapping[Any, Any] = block.columns
         self.is_wide = self.is_wide or len(columns) > MANY_COLUMNS
         if self.is_nested:
             columns = dict(flattened(columns))
@@ -119,7 +119,7 @@ class ColumnBuilder:
     def add(self, cells: Cells) -> None:
         """Append cells."""
         if self._numbers is not None:
-            if isinstance(cells, tuple) and are_numbers(cells):
+            if isinstance(cells, list | tuple) and are_numbers(cells):
                 self._numbers += cells
                 self.rows += len(cells)
                 return
@@ -168,7 +168,8 @@ def without_repeated_headers(blocks: Iterable[Block]) -> Iterator[Block]:
 
 def first_row(block: Block) -> list[Any]:
     """Return the cells of the first row of a block, without columns that only paths have."""
-    own = [name for name in block.columns if isinstance(name, int)] or [*block.columns]
+    own = [name for name in block.columns if isinstance(name, int)]
+    own = own or list(block.columns)  # type: ignore[arg-type]
     first = np.zeros(1, dtype=np.int64)
     return [as_list(cells_at(block.columns[name], first))[0] for name in own]
 
