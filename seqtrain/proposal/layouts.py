@@ -128,10 +128,10 @@ FEWEST_FILES = 4
 KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
 
 
-def name_patterns(files: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the ways to read labels from the names of recordings: pairs of a pattern and a column.
+def name_patterns(files: Sequence[str]) -> list[str]:
+    """Return the ways to read labels from the names of recordings, as values of data.path.
 
-    The pattern is a value of data.path. Names must have equally many parts, such as
+    Names must have equally many parts, such as
     `walking_003.csv`. A label is a part of letters that several files share.
     """
     stems = [os.path.basename(file).partition(".")[0] for file in files]
@@ -144,7 +144,7 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, str]]:
         if not all(found):
             return []
         columns = [[each[group] for each in found if each] for group in (1, 2)]
-        return [(r"(?P<label>[A-Za-z]+)[0-9]+", "label")] if _is_label(columns[0]) else []
+        return [r"(?P<label>[A-Za-z]+)[0-9]+"] if _is_label(columns[0]) else []
     kinds = [_kind_of_part(part) for part in columns]
     labels = [at for at, kind in enumerate(kinds) if kind == "label" and _is_label(columns[at])]
     separators = re.findall("[_ -]+", stems[0])
@@ -156,7 +156,7 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, str]]:
             text = KINDS_OF_PART.get(kind, "[^_ -]+")
             pattern += f"(?P<{name}>{text})" if name else text
             pattern += re.escape(separators[at]) if at < len(separators) else ""
-        patterns.append((pattern, "label"))
+        patterns.append(pattern)
     return patterns
 
 

@@ -11,7 +11,10 @@ COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 KINDS = ("text", "tokens", "features")
-LIKE_OPTIONS = (*COLUMN_OPTIONS, "kind", "tokenizer", "bad_rows", "validation", "standardize")
+LIKE_OPTIONS = (
+    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind"),
+    *("tokenizer", "bad_rows", "validation", "standardize"),
+)
 """Keys of the data section that `init` treats like its options if the user sets them."""
 
 

@@ -13,7 +13,7 @@ from seqtrain.proposal.layouts import holds_inputs_only, name_patterns, targets_
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.profile import Column
 from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.tables.blocks import FILE
+from seqtrain.tables.blocks import FILE, LABEL
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
 from seqtrain.tables.join import ROW
 from seqtrain.text import display_name
@@ -48,10 +48,15 @@ def find_layout(
         DataError: If several layouts are possible, or the names of files say that labels are
             elsewhere, and they are nowhere.
     """
-    is_told = options.named("label") or options.get("path") or options.get("join")
-    if is_told or files[0].startswith(MEMORY):
+    if files[0].startswith(MEMORY):
         return None
+    if options.get("join"):
+        return Layout(options, joins=options.get("join"))
     recordings = recordings_of(files)
+    if options.get("path"):
+        return _layout_of_pattern(files, recordings, options.get("path"), options)
+    if options.named("label"):
+        return None
     if recordings:
         return _layout_of_names(files, recordings, options)
     if len(files) > 1 or os.path.isdir(files[0]):
@@ -106,19 +111,35 @@ def _layout_of_names(
         return None
     if len(patterns) > 1:
         lines = []
-        for pattern, _ in patterns:
+        for pattern in patterns:
             setting = shlex.quote(f"data.path={flow(pattern)}")
-            lines.append(f"  {INIT_COMMAND} --label label --id file --set {setting}")
+            lines.append(f"  {INIT_COMMAND} --set {setting}")
         raise DataError(
             f"{display_name(files[0])}: several parts of the names of files may be the label; "
             "choose one:",
             *lines,
         )
-    (pattern, label), format = patterns[0], _format(recordings[0])
-    given: dict[str, Any] = {"label": [label]}
+    return _layout_of_pattern(files, recordings, patterns[0], options)
+
+
+def _layout_of_pattern(
+    files: Sequence[str], recordings: Sequence[str], pattern: str, options: InitOptions
+) -> Layout:
+    """Return the layout of recordings with columns in their names.
+
+    Args:
+        files: The training files, or a folder.
+        recordings: The files of recordings.
+        pattern: Value of data.path.
+        options: Options of the user.
+    """
+    given: dict[str, Any] = {}
+    if f"(?P<{LABEL}>" in pattern and not options.named("label"):
+        given["label"] = [LABEL]
+    format = _format((recordings or files)[0])
     if columns_of_format(format) != "none":
         given["id"] = options.get("id", FILE)
-    if os.path.isdir(files[0]):
+    if os.path.isdir(files[0]) and recordings:
         given["format"] = format
     return Layout(with_options(options, **given), pattern)
 

@@ -215,7 +215,7 @@ def row_table(
         if reason:
             roles.warnings.append(f"{column.shown} gives the label away ({reason}): not used")
     is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
-    if is_wide and all(column.name == "" for column in ignored):
+    if is_wide and roles.kind == "features" and all(column.name == "" for column in ignored):
         roles.all_others = True
     roles.owner = owner_of([x for x in ignored if not _gives_away(x, label)])
     return roles

@@ -1,0 +1,472 @@
+"""Forms in which people keep tables, and what `init` proposes for them."""
+
+import itertools
+import json
+import os
+import random
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import Config, parse_config
+from seqtrain.errors import DataError
+from seqtrain.proposal import InitOptions, Proposal, propose
+from seqtrain.sequences.dataset import prepare
+
+SYLLABLES = ["fen", "gor", "hal", "jin", "kep", "lur", "mos", "nid", "pra", "quo", "rix", "sul"]
+
+
+def name(draw: random.Random) -> str:
+    return "".join(draw.choices(SYLLABLES, k=3))
+
+
+def sentence(draw: random.Random, *words: str) -> str:
+    found = [*draw.choices(SYLLABLES, k=7), *words]
+    draw.shuffle(found)
+    return " ".join(found)
+
+
+def write(path: Path, names: list[str], rows: list[list[Any]], mark: str = ",") -> str:
+    def cell(value: Any) -> str:
+        text = str(value)
+        return '"' + text.replace('"', '""') + '"' if {mark, '"', "\n"} & {*text} else text
+
+    lines = [mark.join(map(cell, row)) for row in ([names, *rows] if names else rows)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def proposed(path: str, **options: Any) -> tuple[Config, Proposal]:
+    proposal = propose([path], InitOptions(**options))
+    config = parse_config(proposal.text)
+    prepare(config)
+    return config, proposal
+
+
+@pytest.fixture(params=[1, 2, 3])
+def draw(request) -> random.Random:
+    return random.Random(request.param)
+
+
+# lists of labels
+
+FORMS: dict[str, Callable[[list[str]], str]] = {
+    "JSON": json.dumps,
+    "Python": str,
+    "a set": lambda names: "{" + ", ".join(map(repr, names)) + "}",
+    "a tuple": lambda names: f"({', '.join(map(repr, names))},)",
+    "tags": lambda names: "".join(f"<{each}>" for each in names),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lists_of_labels_are_several_labels(tmp_path, draw, form):
+    labels, column = [name(draw) for _ in range(draw.randint(3, 5))], name(draw)
+    rows = []
+    for _ in range(120):
+        own = draw.sample(labels, draw.choice([1, 2]))
+        rows.append([sentence(draw, *own), FORMS[form](own)])
+    path = write(tmp_path / "a.csv", ["text", column], rows)
+    config, proposal = proposed(path, label=column)
+    assert config.training.monitor == "micro_f1"
+    assert f"several labels per row = {column} ({len(labels)} classes" in proposal.uses[0]
+
+
+def test_multi_hot_lists_are_as_many_classes_as_positions(tmp_path, draw):
+    classes = draw.randint(3, 6)
+    rows = []
+    for _ in range(200):
+        marks = [int(draw.random() < 0.4) for _ in range(classes)]
+        rows.append([sentence(draw, *(f"k{i}" for i, x in enumerate(marks) if x)), str(marks)])
+    draw.shuffle(rows)
+    config, proposal = proposed(write(tmp_path / "a.csv", ["text", "targets"], rows))
+    assert config.training.monitor == "micro_f1"
+    assert f"({classes} classes" in proposal.uses[0]
+
+
+@pytest.mark.parametrize("mark", ["|", ";"])
+def test_joined_labels_are_several_labels(tmp_path, draw, mark):
+    labels = [name(draw) for _ in range(4)]
+    rows = [
+        [sentence(draw), mark.join(draw.sample(labels, draw.choice([1, 2])))] for _ in range(90)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert config.data.label_separator == mark
+
+
+@pytest.mark.parametrize("mark", ["/", " "])
+def test_combinations_that_share_parts_are_doubted(tmp_path, draw, mark):
+    labels = [name(draw) for _ in range(4)]
+    rows = [
+        [sentence(draw), mark.join(draw.sample(labels, draw.choice([1, 2])))] for _ in range(200)
+    ]
+    _, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert any("data.label_separator=" in line for line in proposal.warnings)
+
+
+def test_spellings_of_one_value_are_one_class_and_said(tmp_path, draw):
+    spellings = draw.choice([["0", "0.0"], ["1.0", "1"], ["True", "TRUE"]])
+    rows = [[sentence(draw, "no"), "other"] for _ in range(40)]
+    rows += [[sentence(draw, "yes"), spellings[i % 2]] for i in range(40)]
+    _, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert "2 classes" in proposal.uses[0]
+    assert any(all(each in line for each in spellings) for line in proposal.warnings)
+
+
+def test_fasttext_lines_with_several_labels(tmp_path, draw):
+    labels = [name(draw) for _ in range(3)]
+    lines = []
+    for _ in range(80):
+        own = draw.sample(labels, draw.choice([1, 2]))
+        lines.append(" ".join([*(f"__label__{each}" for each in own), sentence(draw)]))
+    path = tmp_path / "a.ft"
+    path.write_text("\n".join(lines) + "\n")
+    config, proposal = proposed(str(path))
+    assert "several labels" in proposal.uses[0]
+    assert config.training.monitor == "micro_f1"
+
+
+# odd cells
+
+
+@pytest.mark.parametrize("odd", ["ERR", "#REF!", "---", "\\N", "<0.5"])
+def test_one_cell_that_is_no_number_leaves_the_column_one_of_numbers(tmp_path, draw, odd):
+    steps, place = draw.randint(9, 14), draw.randrange(100)
+    rows = [
+        [round(draw.gauss(i % 2, 2), 2) for _ in range(steps)] + ["uv"[i % 2]] for i in range(150)
+    ]
+    rows[place][draw.randrange(steps)] = odd
+    names = [f"t{k}" for k in range(steps)]
+    config, proposal = proposed(write(tmp_path / "a.csv", [*names, "state"], rows))
+    assert (config.data.kind, config.data.bad_rows) == ("features", "drop")
+    assert any(f"line {place + 2})" in line and odd in line for line in proposal.warnings)
+    assert "149 rows" in proposal.text
+
+
+def log(draw: random.Random, ids: int, steps: int = 6) -> list[list[Any]]:
+    return [
+        [f"c{i}", 10 * k, round(draw.gauss(i % 2, 1), 2), round(draw.random(), 2), "ab"[i % 2]]
+        for i in range(ids)
+        for k in range(steps)
+    ]
+
+
+LOG = ["case_id", "t_ms", "temp", "vib", "state"]
+
+
+def test_a_step_table_with_an_odd_cell_stays_one(tmp_path, draw):
+    rows = log(draw, 80)
+    place = draw.randrange(len(rows))
+    rows[place][2] = "ERR"
+    config, proposal = proposed(write(tmp_path / "a.csv", LOG, rows), label="state")
+    assert config.data.steps == {"temp": "number", "vib": "number"}
+    assert config.data.bad_rows == "drop"
+    assert any(f"line {place + 2})" in line for line in proposal.warnings)
+    assert "79 sequences" in proposal.text
+
+
+def test_leaving_out_rows_is_not_advised_where_many_would_go(tmp_path, draw):
+    rows = log(draw, 60, steps=20)
+    for i in range(0, 60, 5):
+        rows[20 * i + 3][2] = "ERR"
+    with pytest.raises(DataError) as refused:
+        proposed(write(tmp_path / "a.csv", LOG, rows), label="state")
+    assert "bad_rows" not in str(refused.value)
+    assert "12 of 60 sequences" in str(refused.value)
+
+
+def test_leaving_out_rows_is_not_advised_where_a_class_would_go(tmp_path, draw):
+    rows = [[round(draw.gauss(0, 1), 2) for _ in range(9)] + ["uv"[i % 2]] for i in range(300)]
+    rows[7][3], rows[7][-1] = "ERR", "rare"
+    names = [f"t{k}" for k in range(9)]
+    with pytest.raises(DataError) as refused:
+        proposed(write(tmp_path / "a.csv", [*names, "state"], rows))
+    assert "bad_rows" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("bad", "is_advised"), [(1, True), (20, False)])
+def test_rows_of_another_length_are_only_advised_to_go_if_they_are_few(
+    tmp_path, draw, bad, is_advised
+):
+    rows: list[list[Any]] = [["uv"[i % 2], sentence(draw)] for i in range(100)]
+    rows[10 : 10 + bad] = [["u", "one", "too many"]] * bad
+    with pytest.raises(DataError) as refused:
+        proposed(write(tmp_path / "a.csv", ["label", "text"], rows))
+    assert ("data.bad_rows=drop" in str(refused.value)) == is_advised
+
+
+def test_a_blank_name_at_the_end_of_a_header(tmp_path, draw):
+    blanks = draw.randint(1, 3)
+    rows = [["uv"[i % 2], sentence(draw), *[""] * blanks] for i in range(60)]
+    config, proposal = proposed(write(tmp_path / "a.csv", ["v1", "v2", *[""] * blanks], rows))
+    assert (config.data.label, config.data.sequence) == ("v1", "v2")
+    assert "60 rows, 2 classes" in proposal.text
+
+
+# times
+
+STAMPS: dict[str, Callable[[int], str]] = {
+    "compact": lambda n: f"2015101{n // 900 % 9}T18{n // 30 % 30 + 10}{n % 30 + 10}",
+    "of loghub": lambda n: f"1510{n // 900 % 20 + 10} 18{n // 30 % 30 + 10}{n % 30 + 10}",
+    "of syslog": lambda n: f"Oct {n // 900 % 20 + 10} 18:{n // 30 % 30 + 10}:{n % 30 + 10}",
+    "of a web server": lambda n: f"[18/Oct/2015:18:{n // 30 % 30 + 10}:{n % 30 + 10} +0000]",
+}
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_times_of_logs_sort_rows(tmp_path, draw, stamp):
+    rows = [
+        [
+            f"b{b}",
+            STAMPS[stamp](10 * b + k),
+            draw.choice(["E1", "E2", *["E9"] * (b % 2)]),
+            "xy"[b % 2],
+        ]
+        for b in range(60)
+        for k in range(6)
+    ]
+    column = draw.choice(["time", "when"])
+    config, _ = proposed(write(tmp_path / "a.csv", ["block", column, "event", "label"], rows))
+    assert config.data.order == column
+    assert config.data.steps == {"event": "token"} | (
+        {"elapsed": "order"} if "elapsed" in (config.data.steps or {}) else {}
+    )
+
+
+def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
+    rows = [
+        [f"b{b}", f"T+{k}:{b % 7:02d}:{k}5", draw.choice(["E1", "E2"]), "xy"[b % 2]]
+        for b in range(60)
+        for k in range(6)
+    ]
+    config, proposal = proposed(
+        write(tmp_path / "a.csv", ["block", "when", "event", "label"], rows)
+    )
+    assert config.data.steps == {"event": "token"}
+    assert any("'when' looks like a time" in line for line in proposal.warnings)
+
+
+# symbols and codes
+
+
+@pytest.mark.parametrize("mark", [">", "->", "|"])
+def test_symbols_joined_in_a_cell(tmp_path, draw, mark):
+    pages = [name(draw) for _ in range(6)]
+    rows = [[mark.join(draw.choices(pages, k=draw.randint(3, 9))), i % 2] for i in range(200)]
+    config, proposal = proposed(write(tmp_path / "a.csv", ["path", "converted"], rows))
+    assert (config.data.kind, config.data.sequence) == ("tokens", "path")
+    assert "symbols = path" in proposal.uses[0]
+
+
+def test_bare_lists_of_symbols(tmp_path, draw):
+    rows = [
+        [f"blk_{i}", "uv"[i % 2], f"[{','.join(f'E{draw.randint(1, 29)}' for _ in range(7))}]"]
+        for i in range(200)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["BlockId", "Label", "Features"], rows))
+    assert (config.data.kind, config.data.sequence) == ("tokens", "Features")
+
+
+def test_whole_numbers_in_columns_are_codes_or_measurements(tmp_path, draw):
+    steps, top = draw.randint(20, 40), draw.randint(150, 400)
+    names = [f"t_{k}" for k in range(steps)]
+    codes = [[draw.randrange(top) for _ in names] + [i % 2] for i in range(200)]
+    config, _ = proposed(write(tmp_path / "codes.csv", [*names, "malware"], codes))
+    assert config.data.kind == "tokens"
+    pulses = []
+    for i in range(200):
+        pulse = draw.randint(50, 90)
+        pulses.append([*(pulse := pulse + draw.choice([-2, -1, 0, 1, 2]) for _ in names), i % 2])
+    config, _ = proposed(write(tmp_path / "pulses.csv", [*names, "ill"], pulses))
+    assert config.data.kind == "features"
+
+
+def test_rows_of_different_lengths_are_a_label_and_a_list(tmp_path, draw):
+    rows = [[i % 2, *(draw.randint(1, 9) for _ in range(draw.randint(2, 9)))] for i in range(200)]
+    config, _ = proposed(write(tmp_path / "a.csv", [], rows))
+    assert (config.data.label, config.data.kind) == (0, "tokens")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_objects_of_events_are_time_steps(tmp_path, draw, form):
+    field, label = name(draw), name(draw)
+    pages = [name(draw) for _ in range(4)]
+    rows = []
+    for i in range(120):
+        own = [{field: draw.choice(pages[i % 2 :])} for _ in range(draw.randint(2, 6))]
+        rows.append((own, ["no", "yes"][i % 2]))
+    if form == "csv":
+        found = [[json.dumps(events), y] for events, y in rows]
+        path = write(tmp_path / "a.csv", ["events", label], found)
+    else:
+        path = str(tmp_path / "a.jsonl")
+        lines = [json.dumps({"events": events, label: y}) for events, y in rows]
+        Path(path).write_text("\n".join(lines) + "\n")
+    config, _ = proposed(path, label=label)
+    assert (config.data.sequence, config.data.steps) == ("events", {field: "token"})
+
+
+# names and values
+
+
+def test_values_win_over_the_name_of_a_headline(tmp_path, draw):
+    rows = [[f"s{i // 20}", sentence(draw), i % 2] for i in range(400)]
+    config, proposal = proposed(write(tmp_path / "a.csv", ["subject", "text", "label"], rows))
+    assert config.data.sequence == "text"
+    assert any("data.group=subject" in line for line in proposal.warnings)
+
+
+def test_what_determines_the_label_is_said_and_no_group(tmp_path, draw):
+    rows = [
+        [f"Fam{k}", f"PF{k}", sentence(draw)] for k in (draw.randint(0, 19) for _ in range(400))
+    ]
+    path = write(tmp_path / "a.csv", ["family", "accession", "text"], rows)
+    _, proposal = proposed(path, label="family")
+    assert any("'accession' gives the label away" in line for line in proposal.warnings)
+    assert not any("data.group" in line for line in proposal.warnings)
+
+
+# windows
+
+
+def test_windows_of_activities(tmp_path, draw):
+    run = draw.randint(140, 300)
+    rows = [
+        [
+            s,
+            round(t * 0.02, 2),
+            *(round(draw.gauss(0, 1), 3) for _ in "xy"),
+            ["walk", "sit"][t // run % 2],
+        ]
+        for s in range(5)
+        for t in range(4 * run)
+    ]
+    path = write(tmp_path / "a.csv", ["subject", "time", "ax", "ay", "activity"], rows)
+    config, proposal = proposed(path)
+    data = config.data
+    assert (data.id, data.order, data.label) == ("subject", "time", "activity")
+    assert data.steps == {"ax": "number", "ay": "number"}
+    assert '"label": "constant"' in json.dumps(parse_window(proposal))
+    assert any("windows" in line and "'activity' changes" in line for line in proposal.warnings)
+
+
+def test_windows_before_a_failure(tmp_path, draw):
+    steps = draw.randint(20, 60)
+    rows = [
+        [m, t, round(50 + draw.random(), 2), int(m % 2 and t > 0.8 * steps)]
+        for m in range(60)
+        for t in range(steps)
+    ]
+    config, proposal = proposed(
+        write(tmp_path / "a.csv", ["machine", "time", "temp", "failure"], rows)
+    )
+    assert (config.data.id, config.data.label) == ("machine", "failure")
+    assert '"label": "last"' in json.dumps(parse_window(proposal))
+
+
+def parse_window(proposal: Proposal) -> dict[str, Any]:
+    """Return data.window of a proposal."""
+    found = re.search(r"window: (\{.*?\})", proposal.text)
+    assert found is not None
+    parts = re.findall(r"(\w+): (\w+)", found[1])
+    return dict(parts)
+
+
+# layouts
+
+
+def recording(draw: random.Random, shift: int, rows: int = 25) -> list[list[Any]]:
+    return [[round(draw.gauss(shift, 1), 2), round(draw.random(), 2)] for _ in range(rows)]
+
+
+@pytest.mark.parametrize("given", ["rec", "rec/*.csv"])
+def test_recordings_with_the_label_in_their_names(tmp_path, monkeypatch, draw, given):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(30):
+        write(Path(f"rec/{labels[i % 2]}_{i:03d}.csv"), ["ax", "ay"], recording(draw, i % 2))
+    config, proposal = proposed(given)
+    assert (config.data.id, config.data.steps) == ("file", {"ax": "number", "ay": "number"})
+    assert "30 sequences, 2 classes" in proposal.text
+
+
+def test_the_subject_in_the_names_of_recordings_is_the_group(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    for i in range(40):
+        path = Path(f"rec/s{i % 8:02d}_{['walk', 'rest'][i // 8 % 2]}_{i // 8}.csv")
+        write(path, ["ax", "ay"], recording(draw, i // 8 % 2))
+    config, _ = proposed("rec")
+    assert config.data.group == "subject"
+    assert config.data.static is None
+
+
+def test_arrays_with_the_label_in_their_names(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("rec")
+    for i in range(30):
+        values = np.random.default_rng(i).normal(size=(20 + i, 3))
+        np.save(f"rec/{['walk', 'rest'][i % 2]}_{i:03d}.npy", values)
+    config, _ = proposed("rec")
+    assert config.data.kind == "features"
+
+
+def test_several_parts_of_a_name_that_may_be_the_label_are_commands(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    parts = itertools.cycle(itertools.product(["walk", "rest"], ["left", "right"]))
+    for i in range(40):
+        first, second = next(parts)
+        write(Path(f"rec/{first}_{second}_{i}.csv"), ["ax", "ay"], recording(draw, i % 2))
+    refused = cli("init", "rec", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    assert len(commands) == 2
+    for command in commands:
+        cli(*shlex.split(command, comments=True), "--force")
+
+
+def test_labels_in_another_file_by_a_key(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    key = draw.choice(["series_id", "recording"])
+    rows = [[s, k, round(draw.gauss(s % 3, 1), 2)] for s in range(60) for k in range(12)]
+    write(Path("X_train.csv"), [key, "measurement", "value"], rows)
+    write(
+        Path("y_train.csv"),
+        [key, "surface"],
+        [[s, ["tiles", "wood", "mud"][s % 3]] for s in range(60)],
+    )
+    config, _ = proposed("X_train.csv")
+    assert (config.data.id, config.data.label) == (key, "surface")
+    assert "60 sequences, 3 classes" in propose(["X_train.csv"], InitOptions()).text
+
+
+def test_labels_in_another_file_row_by_row(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    target = draw.choice(["y_train.csv", "train_labels.csv", "train_target.csv"])
+    inputs = "X_train.csv" if target == "y_train.csv" else "train.csv"
+    rows = [[round(draw.gauss(r % 2, 1), 2) for _ in range(12)] for r in range(150)]
+    write(Path(inputs), [f"f{k}" for k in range(12)], rows)
+    write(Path(target), ["direction"], [[["up", "down"][r % 2]] for r in range(150)])
+    config, _ = proposed(inputs)
+    assert (config.data.kind, config.data.label) == ("features", "direction")
+
+
+def test_inputs_without_labels_anywhere_get_no_invented_task(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    rows = [[draw.randint(0, 63) for _ in range(12)] for _ in range(300)]
+    write(Path("X_train.csv"), [f"f{k}" for k in range(12)], rows)
+    with pytest.raises(DataError, match="labels"):
+        propose(["X_train.csv"], InitOptions())
+
+
+@pytest.mark.parametrize("mark", [";", "|"])
+def test_a_table_in_a_txt_file(tmp_path, draw, mark):
+    rows = [[sentence(draw), "uv"[i % 2]] for i in range(60)]
+    config, _ = proposed(write(tmp_path / "a.txt", [], rows, mark))
+    assert (config.data.format, config.data.label) == ("csv", 1)
