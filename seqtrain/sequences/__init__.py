@@ -1,1 +1,1 @@
-"""Room of the data: readers, preprocessing, stores and batches."""
+"""Room of sequences: what columns mean, preprocessing, stores and batches."""

@@ -29,10 +29,11 @@ class ContentReader:
     Args:
         kind: text, tokens or features.
         decimal: Decimal mark of numbers in text.
+        named: False if columns have no names, so that messages can't give them.
     """
 
-    def __init__(self, kind: str, decimal: str) -> None:
-        self.kind, self.decimal = kind, decimal
+    def __init__(self, kind: str, decimal: str, *, named: bool = True) -> None:
+        self.kind, self.decimal, self.named = kind, decimal, named
 
     def read(
         self, columns: dict[Name, Cells], rows: int, problems: dict[int, str]
@@ -58,8 +59,7 @@ class ContentReader:
             if self.kind == "text" and _are_texts(cells):
                 parts.append(as_list(cells))
                 continue
-            where = "" if len(columns) == 1 else f"{_shown(name)}: "
-            parts.append(self._each(read, cells, where, problems))
+            parts.append(self._each(read, cells, self._place(name, columns), problems))
         if len(parts) == 1:
             return parts[0]
         joined = zip(*parts, strict=True)
@@ -79,6 +79,12 @@ class ContentReader:
                 problems[row] = f"{where}{error}"
                 found.append(nothing)
         return found
+
+    def _place(self, name: Name, columns: dict[Name, Cells]) -> str:
+        """Return the beginning of a message about a cell, or "" if it needs none."""
+        if isinstance(name, str):
+            return f"{name}: " if self.named else ""
+        return f"column {name}: " if len(columns) > 1 else ""
 
     def _series(self, cell: Any) -> Features:
         if isinstance(cell, float) and cell != cell:  # a missing cell of pandas
@@ -190,7 +196,3 @@ def _without_missing_ends(numbers: Features) -> list[Features]:
     last = numbers.shape[1] - known[:, ::-1].argmax(axis=1)
     lengths = np.where(known.any(axis=1), last, 0)
     return [row[:length, None] for row, length in zip(numbers, lengths.tolist(), strict=True)]
-
-
-def _shown(name: Name) -> str:
-    return name if isinstance(name, str) else f"column {name}"

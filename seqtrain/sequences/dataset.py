@@ -162,12 +162,7 @@ class _Preparation:
         train = self._inputs("data.train")
         schema = completed_schema(train)
         train = [source.with_schema(schema) for source in train]
-        rules = unfitted(self.config, schema, self.known)
-        column = rules.sequence
-        is_bpe = isinstance(column, TokenSequence) and column.tokenizer_name == BPE
-        if is_bpe and column.bpe_model is None:
-            column = replace(column, bpe_model=self._trained_bpe(rules, train))
-            rules = replace(rules, sequence=column)
+        rules = self._with_merges(unfitted(self.config, schema, self.known), train)
         loader = Loader(rules.encoder(), train[0].labels(), lenient=self.lenient)
         read, report = loader.load(train)
         report.remarks += loader.labels.notices()
@@ -220,6 +215,16 @@ class _Preparation:
 
     def _inputs(self, key: str) -> list[Input]:
         return [source for name, source in self.sources if name == key]
+
+    def _with_merges(self, rules: Preprocessing, inputs: list[Input]) -> Preprocessing:
+        """Return the preprocessing with byte-pair merges, if its tokenizer needs them."""
+        column = rules.sequence
+        if not isinstance(column, TokenSequence) or column.tokenizer_name != BPE:
+            return rules
+        if column.bpe_model is not None:
+            return rules
+        merges = self._trained_bpe(rules, inputs)
+        return replace(rules, sequence=replace(column, bpe_model=merges))
 
     def _trained_bpe(self, rules: Preprocessing, inputs: list[Input]) -> str:
         """Return byte-pair merges as JSON, learned from the rows of train that aren't held out.

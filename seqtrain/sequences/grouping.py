@@ -17,7 +17,7 @@ from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.schema import Column, Schema, number_columns, token_columns
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import LABEL, Block, Cells, Coded, as_list
+from seqtrain.tables.blocks import Block, Cells, Coded, as_list
 from seqtrain.tables.cells import CodedColumn, name_of, numbers_of
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import quote
@@ -468,10 +468,13 @@ def labels_of(
         if not labels.labelled:
             return np.full(len(block), -1, np.int32), {}
         return labels.read_marks({name: block.columns[name] for name in schema.one_hot})
-    name = schema.label if schema.label is not None and schema.has_columns else LABEL
+    name = schema.label_column
     if name not in block.columns:
         return labels.read([None] * len(block))
-    return labels.read(block.columns[name])
+    cells = block.columns[name]
+    if schema.format == "fasttext" and schema.label_separator is None:
+        cells = [[each for each in names if each.strip()] or None for names in as_list(cells)]
+    return labels.read(cells)
 
 
 def note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:

@@ -342,7 +342,7 @@ class LabelReader:
                 return self._code_of_items(items, str(items), is_list=True)
             text = text_of(cell)
         except BadCellError as error:
-            return self._problem(str(error))
+            return self._problem(f"the label: {error}")
         if text:
             self.types.add(type(cell))
         return self._texts[text]
@@ -383,7 +383,7 @@ class LabelReader:
         try:
             names = [text_of(each) for each in items]
         except BadCellError as error:
-            return self._problem(str(error))
+            return self._problem(f"the label: {error}")
         return self._code(label_tuple(map(self._name, filter(str.strip, names))))
 
     def _name(self, text: str) -> str:

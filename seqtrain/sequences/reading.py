@@ -57,7 +57,7 @@ class SequenceReader:
         keep: Sequence[Column] = (),
     ) -> None:
         self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
-        self.content = ContentReader(schema.kind, schema.decimal)
+        self.content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
         self.static = FeatureColumns(schema.static, schema.decimal)
         self._has_files = source.has_files
 
@@ -159,7 +159,11 @@ class SequenceReader:
         if not schema.is_wide:
             return {name: block.columns[name] for name in schema.content_columns}
         others = {*schema.label_columns, schema.group, schema.weight, FILE, FOLDER, ""}
-        return {name: cells for name, cells in block.columns.items() if name not in others}
+        found = {name: cells for name, cells in block.columns.items() if name not in others}
+        if not found:
+            place = f"{block.file or self.source.name}:{block.lines[0]}"
+            raise DataError(f"{place}: no column but the label's; expected a sequence")
+        return found
 
     def _steps(self, blocks: Iterable[Block]) -> Iterator[Sequences]:
         """Yield the sequences of a table with a row per time step."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -50,7 +49,8 @@ def validated(kind: type[T], values: Any) -> T:
 
     try:
         # As JSON, a list can be a tuple, although the types are strict.
-        found: T = _adapter(kind).validate_json(json.dumps(values))
+        hashable: Any = kind
+        found: T = _adapter(hashable).validate_json(json.dumps(values))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"]))
@@ -59,7 +59,7 @@ def validated(kind: type[T], values: Any) -> T:
 
 
 @lru_cache
-def _adapter(kind: Hashable) -> Any:
+def _adapter(kind: Any) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)

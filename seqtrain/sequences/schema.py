@@ -168,6 +168,12 @@ class Schema(Saved):
         return () if self.label is None else (self.label,)
 
     @property
+    def label_column(self) -> Column:
+        """Column of the label in files of this format. It isn't defined with `one_hot`."""
+        is_named = self.label is not None and (self.has_columns or self.join)
+        return self.label if is_named and self.label is not None else LABEL
+
+    @property
     def sequence_columns(self) -> tuple[Column, ...]:
         """Columns of the sequence. Empty if the format determines its place.
 
@@ -217,14 +223,14 @@ class Schema(Saved):
         required = [*self.content_columns, *column_names(self.static)]
         others = [self.group, self.weight if labelled else None]
         optional: list[Column] = []
-        if not self.has_columns:
-            optional = [LABEL, *(name for name in others if name is not None)]
-        else:
+        if self.has_columns:
             required += [name for name in others if name is not None]
-            if labelled:
-                required += self.label_columns
-            elif self.label is not None:
-                optional.append(self.label)
+        else:
+            optional = [name for name in others if name is not None]
+        if labelled:
+            required += self.one_hot or [self.label_column]
+        elif self.one_hot is None:
+            optional.append(self.label_column)
         names = dict.fromkeys([*required, *keep])
         rest = names.pop(REST, 0) is None
         return Selection(tuple(names), tuple(optional), rest=rest)

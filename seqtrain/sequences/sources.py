@@ -245,6 +245,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
     """
     first = inputs[0]
     schema = first.schema
+    _check_columns(first)
     if schema.is_wide and columns_of_format(schema.format) != "named" and schema.header:
         others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
         block = next(first.source().blocks(Selection()), None)
@@ -264,6 +265,32 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
                 "first; write ISO dates, such as 2024-12-31"
             )
     return replace(schema, order_type=order_type)
+
+
+def _check_columns(source: Input) -> None:
+    """Raise DataError if an index can't name a column, or if two names are of the same column."""
+    schema = source.schema
+    indexes = [x for x in (*schema.sequence_columns, *schema.label_columns) if isinstance(x, int)]
+    if not indexes or not schema.has_columns or source.table is not None:
+        return
+    if columns_of_format(schema.format) == "named":
+        key = "label" if indexes[0] in schema.label_columns else "sequence"
+        needed = f"format {schema.format} needs a field's name"
+        raise DataError(f"data.{key}: {indexes[0]} is an index; {needed}")
+    block = next(source.source().blocks(Selection()), None) if schema.header else None
+    if block is None:
+        return
+    header = list(block.columns)
+
+    def named(column: Column) -> Column:
+        return header[column] if isinstance(column, int) and column < len(header) else column
+
+    own = [named(column) for column in schema.sequence_columns]
+    shared = [named(column) for column in schema.label_columns if named(column) in own]
+    if shared:
+        raise DataError(f"data.label: {shared[0]!r} is also in data.sequence; remove it there")
+    if len({*own}) < len(own):
+        raise DataError(f"data.sequence: {[*schema.sequence_columns]} names a column twice")
 
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:

@@ -256,7 +256,8 @@ def resolve_format(path: str, format: str) -> str | None:
             table, `IN_MEMORY` is returned.
         format: Name of a format, which is returned; or ``"auto"`` to detect the format from the
             path's ending. A folder without a known ending is arrow if Hugging Face's
-            ``save_to_disk`` wrote it. Any other such folder is txt.
+            ``save_to_disk`` wrote it. If it holds files of one format alone, it has this format.
+            Any other such folder is txt.
     """
     if path.startswith(MEMORY):
         return IN_MEMORY
@@ -265,7 +266,22 @@ def resolve_format(path: str, format: str) -> str | None:
     known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
     if known is not None or not os.path.isdir(path):
         return known
-    return "arrow" if any(os.path.isfile(os.path.join(path, x)) for x in SAVED) else "txt"
+    if any(os.path.isfile(os.path.join(path, name)) for name in SAVED):
+        return "arrow"
+    return _format_of_files(path) or "txt"
+
+
+def _format_of_files(folder: str) -> str | None:
+    """Return the only format of the files in a folder, or None if it holds others, or folders."""
+    found = set[str | None]()
+    try:
+        for entry in os.scandir(folder):
+            if not entry.name.startswith("."):
+                found.add(None if entry.is_dir() else resolve_format(entry.name, "auto"))
+    except OSError:
+        return None
+    format = found.pop() if len(found) == 1 else None
+    return None if format == "fasta" else format
 
 
 def is_text_encoding(name: str) -> bool:

@@ -147,7 +147,7 @@ def test_damage_never_escapes_as_another_error(tmp_path):
         try:
             read(path)
         except DataError as error:
-            assert "a.parquet" in error.problems[0]
+            assert "a.parquet" in error.problems[0]  # noqa: PT017
 
 
 TEXT = "x" * 2000
@@ -196,5 +196,5 @@ def test_a_folder_of_save_to_disk(tmp_path):
         (1, "n15", "up"),
     ]
     assert str(found[0].file).endswith("data-00000-of-00002.arrow")
-    with pytest.raises(DataError, match="holds no file .arrow; give one of these: train"):
+    with pytest.raises(DataError, match=r"holds no file .arrow; give one of these: train"):
         read(tmp_path / "ds", format="arrow")

@@ -65,7 +65,7 @@ def test_columns_are_selected_and_rows_numbered(library):
         (1, "x", 1), (2, "y", 2), (3, "z", 3),
     ]  # fmt: skip
     with pytest.raises(
-        DataError, match="data: no column 'bb'; found 'a', 'b'; did you mean 'b'|'bb'"
+        DataError, match=r"data: no column 'bb'; found 'a', 'b'; did you mean 'b'|'bb'"
     ):
         list(TableSource(table).blocks(select("bb")))
 
