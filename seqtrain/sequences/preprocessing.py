@@ -22,7 +22,7 @@ from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
 from seqtrain.sequences.labels import LabelArray, LabelSet, unknown_rows
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.saved import Saved, saved_values, validated
-from seqtrain.sequences.schema import Schema
+from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.text import counted, quote
@@ -394,6 +394,19 @@ class Preprocessing(Saved):
     label_set: LabelSet = field(default_factory=LabelSet)
     row_features: ColumnTable | None = None
     ngrams: NgramVocabulary | None = field(default=None, metadata={"saved": False})
+
+    def __post_init__(self) -> None:
+        tables = ("steps", self.schema.steps, self.steps), (
+            "static",
+            self.schema.static,
+            self.row_features,
+        )
+        for key, kinds, table in tables:
+            names = [] if table is None else table.names
+            tokens = [] if table is None else [column.name for column in table.tokens]
+            expected = (token_columns(kinds), column_names(kinds))
+            if (table is None) != (kinds is None) or (tokens, names) != expected:
+                raise ValueError(f"{key}: expected the same columns in the schema and the table")
 
     @property
     def kind(self) -> str:
