@@ -320,8 +320,10 @@ def _look_at(facts: Facts, roles: Roles, rows: Rows, tokenizer: str | None) -> N
         facts.family = Family("symbols")
     else:
         texts = [" ".join(map(text_of_value, row)) for row in cells]
+        # The first texts of a file that is sorted by label are of one class.
+        mixed = np.random.default_rng(0).permutation(len(texts)).tolist()
         chosen = CHOSEN_FAMILIES.get(tokenizer or "")
-        facts.family = Family(chosen) if chosen else family_of(texts)
+        facts.family = Family(chosen) if chosen else family_of([texts[at] for at in mixed])
         split = make_tokenizer(
             TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case
         )
