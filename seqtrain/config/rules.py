@@ -262,9 +262,17 @@ def _columns_need_a_table(config: Config) -> Problems:
     """Yield a problem for data.group, data.steps and data.static if a data file has no columns."""
     for key in ("data.group", "data.steps", "data.static"):
         for format, file in _formats(config).items():
-            if config.value(key) is not None and columns_of_format(format) == "none":
+            has_columns = columns_of_format(format) != "none" or _gives_columns(config, format)
+            if config.value(key) is not None and not has_columns:
                 found = f"{file} is {format}, which has no columns"
                 yield key, f"{found}; expected null, or {one_of(formats_holding('steps'))}"
+
+
+def _gives_columns(config: Config, format: str) -> bool:
+    """Return True if files of a format without columns have some: from paths, joins, or arrays."""
+    data = config.data
+    is_table = data.steps is not None and holds(format, "steps")
+    return is_table or data.path is not None or data.join is not None
 
 
 @_rule

@@ -88,6 +88,11 @@ class Example(NamedTuple):
     id: str | None = None
     last_line: int | None = None
 
+    @property
+    def first_line(self) -> int:
+        """Line of the first row, under the name that rows of predictions have for it."""
+        return self.line
+
 
 @dataclass
 class Sequences:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import LABEL, REST, TEXT, Dialect, Selection
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Dialect, Selection
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
@@ -170,8 +170,11 @@ class Schema(Saved):
     @property
     def label_column(self) -> Column:
         """Column of the label in files of this format. It isn't defined with `one_hot`."""
-        is_named = self.label is not None and (self.has_columns or self.join)
-        return self.label if is_named and self.label is not None else LABEL
+        # Joined files and paths give columns to files of every format.
+        is_named = self.has_columns or self.join or self.path or self.steps is not None
+        if self.label is None or not (is_named or self.label in (FILE, FOLDER)):
+            return LABEL
+        return self.label
 
     @property
     def sequence_columns(self) -> tuple[Column, ...]:

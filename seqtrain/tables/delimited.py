@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -33,6 +34,10 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes. A quote in the middle of a field, as for inches, opens no field."""
 QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?')
 """A record of tsv whose fields are all in quotes."""
+OPEN_RECORD = re.compile(r'(?:"[^"]*(?:""[^"]*)*"\t)*"[^"]*(?:""[^"]*)*')
+"""The beginning of such a record, whose last field goes on on the next line."""
+MOST_QUOTED_LINES = 100
+"""Largest number of further lines over which such a record can extend."""
 NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 SNIFFED_LINES = 20
 CSV_PROBLEMS = {
@@ -53,6 +58,7 @@ class Form:
     Attributes:
         delimiter: Character between fields.
         quotes: True if a field may be in quotes.
+        quoted_records: True if all fields of a record may be in quotes, though `quotes` is false.
         skipped: Number of lines before the first record: Excel's hint, or comments.
         has_comments: True if the file begins with comments.
         end: Further character that ends most lines, or "" for none.
@@ -65,6 +71,7 @@ class Form:
     has_comments: bool = False
     end: str = ""
     blank_field: bool = False
+    quoted_records: bool = False
 
 
 def read_delimited(
@@ -273,7 +280,8 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
     following = [without_end(line) for line in lines[skipped:] if line.strip()]
     end = _line_end(following, delimiter)
     blank_field = _has_blank_field(following, delimiter)
-    return Form(delimiter, quotes, skipped, num_comments > 0, end, blank_field)
+    in_records = dialect.quotes is None and not quotes
+    return Form(delimiter, quotes, skipped, num_comments > 0, end, blank_field, in_records)
 
 
 def find_delimiter(head: list[str]) -> str:
@@ -358,5 +366,33 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
 
 
 def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:
-    for line, text in enumerate(texts, start=form.skipped + 1):
-        yield line, without_end(text).split(form.delimiter), lines.problem(line, line)
+    """Yield records without quoting. In tsv, those whose fields are all in quotes are quoted.
+
+    `predict` writes such records if a cell contains a tab, a quote or a line break.
+    """
+    line, width, waiting = form.skipped, 0, deque[str]()
+    while True:
+        text = waiting.popleft() if waiting else next(texts, None)
+        if text is None:
+            return
+        line += 1
+        if form.quoted_records and text.startswith('"'):
+            more = list[str]()
+            while OPEN_RECORD.fullmatch(text) and len(more) < MOST_QUOTED_LINES:
+                following = waiting.popleft() if waiting else next(texts, None)
+                if following is None:
+                    break
+                more.append(following)
+                text += following
+            fields = []
+            if QUOTED_RECORD.fullmatch(text):
+                fields = next(csv.reader([without_end(text)], delimiter=form.delimiter))
+            if fields and len(fields) == (width or len(fields)):
+                yield line, fields, lines.problem(line, line + len(more))
+                line, width = line + len(more), len(fields)
+                continue
+            waiting.extendleft(reversed(more))
+            text = text[: len(text) - sum(map(len, more))]
+        fields = without_end(text).split(form.delimiter)
+        width = width or len(fields)
+        yield line, fields, lines.problem(line, line)

@@ -167,6 +167,9 @@ class TableSource:
         key = self.columns[name]
         if isinstance(self.data, list | tuple):
             return [row.get(key) for row in self.data]
+        if hasattr(self.data, "with_format"):  # a Dataset: by columns of Arrow, not row by row
+            blocks = read_frame(self.data.with_format("arrow")[:], Selection((key,)))
+            return [*chain.from_iterable(as_list(block.columns[key]) for block in blocks)]
         values = self.data[key]
         if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
             row = "; for one row give a list of it: [row]" if isinstance(self.data, Mapping) else ""

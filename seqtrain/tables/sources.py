@@ -197,7 +197,8 @@ def open_source(
     files of that format, at any depth.
 
     Args:
-        path: The path, or the paths of files that are read as one.
+        path: The path or a pattern such as ``rec/*.csv``, or the paths of files that are read as
+            one.
         dialect: Form of the files.
         pattern: Regular expression of data.path, whose named groups are columns, or None.
         whole_files: True if each file of a folder, at any depth, is one row without a label.
@@ -206,11 +207,15 @@ def open_source(
         DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
             file.
     """
-    if isinstance(path, str):
+    if isinstance(path, str) and glob.has_magic(path) and not os.path.lexists(path):
+        parts, is_one = _parts_of(matching_files(path), dialect, whole_files=whole_files), False
+        if not parts:
+            raise DataError(f"{display_name(path)}: no file matches it")
+    elif isinstance(path, str):
         parts = _parts(path, dialect, whole_files=whole_files)
         is_one = len(parts) == 1 and parts[0].path == path
     else:
-        parts = [each for one in path for each in _parts(one, dialect, whole_files=whole_files)]
+        parts = _parts_of(path, dialect, whole_files=whole_files)
         path, is_one = path[0] if len(path) == 1 else os.path.commonpath(path) or ".", False
     if pattern is not None:
         parts = [replace(part, fixed={**part.fixed, **groups_of(pattern, part)}) for part in parts]
@@ -354,6 +359,13 @@ def saved_dataset(path: str, dialect: Dialect) -> list[FileSource]:
         advice = f"; give one of these: {', '.join(sets)}" if sets else ""
         raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
     return [FileSource(file, dialect) for file in files]
+
+
+def _parts_of(paths: Sequence[str], dialect: Dialect, *, whole_files: bool) -> list[FileSource]:
+    parts = list[FileSource]()
+    for path in paths:
+        parts += _parts(path, dialect, whole_files=whole_files)
+    return parts
 
 
 def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[FileSource]:

@@ -1,5 +1,6 @@
 """data.window: the rows of an id, cut into sequences."""
 
+import json
 import random
 from pathlib import Path
 
@@ -90,6 +91,26 @@ def test_windows_of_an_id_stay_on_one_side(tmp_path):
         sides.append({rows[line - 1].partition(",")[0] for line in lines})
     assert not sides[0] & sides[1]
     assert len(sides[0] | sides[1]) == 8
+
+
+def test_each_window_is_predicted_with_its_lines(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", ids=20)
+    Path("c.yaml").write_text(
+        "data: {train: a.csv, validation: 0.3, id: subject, order: time, steps: {x: number},\n"
+        "  label: activity, window: {steps: 5}}\ntraining: {max_epochs: 2}\n"
+    )
+    cli("fit", "c.yaml", "--run-dir", "r")
+    out = cli("predict", "a.csv", "r", "--format", "jsonl").out
+    found = [json.loads(row) for row in out.splitlines()]
+    rows = (tmp_path / "a.csv").read_text().splitlines()
+    for row in found:
+        first, last = row["first_line"], row["last_line"]
+        assert 1 <= last - first + 1 <= 5
+        assert {line.partition(",")[0] for line in rows[first - 1 : last]} == {row["subject"]}
+    assert sum(row["last_line"] - row["first_line"] + 1 for row in found) == len(rows) - 1
+    header = cli("predict", "a.csv", "r").out.splitlines()[0].split("\t")
+    assert header[:3] == ["first_line", "last_line", "subject"]
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,10 @@ class PredictionColumns:
         where = [] if file is None else ["file", "line"]
         if file is not None and whole_files and resolve_format(file, "auto") != "fasta":
             where = ["file"]
+        if "file" in keep:  # the id of a recording
+            where = []
+        if first and first[0].example.last_line is not None:
+            where = [name for name in where if name != "line"] + ["first_line", "last_line"]
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
