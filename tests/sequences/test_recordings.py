@@ -89,8 +89,9 @@ def test_files_aligned_row_by_row_are_joined(cli):
         Path(f"X_{split}.txt").write_text("\n".join(lines) + "\n")
         Path(f"y_{split}.txt").write_text("\n".join(str(label + 5) for label in labels) + "\n")
     Path("c.yaml").write_text(
-        "data: {train: X_train.txt, validation: 0.25, test: X_test.txt, format: txt, kind: features,\n"
-        "  label: 'y', join: [{file: y_train.txt, on: row}]}\ntraining: {max_epochs: 8}\n"
+        "data: {train: X_train.txt, validation: 0.25, test: X_test.txt, format: txt,\n"
+        "  kind: features, label: 'y', join: [{file: y_train.txt, on: row}]}\n"
+        "training: {max_epochs: 8}\n"
     )
     cli("fit", "c.yaml", "--run-dir", "r")
     scores = json.loads(Path("r/test.json").read_text())
