@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.events import objects_of
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.label_forms import is_multi_hot
 from seqtrain.proposal.profile import LIST_KINDS, Column, strings_of
@@ -306,9 +305,6 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
 
 def _look_at(facts: Facts, roles: Roles, rows: Rows, tokenizer: str | None) -> None:
     """Set the lengths, the family, the symbols and the channels from a sample of rows."""
-    if roles.steps:
-        _look_at_events(facts, roles, rows)
-        return
     if roles.kind == "features":
         _look_at_numbers(facts, roles, rows)
         return
@@ -332,19 +328,6 @@ def _look_at(facts: Facts, roles: Roles, rows: Rows, tokenizer: str | None) -> N
         roles.kind = "tokens"
     facts.symbols = len({token for sequence in sequences for token in sequence})
     facts.lengths = quantiles(np.array([len(each) for each in sequences]))
-
-
-def _look_at_events(facts: Facts, roles: Roles, rows: Rows) -> None:
-    """Set the lengths, the family and the missing numbers of lists of objects."""
-    column = roles.sequence[0]
-    lists = [objects_of(column.values[column.codes[row]]) for row in rows.tolist()]
-    facts.lengths = quantiles(np.array([len(each) for each in lists]))
-    numbers = [name for name, kind in roles.steps.items() if kind != "token"]
-    for events in lists:
-        facts.is_missing |= any(event.get(name) is None for event in events for name in numbers)
-    if "token" not in roles.steps.values():
-        facts.channels = len(roles.steps)
-        facts.family = Family("series" if facts.channels == 1 else "channels")
 
 
 def symbols_of_row(row: list[Any]) -> list[str]:

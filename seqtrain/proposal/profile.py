@@ -637,6 +637,12 @@ def text_field(fields: dict[str, Any]) -> str | None:
     return next((name for name in TEXT_FIELDS if isinstance(fields.get(name), str)), None)
 
 
+def fields_of(value: Any) -> list[str]:
+    """Return the names of the fields of the objects in a list, also of one in a cell of text."""
+    items = items_of(value) or []
+    return [name for each in items if isinstance(each, dict) for name in each]
+
+
 def strings_of(value: Any) -> list[str]:
     """Return the strings of a list, also of one written in a cell of text."""
     if isinstance(value, tuple):

@@ -11,7 +11,6 @@ import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError
-from seqtrain.proposal.events import assign_events
 from seqtrain.proposal.facts import Facts, facts_of, labels_of, used_columns
 from seqtrain.proposal.inspection import Data, read_data
 from seqtrain.proposal.label_forms import joined_mark
@@ -179,8 +178,6 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
     roles = window_table(columns, options) if _is_windowed(columns, options, label) else None
     roles = roles or step_table(columns, options) or window_table(columns, options)
     roles = roles or row_table(columns, options, label)
-    if any(column.kind == "events" for column in roles.sequence):
-        assign_events(roles, options)
     roles.one_hot = one_hot
     if data.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
@@ -462,10 +459,7 @@ def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[st
     used = KIND_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
-    if roles.id is None and roles.steps:
-        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
-        used += f" = {listed(columns, 8)}; a sequence = the list of {roles.sequence[0].name}"
-    elif roles.id is not None:
+    if roles.id is not None:
         columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
         order = config.data.order
         sorted_by = "" if order is None else f", by {order}"

@@ -30,8 +30,15 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.prediction import error_by_characters
-from seqtrain.proposal.profile import FEWEST_MEASURED, FREE_WORDS, LIST_KINDS, Column, are_smooth
-from seqtrain.text import counted, quote
+from seqtrain.proposal.profile import (
+    FEWEST_MEASURED,
+    FREE_WORDS,
+    LIST_KINDS,
+    Column,
+    are_smooth,
+    fields_of,
+)
+from seqtrain.text import counted, listed, quote
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
@@ -49,7 +56,7 @@ MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
 FIRST_ROWS = 4096
 """Rows that are compared first: most columns that don't determine another are told by them."""
-LIST_TYPES = {"series": "features", "symbols": "tokens", "events": "tokens"}
+LIST_TYPES = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
 Points: TypeAlias = tuple[int, Callable[[Column], bool]]
@@ -435,6 +442,9 @@ def kind_of_sequence(chosen: Sequence[Column]) -> str:
     Raises:
         DataError: If columns of single numbers have units, or are too few for a series.
     """
+    for column in chosen:
+        if column.kind == "events":
+            raise DataError(_events_problem(column))
     kinds = {LIST_TYPES.get(column.kind, "text") for column in chosen}
     kind = kinds.pop() if len(kinds) == 1 else "text"
     if len(chosen) > 1 and all(column.kind == "number" for column in chosen):
@@ -445,6 +455,17 @@ def kind_of_sequence(chosen: Sequence[Column]) -> str:
     if with_units and kind == "features":
         raise DataError(f"--sequence: {with_units[0].unit_problem()}")
     return kind
+
+
+def _events_problem(column: Column) -> str:
+    """Return an error message about lists of objects that aren't turns of a chat."""
+    names = dict.fromkeys(name for value in column.sampled_values for name in fields_of(value))
+    fields = listed([quote(str(name), 40) for name in names], 8)
+    return (
+        f"--sequence: {column.shown} holds lists of objects with the fields {fields}; expected "
+        'turns with a text, such as {"role": …, "content": …}. If they are events, write a row per event '
+        "with a column for each field and an id of the list, and give --id; or lists of one field"
+    )
 
 
 def are_wide_codes(columns: Sequence[Column]) -> bool:

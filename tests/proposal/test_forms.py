@@ -294,7 +294,7 @@ def test_rows_of_different_lengths_are_a_label_and_a_list(tmp_path, draw):
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_objects_of_events_are_time_steps(tmp_path, draw, form):
+def test_lists_of_objects_without_text_are_refused_with_their_fields(tmp_path, draw, form):
     field, label = name(draw), name(draw)
     pages = [name(draw) for _ in range(4)]
     rows = []
@@ -308,8 +308,8 @@ def test_objects_of_events_are_time_steps(tmp_path, draw, form):
         path = str(tmp_path / "a.jsonl")
         lines = [json.dumps({"events": events, label: y}) for events, y in rows]
         Path(path).write_text("\n".join(lines) + "\n")
-    config, _ = proposed(path, label=label)
-    assert (config.data.sequence, config.data.steps) == ("events", {field: "token"})
+    with pytest.raises(DataError, match=f"'{field}'"):
+        proposed(path, label=label)
 
 
 # names and values
