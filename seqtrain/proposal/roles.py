@@ -461,10 +461,11 @@ def _events_problem(column: Column) -> str:
     """Return an error message about lists of objects that aren't turns of a chat."""
     names = dict.fromkeys(name for value in column.sampled_values for name in fields_of(value))
     fields = listed([quote(str(name), 40) for name in names], 8)
+    turn = '{"role": …, "content": …}'
     return (
         f"--sequence: {column.shown} holds lists of objects with the fields {fields}; expected "
-        'turns with a text, such as {"role": …, "content": …}. If they are events, write a row per event '
-        "with a column for each field and an id of the list, and give --id; or lists of one field"
+        f"turns with a text, such as {turn}. If they are events, write a row per event with a column for "
+        "each field and an id of the list, and give --id; or lists of one field"
     )
 
 
