@@ -464,8 +464,8 @@ def _events_problem(column: Column) -> str:
     turn = '{"role": …, "content": …}'
     return (
         f"--sequence: {column.shown} holds lists of objects with the fields {fields}; expected "
-        f"turns with a text, such as {turn}. If they are events, write a row per event with a column for "
-        "each field and an id of the list, and give --id; or lists of one field"
+        f"turns with a text, such as {turn}. If they are events, write a row per event with a "
+        "column for each field and an id of the list, and give --id; or lists of one field"
     )
 
 

@@ -423,7 +423,7 @@ class StepColumns:
         if order is None:
             roles.warnings += self._unsorted()
             return
-        if np.isfinite(order.numbers).all():
+        if (np.isfinite(order.numbers) | order.is_odd).all():
             steps = growth(order, self.id, sort=True)
             is_even = not len(steps) or np.ptp(steps) <= EVEN * np.abs(steps).max()
             names = [column.name for column in self.columns]
