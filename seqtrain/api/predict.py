@@ -38,6 +38,7 @@ from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unkn
 from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
 from seqtrain.sequences.schema import STDIN, Column, Schema
 from seqtrain.tables.formats import check_encoding, formats_with
+from seqtrain.tables.memory import columns_of
 from seqtrain.text import one_of
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
@@ -74,13 +75,14 @@ def input_parts(
     """
     check_encoding(encoding)
     if not isinstance(given, str | PathLike):
-        return sequences_of(given, fitted, keep=keep), "sequences"
+        name = "sequences" if columns_of(given) is None else "data"
+        return sequences_of(given, fitted, keep=keep), name
     path = fspath(given)
     schema = fitted.schema.for_input(
         path, input_format=input_format, delimiter=delimiter, encoding=encoding
     )
     if keep:
-        if schema.format not in WITH_COLUMNS:
+        if schema.format not in WITH_COLUMNS and schema.steps is None:
             columns = f"--keep: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _columns_by_index(keep, schema)

@@ -32,6 +32,7 @@ from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
 from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.memory import columns_of
 from seqtrain.text import Summarized, listed, nearest, quote
 
 
@@ -206,7 +207,8 @@ class Classifier(Summarized):
             RunError: If memory ran out, or a prediction isn't finite.
         """
         parts = sequences_of(sequences, self.preprocessing, groups)
-        found = self.predict_parts(parts, "sequences")
+        name = "sequences" if columns_of(sequences) is None else "data"
+        found = self.predict_parts(parts, name)
         return Predictions(found, self.preprocessing.label_set.values)
 
     def embed(

@@ -69,7 +69,7 @@ def sequences_of(
             cells.append(cell_of(each, preprocessing.kind))
         except BadCellError as error:
             raise DataError(f"sequence {index + 1}: {error}") from None
-    content = ContentReader(preprocessing.kind, schema.decimal).read(
+    content = ContentReader(preprocessing.kind, schema.decimal, named=False).read(
         {TEXT: cells}, len(cells), problems
     )
     if problems:

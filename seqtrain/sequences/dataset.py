@@ -298,14 +298,14 @@ class _Preparation:
             The row numbers of each held-out split, by its name. Then a mask of the rows that stay
             in train, (B,).
         """
-        _, inverse = np.unique(_strata(combinations, read.labels), return_inverse=True)
-        ranks: Ints = inverse.astype(np.int32)
+        # Rows that can't be used may have numbers, too. They mustn't change the choice.
+        used, rows = np.unique(read.labels, return_inverse=True)
+        strata = _strata(combinations, read.labels)[used]
+        ranks: Ints = np.unique(strata, return_inverse=True)[1][rows].astype(np.int32)
         keys = read.keys
         if keys is not None and read.groups is not None:
             keys = np.where(read.groups < 0, keys, read.groups + 1)
-        held = hold_out(
-            ranks[read.labels], held_out_fractions(self.config.data), self.config.seed, keys
-        )
+        held = hold_out(ranks, held_out_fractions(self.config.data), self.config.seed, keys)
         learned = np.ones(len(read), dtype=bool)
         for rows in held.values():
             learned[rows] = False

@@ -227,7 +227,10 @@ class Encoder:
         """Return the provisional values of all steps, and the number of steps of each sequence."""
         encoder, problems = self.sequence, sequences.problems
         if isinstance(encoder, TokenEncoder):
-            return encoder.encode(sequences.content)
+            content = sequences.content
+            if problems:  # their tokens get no provisional ids
+                content = [x if row not in problems else x[:0] for row, x in enumerate(content)]
+            return encoder.encode(content)
         if sequences.offsets is None:
             steps, lengths = encoder.series(sequences.content, problems)
             if self.is_waiting:
@@ -396,10 +399,13 @@ class Preprocessing(Saved):
     ngrams: NgramVocabulary | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
-        tables = ("steps", self.schema.steps, self.steps), (
-            "static",
-            self.schema.static,
-            self.row_features,
+        tables = (
+            ("steps", self.schema.steps, self.steps),
+            (
+                "static",
+                self.schema.static,
+                self.row_features,
+            ),
         )
         for key, kinds, table in tables:
             names = [] if table is None else table.names

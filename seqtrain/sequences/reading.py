@@ -59,7 +59,8 @@ class SequenceReader:
         self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
         self.content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
         self.static = FeatureColumns(schema.static, schema.decimal)
-        self._has_files = source.has_files
+        is_whole = schema.whole_files and not labels.labelled
+        self._has_files = source.has_files or (is_whole and schema.kind != "features")
 
     def read(self) -> Iterator[Sequences]:
         """Yield the sequences in order. One that can't be used has a problem.

@@ -258,7 +258,7 @@ class DatasetDict(dict[str, Any]):
     [
         ({"text": "rise"}, r"the column text is a str; .* for one row give a list of it: \[row\]"),
         ([{"title": "rise"}], "no column 'text'; found 'title'"),
-        ({"text": ["rise", {"a": 5}]}, "data:2: expected a string, found an object"),
+        ({"text": ["rise", {"a": 5}]}, "data:2: text: expected a string, found an object"),
         (pa.table([["a"], ["b"]], names=["text", "text"]), "the column text occurs twice"),
         (DatasetDict(train=[]), r"several tables: train, test; give one: data\['train'\]"),
     ],

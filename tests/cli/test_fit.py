@@ -192,15 +192,14 @@ def test_bad_rows_may_be_dropped(project, cli):
         Path(f"spoilt-{name}").write_text(text)
     Path("spoilt.yaml").write_text(CONFIG.replace("train.tsv", "spoilt-train.tsv"))
     cli("fit", "spoilt.yaml", "--quiet", "--run-dir", "refused", code=2)
-    for attempt in ("read", "cached"):
-        ended = cli("fit", "spoilt.yaml", "--quiet", "--run-dir", attempt, *DROP)
-        shown = [line for line in ended.problems if "spoilt-train.tsv:" in line]
-        assert [re.findall(r"\b\d+\b", line) for line in shown] == [
-            ["4", "2", "1", "45"],  # lines 4 and 45 have one field instead of two
-            ["5", "2", "3"],
-            ["6"],
-        ]
-        assert "skipped 4 " in ended.err
+    ended = cli("fit", "spoilt.yaml", "--quiet", "--run-dir", "read", *DROP)
+    shown = [line for line in ended.problems if "spoilt-train.tsv:" in line]
+    assert [re.findall(r"\b\d+\b", line) for line in shown] == [
+        ["4", "2", "1", "45"],  # lines 4 and 45 have one field instead of two
+        ["5", "2", "3"],
+        ["6"],
+    ]
+    assert "skipped 4 " in ended.err
     cli("fit", "c.yaml", "--quiet", "--run-dir", "clean", *DROP)
     weights = [Path(run, "best/model.safetensors").read_bytes() for run in ("clean", "read")]
     assert weights[0] == weights[1]

@@ -73,7 +73,7 @@ def test_top_k_every_class_and_jsonl(trained, cli):
 
 
 def test_bad_row_midstream_keeps_the_rows_before(trained, tmp_path, cli):
-    write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", 3, "x")])
+    write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", {}, "x")])
     for source, more, stdin in (
         (tmp_path / "in.jsonl", (), ""),
         ("-", ("--empty", "error"), "rise\nfall\n\nx\n"),
@@ -267,13 +267,10 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     (tmp_path / "records" / "1.fa").write_text(">x\nrise\n>y\nfall\n")
     head, *records = read(cli("predict", tmp_path / "records", of_files).out)
     assert [head[:2], *(line[1] for line in records)] == [["file", "line"], "1", "3"]
-    alone = cli("predict", names[1], of_files)
-    assert read(alone.out)[1] == lines[1]
-    assert "one sequence" in alone.err
+    assert read(cli("predict", names[1], of_files).out)[1] == lines[1]
     by_line = cli("predict", names[0], of_files, "--input-format", "lines")
     piped = cli("predict", "-", of_files, stdin="fall\nsink")
     assert by_line.out == piped.out
-    assert "stdin: each line" in piped.err
     Path(names[1]).write_bytes(b"\xff\xfe")
     cli("predict", tmp_path / "new", of_files, code=2)
     ended = cli("predict", tmp_path / "new", of_files, "--bad-rows", "blank")

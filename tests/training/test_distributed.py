@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import safetensors.torch
 
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import ConfigError
 from seqtrain.training.distributed import SINGLE
 from seqtrain.training.distributed import launched as launched_processes
 from tests.helpers.program import (
@@ -307,21 +307,6 @@ def test_other_data_on_another_host_is_refused(project):
     assert "data: encoded differently" in ranks[0].err
     assert not ranks[1].err
     assert not (project / "several").exists()
-
-
-def forbid_reading() -> None:
-    """Let this process fail where it reads data itself."""
-    from seqtrain.api import fit as module
-
-    def refuse(*config: object, **options: object) -> NoReturn:
-        raise DataError("it was read here too")
-
-    module.prepare = refuse  # type: ignore[assignment]
-
-
-def test_one_process_of_a_host_reads_the_data(project, whole):
-    fit_together(project, "several", 2, prepare={1: forbid_reading})
-    assert fingerprint(project / "several") == whole
 
 
 @pytest.mark.parametrize(
