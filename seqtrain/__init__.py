@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.session import fit as fit
+    from seqtrain.api.tune import tune as tune
     from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
-    from seqtrain.tuning.tune import tune as tune
 
 __version__ = "0.1.0"
 
@@ -58,7 +58,7 @@ _MODULES = {
     "predict_steps": "seqtrain.api.predict",
     "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
-    "tune": "seqtrain.tuning.tune",
+    "tune": "seqtrain.api.tune",
 }
 """Maps each public name to its module, which `__getattr__` imports on first use."""
 

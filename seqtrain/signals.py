@@ -36,6 +36,10 @@ class StopSignals:
     that the program ignores, as under nohup, stay ignored. Outside of the main thread, no signal is
     recorded, because Python allows no handlers there.
 
+    If the block ends without an error although a signal came, the handler from before the block is
+    called. Otherwise a search that calls `fit` again and again would miss a signal that comes as
+    training ends.
+
     Attributes:
         received: Number of the first signal, or None if no signal came.
     """
@@ -51,9 +55,13 @@ class StopSignals:
                     self._previous[number] = signal.signal(number, self._record)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        if self.received is not None and kind is None:
+            handler = self._previous[self.received]
+            if callable(handler):
+                handler(self.received, None)
 
     def _record(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None and number == signal.SIGINT:

@@ -12,7 +12,7 @@ from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, rem
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FILES, FOLDERS, MEMBER, RUNS, TRIALS
 from seqtrain.text import quote
 
-SEARCH_FILES = ("base.yaml", "trials.jsonl", "best.yaml")
+SEARCH_FILES = ("base.yaml", "study.journal", "best.yaml")
 """Files that a search for settings (`seqtrain tune`) writes in addition to those of a run."""
 Kind: TypeAlias = Literal["file", "stream", "export", "run"]
 """Kind of a result, as `check_destination` describes it."""

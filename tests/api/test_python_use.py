@@ -17,8 +17,8 @@ import torch
 
 import seqtrain
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.tuning.trials import Trial
-from seqtrain.tuning.tune import Tuned
+from seqtrain.api.study import Trial
+from seqtrain.api.tune import Tuned
 from tests.helpers.program import FORKS
 from tests.helpers.tiny import write_table
 
