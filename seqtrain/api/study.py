@@ -20,9 +20,9 @@ from pydantic import TypeAdapter
 from seqtrain.api.search_space import (
     LOGARITHMIC,
     Range,
+    Space,
     changed,
     differing,
-    space_of,
     value_of_choice,
 )
 from seqtrain.config import Config, render_config, values_by_key
@@ -41,8 +41,6 @@ Optuna's estimator needs their results before it can choose well.
 """
 UNPRUNED = 4
 """Number of complete trials that there must be before another trial may be pruned."""
-WARMUP = 4
-"""A trial isn't pruned before 1 / WARMUP of its epochs are complete."""
 MOST_LOSSES = 3
 """A trial that was lost so often has failed, since it probably needs too much memory.
 
@@ -125,18 +123,17 @@ class Study:
     Args:
         directory: Directory of the search. It must exist.
         config: The config that is tuned.
+        space: Values to try for each key.
 
     Raises:
         CheckpointError: If the journal is damaged.
     """
 
-    def __init__(self, directory: Path, config: Config) -> None:
-        self.directory, self.config = directory, config
-        self.space = space_of(config)
+    def __init__(self, directory: Path, config: Config, space: Space) -> None:
+        self.directory, self.config, self.space = directory, config, space
         optuna = import_optuna()
         self._states = optuna.trial.TrialState
         self._sampler = optuna.samplers.TPESampler
-        warmup = -(-config.training.max_epochs // WARMUP)
         path = directory / JOURNAL
         lock = JournalLock(path, directory / LOCKS / "journal")
         try:
@@ -147,7 +144,7 @@ class Study:
                 study_name=NAME,
                 direction="maximize",
                 load_if_exists=True,
-                pruner=optuna.pruners.MedianPruner(UNPRUNED, warmup),
+                pruner=optuna.pruners.MedianPruner(UNPRUNED),
             )
             self.trials  # noqa: B018  (a damaged result is found here)
         except (ValueError, LookupError, TypeError, AssertionError, AttributeError) as error:

@@ -17,7 +17,7 @@ import seqtrain
 from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
-from seqtrain.api.search_space import changed, differing
+from seqtrain.api.search_space import changed, differing, space_of
 from seqtrain.api.study import (
     JOURNAL,
     LOCKS,
@@ -56,6 +56,8 @@ DEFAULT_SECONDS = 600.0
 """Duration of a search that has no limit."""
 HELD_OUT = 0.1
 """Fraction of train that is held out as test split if the config has none."""
+WARMUP = 4
+"""A trial isn't pruned before 1 / WARMUP of its epochs are complete."""
 PAUSE = 0.5
 """Seconds between two looks at the trials of other processes."""
 
@@ -154,10 +156,11 @@ def tune(
     if device is not None:
         config = config.with_keys(training={"device": device})
     config = _with_test_split(config)
+    space = space_of(config)
     name = "run" if source is None else source.stem
     directory = RUNS / f"{name}-tuned" if run_dir is None else Path(run_dir)
     _open_directory(directory, config, source, resume=resume, force=force, cache=cache)
-    study = Study(directory, config)
+    study = Study(directory, config, space)
     if seconds is None and trials is None:
         seconds = DEFAULT_SECONDS
     end = None if seconds is None else time.monotonic() + seconds
@@ -311,7 +314,7 @@ def _train(study: Study, running: RunningTrial, end: float | None, cache: bool) 
             return
         if end is not None and time.monotonic() > end:
             state = "stopped"
-        elif running.asked.should_prune():
+        elif WARMUP * event.epoch >= epochs and running.asked.should_prune():
             state = "pruned"
         if state != "complete":
             raise _TrialEnded

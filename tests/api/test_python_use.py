@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.errors import ConfigError, DataError
 from seqtrain.api.study import Trial
 from seqtrain.api.tune import Tuned
+from seqtrain.errors import ConfigError, DataError
 from tests.helpers.program import FORKS
 from tests.helpers.tiny import write_table
 

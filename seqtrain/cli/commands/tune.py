@@ -31,8 +31,8 @@ def tune(
     no_cache: bool = options.NO_CACHE,
 ) -> None:
     """Example: seqtrain tune my.yaml --budget 10m"""
-    from seqtrain.config import load_config
     from seqtrain.api.study import import_optuna
+    from seqtrain.config import load_config
 
     import_optuna()
     settings = load_config(config, overrides or [])
