@@ -293,24 +293,22 @@ class Classifier(Summarized):
             ConfigError: If there is no such label, or no stored threshold reaches the precision.
                 Also if the classifier is an ensemble, or if it is multi-label and `label` is None.
         """
-        option, given, points = "--precision", "--min-probability", self.calibration.coverage
+        points = self.calibration.coverage
         if label is not None:
-            option, given = "--class-precision", f"--threshold {label}=P"
             of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
             points = of_class.get(self._known_label(label), [])
         elif self.preprocessing.multi_label:
-            advice = "--class-precision LABEL=SHARE chooses the threshold of one"
-            raise ConfigError(f"{option}: a row may have several labels here; {advice}")
+            raise ConfigError("threshold: a row may have several labels here; name one of them")
         if not points:
             raise ConfigError(
-                f"{option}: {self.path} knows no threshold (it had no validation split, or "
-                f"training.calibration was none); give {given}"
+                f"threshold: {self.path} knows none (it had no validation split, or "
+                "training.calibration was none); choose a probability yourself"
             )
         found = most_covered(points, precision)
         if found is None:
             best = max(points, key=lambda point: point.accuracy)
             raise ConfigError(
-                f"{option}: no threshold reaches {precision:.2%} on validation; at best "
+                f"threshold: none reaches {precision:.2%} on validation; at best "
                 f"{best.accuracy:.2%} of the predictions are right (from probability "
                 f"{best.min_probability:.4f} on); give a lower share"
             )

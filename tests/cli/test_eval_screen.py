@@ -6,7 +6,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from seqtrain.cli.output.score_screen import note_comparisons, print_scores
+from seqtrain.cli.screens.scores import note_comparisons, print_scores
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score
 

@@ -11,10 +11,10 @@ import pytest
 import seqtrain
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
-from seqtrain.cli.output.compare_screen import show_comparison
-from seqtrain.cli.output.console import stderr_console
-from seqtrain.cli.output.epoch_table import EpochTable
-from seqtrain.cli.output.fit_screen import FitScreen, show_scores
+from seqtrain.cli.screens.compare import show_comparison
+from seqtrain.cli.screens.console import stderr_console
+from seqtrain.cli.screens.epoch_table import EpochTable
+from seqtrain.cli.screens.fit import FitScreen, show_scores
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import VARIANTS
 from seqtrain.training.events import EpochEvent

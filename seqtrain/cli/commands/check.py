@@ -27,7 +27,7 @@ def check(
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check
-    from seqtrain.cli.output.console import ProgressBar, note, say_json
+    from seqtrain.cli.screens.console import ProgressBar, note, say_json
 
     with closing(ProgressBar()) as progress:
         result = run_check(path, data=data, device=device, listener=progress)
@@ -46,8 +46,8 @@ def _show(result: Check) -> None:
 
     The last row has the largest difference of probabilities by each engine.
     """
-    from seqtrain.cli.output.console import say, stdout_console
-    from seqtrain.cli.output.table import TableColumn, print_table
+    from seqtrain.cli.screens.console import say, stdout_console
+    from seqtrain.cli.screens.tables import TableColumn, print_table
 
     cells = {(each.way, each.variant): each for each in result.differences}
     largest = max(each.logits for each in result.differences)

@@ -19,7 +19,7 @@ from seqtrain.errors import Interrupted
 if TYPE_CHECKING:
     from seqtrain.api.named_runs import Run
     from seqtrain.api.run_events import Listener
-    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.cli.screens.fit import FitScreen
     from seqtrain.config import Config
 
 
@@ -75,9 +75,9 @@ def fit(
         ("--log: can't follow runs that train at once; leave out --jobs", log, at_once),
         ("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated),
     )
-    from seqtrain.cli.output.console import print_path
-    from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import FitScreen, show_repeats
+    from seqtrain.cli.screens.console import print_path
+    from seqtrain.cli.screens.event_log import EventLog
+    from seqtrain.cli.screens.fit import FitScreen, show_repeats
     from seqtrain.runs.run_directory import default_path
 
     arguments: dict[str, Any] = {"source": Path(config), "resume": resume, "force": force}
@@ -115,7 +115,7 @@ def _fit_once(
         arguments: Further arguments of `api.fit.fit`.
     """
     from seqtrain.api.fit import fit as run_fit
-    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.screens.console import print_path
 
     run = run_fit(settings, run_dir=path, listener=screen, **arguments)
     if os.environ.get("RANK", "0") == "0":
@@ -141,7 +141,7 @@ def _fit_repeats(
         arguments: Further arguments of `fit_repeats`.
     """
     from seqtrain.api.repeats import fit_repeats
-    from seqtrain.cli.output.fit_screen import show_line
+    from seqtrain.cli.screens.fit import show_line
 
     monitor = next(iter(configs.values())).training.monitor
 

@@ -39,8 +39,8 @@ def tune(
     seconds = DEFAULT_BUDGET if budget is None and trials is None else _seconds(budget)
 
     from seqtrain.api.tune import tune as run_tune
-    from seqtrain.cli.output.console import note, print_path
-    from seqtrain.cli.output.tune_screen import TuneScreen
+    from seqtrain.cli.screens.console import note, print_path
+    from seqtrain.cli.screens.tune import TuneScreen
 
     screen = TuneScreen(settings)
     if not quiet:

@@ -4,9 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from seqtrain.api.diff import RunDifference
-from seqtrain.cli.output.console import note, say, stdout_console
-from seqtrain.cli.output.errors_screen import print_predictions
-from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.cli.screens.console import note, say, stdout_console
+from seqtrain.cli.screens.errors import print_predictions
+from seqtrain.cli.screens.tables import Record, TableColumn, print_records
 from seqtrain.evaluation.predicted_example import PredictedExample
 
 SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seqtrain.cli.output.console import note, plain
+from seqtrain.cli.screens.console import note, plain
 from seqtrain.text import counted, printable
 
 GAP, EDGES = 3, 2

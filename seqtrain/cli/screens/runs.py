@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, format_number, print_records
+from seqtrain.cli.screens.console import note, stdout_console
+from seqtrain.cli.screens.tables import Record, TableColumn, format_number, print_records
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import duration, listed
 

@@ -10,11 +10,11 @@ from typing import Any
 from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import best_epoch_line, start_lines
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent
-from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
-from seqtrain.cli.output.data_screen import padding_line, show_splits
-from seqtrain.cli.output.epoch_table import EpochTable
-from seqtrain.cli.output.score_screen import note_comparisons, print_scores
-from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.cli.screens.console import ProgressBar, note, stderr_console, warn
+from seqtrain.cli.screens.data import padding_line, show_splits
+from seqtrain.cli.screens.epoch_table import EpochTable
+from seqtrain.cli.screens.scores import note_comparisons, print_scores
+from seqtrain.cli.screens.tables import TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS

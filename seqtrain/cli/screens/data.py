@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.cli.screens.console import say, stdout_console
+from seqtrain.cli.screens.tables import TableColumn, print_table
 from seqtrain.sequences.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.summary import SplitSummary

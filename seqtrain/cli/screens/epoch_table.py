@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from seqtrain.cli.output.console import note
-from seqtrain.cli.output.table import GrowingTable, TableColumn, format_number
+from seqtrain.cli.screens.console import note
+from seqtrain.cli.screens.tables import GrowingTable, TableColumn, format_number
 from seqtrain.config import Config
 from seqtrain.metrics import METRICS
 from seqtrain.text import shorten

@@ -7,8 +7,8 @@ from typing import Any
 from rich.padding import Padding
 from rich.text import Text
 
-from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.cli.screens.console import stdout_console
+from seqtrain.cli.screens.tables import Record, TableColumn, print_records
 from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.text import printable, quote
 

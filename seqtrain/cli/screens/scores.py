@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.cli.output.table import (
+from seqtrain.cli.screens.console import note, stdout_console
+from seqtrain.cli.screens.tables import (
     LEAST_WIDTHS,
     Record,
     TableColumn,

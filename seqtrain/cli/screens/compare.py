@@ -1,7 +1,7 @@
 """A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
 
-from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, format_number, print_records
+from seqtrain.cli.screens.console import say, stdout_console
+from seqtrain.cli.screens.tables import Record, TableColumn, format_number, print_records
 from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
