@@ -46,6 +46,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self._caught: int | None = None
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -58,15 +59,20 @@ class StopSignals:
     def __exit__(self, kind: object, *error: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
-        if self.received is not None and kind is None:
-            handler = self._previous[self.received]
+        if self._caught is not None and kind is None:
+            handler = self._previous[self._caught]
             if callable(handler):
-                handler(self.received, None)
+                handler(self._caught, None)
+
+    def request(self) -> None:
+        """Ask to stop as SIGINT does, for a caller that wants the run to end."""
+        self.received = self.received or signal.SIGINT
 
     def _record(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = self.received or number
+        self._caught = self._caught or number
 
 
 @contextmanager

@@ -321,7 +321,14 @@ def _train(study: Study, running: RunningTrial, end: float | None, cache: bool) 
 
     try:
         tried = changed(study.config, differing(study.config, running.settings))
-        fit(tried, run_dir=running.run_dir, cache=cache, finish=False, listener=follow)
+        fit(
+            tried,
+            run_dir=running.run_dir,
+            cache=cache,
+            finish=False,
+            progress=False,
+            listener=follow,
+        )
     except _TrialEnded:
         pass
     except SeqtrainError as error:
@@ -356,7 +363,14 @@ def _finish_best(study: Study, cache: bool) -> Run:
                 _move(trial_dir, directory)
                 is_there = True
         config = changed(study.config, best.settings)
-        run = fit(config, run_dir=directory, resume=is_there, force=not is_there, cache=cache)
+        run = fit(
+            config,
+            run_dir=directory,
+            resume=is_there,
+            force=not is_there,
+            cache=cache,
+            progress=False,
+        )
         study.set_winner(best)
     with suppress(OSError):  # another process still trains a trial
         (directory / TRIALS).rmdir()
