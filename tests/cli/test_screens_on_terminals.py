@@ -142,7 +142,7 @@ def test_what_has_no_room_is_named(show):
     for words in (["fit"], ["eval"], ["diff", "runs/first", "runs/second"], ["errors"]):
         assert "left out" not in show(words, 80).written
     lines = [line for line in show(["runs"], 80).lines() if line.strip().startswith("run ")]
-    assert lines[0].split()[:5] == ["run", "accuracy", "baseline", "test.accuracy", "time"]
+    assert lines[0].split()[:5] == ["run", "accuracy", "test.accuracy", "time", "baseline"]
 
 
 def test_epochs_that_bring_nothing_new_update_one_line(project, events, monkeypatch):

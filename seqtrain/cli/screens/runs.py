@@ -41,9 +41,9 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         record = {
             "run": run.name,
             "accuracy": format_number(run.validation.get("accuracy"), ".2%"),
-            "baseline": format_number(_baseline(run), ".2%"),
             "test.accuracy": format_number(run.test.get("accuracy"), ".2%"),
             "time": duration(run.seconds),
+            "baseline": format_number(_baseline(run), ".2%"),
             "best_epoch": _epochs(run),
             "macro_f1": format_number(run.validation.get("macro_f1"), ".2%"),
             "loss": format_number(run.validation.get("loss"), ".4f"),
@@ -51,7 +51,10 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         for key, heading in headings.items():
             record[heading] = _setting(run, key)
         records.append(record)
-    print_records(stdout_console(), records)
+    console = stdout_console()
+    # A name can be copied, and programs read a row per line.
+    whole = ["run"] if console.is_terminal else [*records[0]]
+    print_records(console, records, whole=whole)
     note(LOSS_NOTE, BASELINE_NOTE)
     if any(run.refit for run in runs):
         note(REFIT_NOTE)

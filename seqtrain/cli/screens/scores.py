@@ -100,7 +100,7 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
     print_records(console, [record])
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
-        headings = ["most frequent errors: label", "predicted", "examples"]
+        headings = ["confused: label", "predicted", "examples"]
         confusions = scores.confusions[:SHOWN_CONFUSIONS]
         rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in confusions]
         print_table(console, headings, rows)

@@ -1,7 +1,7 @@
 """Tables of rich: texts are wrapped where there is no room, and numbers never are."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from rich import box
@@ -25,6 +25,7 @@ def print_table(
     rows: Iterable[Sequence[str]],
     *,
     sections: Sequence[int] = (),
+    whole: Collection[str] = (),
 ) -> None:
     """Print a table. Columns whose cells are all numbers are aligned to the right.
 
@@ -35,6 +36,7 @@ def print_table(
         headings: Heading of each column.
         rows: Cells of each row, in the order of the headings.
         sections: Numbers of the rows, from 1, below which a line is drawn.
+        whole: Headings of columns of texts that aren't wrapped.
     """
     cells = [[*row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
@@ -43,7 +45,7 @@ def print_table(
         column = [row[index] for row in cells]
         is_number = all(NUMBER.fullmatch(cell) for cell in column)
         widest = max(map(cell_len, column), default=0)
-        least = widest if is_number else min(widest, LEAST_WIDTH)
+        least = widest if is_number or heading in whole else min(widest, LEAST_WIDTH)
         least = max(least, *map(cell_len, heading.split()))
         used += least + GAP
         if index and used > console.width:
@@ -58,19 +60,19 @@ def print_table(
 
 
 def print_records(
-    console: Console, records: Iterable[Mapping[str, str]], *, sections: Sequence[int] = ()
+    console: Console, records: Iterable[Mapping[str, str]], *, whole: Collection[str] = ()
 ) -> None:
     """Print a table with a row per record, or nothing without records.
 
     Args:
         console: Console to print on.
         records: Maps headings to cells. All have the headings of the first one, in the same order.
-        sections: Numbers of the rows, from 1, below which a line is drawn.
+        whole: As for `print_table`.
     """
     found = [*records]
     if found:
         rows = [[*record.values()] for record in found]
-        print_table(console, [*found[0]], rows, sections=sections)
+        print_table(console, [*found[0]], rows, whole=whole)
 
 
 def format_number(value: float | None, form: str) -> str:
