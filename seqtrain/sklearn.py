@@ -27,6 +27,7 @@ from seqtrain.api.estimator_input import (
     steps_first,
     weights_by_index,
     whole_numbers,
+    with_labels,
     without_padding,
 )
 from seqtrain.api.fit import fit
@@ -39,6 +40,7 @@ from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.readers.table_source import columns_of
+from seqtrain.text import nearest
 from seqtrain.training.events import EpochEvent
 
 try:
@@ -70,6 +72,13 @@ KEYS = {
 }
 """Maps each parameter that sets a key of the config under another name to this key."""
 SECTIONS = tuple(Config.model_fields)
+CONTINUING = ("warm_start", "partial_fit")
+"""Names under which scikit-learn trains an estimator further."""
+ADVICE = "; train further with seqtrain.fit(config, train=…, init_from=estimator.classifier_)"
+"""The way to train a model further. New rows may have words that its vocabulary lacks, so the state
+of its optimizer can't be continued."""
+SEQUENCE, LABEL = "sequence", "label"
+"""Names of the columns of the table that an estimator trains on."""
 
 
 class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
@@ -102,8 +111,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     Attributes:
         classes_: The labels, sorted; in a multi-label task with 0s and 1s, the column numbers of y.
-        classifier_: The trained `seqtrain.Classifier`. Its labels are indices of `classes_`, as
-            text.
+        classifier_: The trained `seqtrain.Classifier`, which `evaluate`, `check`, `export` and
+            `fit(init_from=…)` take, and which has `save(folder)`. Its labels are those of y. They
+            are indices of `classes_` if y has labels that a file can't hold, such as blank ones.
+        thresholds_: Lowest probability at which each of `classes_` is predicted, (C,), or None if
+            the most probable class is. A task with a rare class or several labels has thresholds.
         history_: A dict for each epoch of training: epoch, train_loss, train_accuracy, and with
             validation examples validation_loss and the like. Epochs of a refit aren't included.
         n_features_in_: Number of columns, if X was an array (B, T) or a DataFrame.
@@ -143,9 +155,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        if not all(map(_is_key, keys)):
+            raise TypeError(self._unknown([name for name in keys if not _is_key(name)]))
         for name, value in keys.items():
-            if not _is_key(name):
-                raise TypeError(f"SequenceClassifier() has no parameter {name!r}")
             setattr(self, name, value)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -155,11 +167,34 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return params | keys
 
     def set_params(self, **params: Any) -> SequenceClassifier:
-        """Set parameters, also those such as `model__num_layers`, and return the estimator."""
+        """Set parameters, also those such as `model__num_layers`, and return the estimator.
+
+        Raises:
+            ValueError: If there is no parameter of a name. The error lists all such names.
+        """
+        known = {*self._get_param_names()}
+        unknown = [name for name in params if name not in known and not _is_key(name)]
+        if unknown:
+            raise ValueError(self._unknown(unknown))
         for name in filter(_is_key, params):
             setattr(self, name, params[name])
         super().set_params(**{name: x for name, x in params.items() if not _is_key(name)})
         return self
+
+    def _unknown(self, names: list[str]) -> str:
+        """Return a message about parameters that don't exist, with similar ones that do."""
+        known = [*self._get_param_names(), *_nested_names()]
+        found = []
+        for name in names:
+            near = nearest(name, known)
+            similar = f" (did you mean {near}?)" if near else ""
+            found.append(f"{name!r}{ADVICE if name in CONTINUING else similar}")
+        return f"SequenceClassifier has no parameter {', '.join(found)}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in CONTINUING:
+            raise AttributeError(f"SequenceClassifier has no {name}{ADVICE}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(
         self,
@@ -186,14 +221,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
-        rows: dict[str, Any] = {"train": {"s": sequences, "l": self._encoded(y)}}
+        rows: dict[str, Any] = {"train": {SEQUENCE: sequences, LABEL: self._encoded(y)}}
         if validation_data is not None:
             others, labels = validation_data
             if self._binarizer is not None:
                 labels = self._binarizer.transform(labels)
             others = self._sequences(others, reset=False)
             check_consistent_length(others, labels)
-            rows["validation"] = {"s": others, "l": self._encoded(np.asarray(labels))}
+            rows["validation"] = {SEQUENCE: others, LABEL: self._encoded(np.asarray(labels))}
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, sequences, ensure_non_negative=True)
@@ -215,11 +250,15 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             except Interrupted as stop:
                 problem = "fit was stopped; the estimator isn't trained"
                 raise Interrupted(stop.signal_number, problem) from None
-        self.classifier_ = self._classifier(model)
+        self._columns = [int(label) for label in model.preprocessing.labels]
+        self.classifier_ = self._classifier(with_labels(model, self.classes_.tolist()))
         return self
 
     def predict(self, X: Any) -> Any:
         """Return the label of each sequence, (B,).
+
+        It is the most probable label, unless the task has `thresholds_`: with two classes of which
+        one is rare, the rare one is predicted from its threshold on.
 
         In a multi-label task return 0s and 1s, (B, C), or a list of lists of labels, as y was.
 
@@ -228,14 +267,27 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             ValueError: If X fails a check of scikit-learn, or the estimator isn't fitted.
         """
         found = self._predictions(X)
+        values = self.classifier_.preprocessing.label_set.values
+        column = dict(zip(values, self._columns, strict=True))
         if not self._multi_label:
-            return self.classes_[[int(each.label) for each in found]]
+            return self.classes_[[column[each.label] for each in found]]
         has = np.zeros((len(found), len(self.classes_)), dtype=int)
         for row, each in zip(has, found, strict=True):
-            row[[int(label) for label in each.labels]] = 1
+            row[[column[label] for label in each.labels]] = 1
         if self._binarizer is None:
             return has
         return [self.classes_[row > 0].tolist() for row in has]
+
+    @property
+    def thresholds_(self) -> Array | None:
+        """Threshold of each of `classes_`, (C,), or None. NaN for a class that train lacked."""
+        check_is_fitted(self)
+        least = self.classifier_.decision_thresholds
+        if not least:
+            return None
+        thresholds = np.full(len(self.classes_), np.nan)
+        thresholds[self._columns] = least
+        return thresholds
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of `classes_` for each sequence, (B, C).
@@ -245,8 +297,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """
         found = self._predictions(X)
         probabilities = np.zeros((len(found), len(self.classes_)))
-        columns = [int(label) for label in self.classifier_.labels]
-        probabilities[:, columns] = found.probabilities
+        probabilities[:, self._columns] = found.probabilities
         return probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -323,8 +374,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             InputError: If `class_weight` names an unknown label.
         """
         values: dict[str, Any] = {
-            "data.sequence": "s",
-            "data.label": "l",
+            "data.sequence": SEQUENCE,
+            "data.label": LABEL,
             "data.empty": "unk",
             "data.kind": kind_of_sequences(sequences),
             "data.label_separator": "," if self._multi_label else None,
@@ -434,6 +485,16 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _nested_names() -> list[str]:
+    """Return the names of the parameters that are named as keys of the config."""
+    sections = {name: field.annotation for name, field in Config.model_fields.items()}
+    return [
+        f"{section}__{key}"
+        for section, kind in sections.items()
+        for key in getattr(kind, "model_fields", ())
+    ]
 
 
 def _is_key(name: str) -> bool:

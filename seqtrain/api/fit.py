@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqtrain.api.named_runs import Run
+from seqtrain.api.named_runs import Run, RunLike
 from seqtrain.api.predictions import save_predictions
 from seqtrain.api.progress import Progress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
@@ -67,7 +67,7 @@ def fit(
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    init_from: str | PathLike[str] | None = None,
+    init_from: RunLike = None,
     progress: bool = True,
     listener: Listener = lambda event: None,
     finish: bool = True,
@@ -93,7 +93,8 @@ def fit(
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
         cache: Store encoded data in the user's cache folder, and load it from there.
-        init_from: Run directory or model folder with the initial weights, or None for random ones.
+        init_from: Model with the initial weights: a run directory, a model folder, or what `fit` or
+            `load` returned. None for random weights.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
         listener: Function that is called with each event, on rank 0. If it returns `seqtrain.STOP`
             or raises an exception, training ends as after a signal: saved, and resumable.
@@ -134,7 +135,7 @@ def fit(
             directory,
             source,
             name,
-            None if init_from is None else Path(init_from),
+            _initial_folder(init_from, stack),
             resume=resume,
             force=force,
         )
@@ -150,6 +151,20 @@ def fit(
         run = replace(_write_run(session, writer, told, finish=finish), tables=tables)
     told.tell_end(run)
     return run
+
+
+def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
+    """Return the run directory or model folder with the initial weights, or None.
+
+    A classifier that was loaded from no folder, such as an estimator's, is saved in a temporary
+    folder.
+    """
+    if init_from is None or isinstance(init_from, str | PathLike):
+        return None if init_from is None else Path(init_from)
+    if isinstance(init_from, Run) or init_from.path.exists():
+        return init_from.path
+    folder = resources.enter_context(TemporaryDirectory())
+    return init_from.save(Path(folder, init_from.path.name))
 
 
 def _source_of(config: object) -> Path | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
-from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, ConfigError, RunError, argument
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
 from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
@@ -120,17 +120,17 @@ class RunDirectory:
         if size < length:
             raise CheckpointError(
                 f"{path}: truncated: found {size} bytes, expected at least {length}; "
-                "restore it from a copy, or begin a new run with --force"
+                f"restore it from a copy, or begin a new run with {argument('force', True)}"
             )
 
     def holds(self, name: str) -> bool:
-        """Return True if the directory has a file or folder of this name.
+        """Return True if the directory exists and has a file or folder of this name.
 
         Raises:
-            CheckpointError: If the directory is missing or can't be read.
+            CheckpointError: If the directory can't be read.
         """
         with path_problems(self.path):
-            return name in os.listdir(self.path)
+            return self.path.exists() and name in os.listdir(self.path)
 
     def config(self) -> Config:
         """Return the config that the run was trained with.
@@ -192,9 +192,10 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     """
     wanted = path or default_path(config_name)
     taken = [FileExistsError] if path is None else []
+    advice = f"choose another {argument('run_dir')}"
     for number in count(1):
         chosen = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
-        with path_problems(chosen, ConfigError, "choose another --run-dir"), suppress(*taken):
+        with path_problems(chosen, ConfigError, advice), suppress(*taken):
             chosen.mkdir(parents=True, exist_ok=path is not None)
             break
     return RunDirectory(chosen)
@@ -216,7 +217,9 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
         for run in [newest_trained()[0]] if name is None else newest_first(name):
             return RunDirectory(run)
         where = os.path.abspath(RUNS)
-        raise CheckpointError(f"no run of {name} under {where}; name one with --run-dir")
+        raise CheckpointError(
+            f"no run of {name} under {where}; name one with {argument('run_dir')}"
+        )
     if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
         path = RUNS / path
     if not os.path.exists(path):
