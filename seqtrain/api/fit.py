@@ -30,12 +30,10 @@ from seqtrain.runs.environment import (
     check_longest,
     check_model,
     check_same_data,
-    check_space,
     deterministic_algorithms,
     environment,
     inexact_resume_warnings,
 )
-from seqtrain.runs.run_directory import RUNS
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import (
     LINEAGE,
@@ -485,7 +483,7 @@ def _start_writer(
 
     Raises:
         ConfigError: If the directory holds another run that can't be replaced.
-        RunError: If the disk has too little space, or a file can't be written.
+        RunError: If a file can't be written.
     """
     point, facts = start.point, environment(session)
     if point is not None:
@@ -493,7 +491,6 @@ def _start_writer(
         warnings = point.warnings + inexact_resume_warnings(point.run.environment(), facts)
         writer.resume()
     else:
-        check_space(directory or RUNS, session)
         run = run_directory.make(directory, name)
         resources.enter_context(locked(run.path))
         if start.lineage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 from seqtrain.config import Config
 from seqtrain.evaluation.scores import Scores
@@ -64,7 +64,7 @@ class Run(Summarized):
         return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 
-RunLike: TypeAlias = "Run | Classifier | str | PathLike[str] | None"
+RunLike: TypeAlias = Union[Run, "Classifier", str, PathLike[str], None]
 """A run directory, a model folder, what `fit` or `load` returned, or None for the newest run."""
 
 

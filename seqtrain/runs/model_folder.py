@@ -42,6 +42,7 @@ from seqtrain.sequences.readers.times import ORDER_TYPES
 from seqtrain.sequences.saved_values import saved_flag, saved_integer
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
+from seqtrain.text import shorten
 from seqtrain.training.state import check_tensors
 
 FORMAT_VERSION = 4
@@ -397,7 +398,7 @@ def _short_message(error: Exception) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     if isinstance(error, KeyError):
         return f"{brief(error.args[0])} is missing"
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return shorten((str(error).splitlines() or [type(error).__name__])[0], 80)
 
 
 def pack_model(model: Model) -> dict[str, bytes]:
