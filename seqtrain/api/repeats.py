@@ -13,9 +13,9 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
 from seqtrain.errors import ConfigError, argument
-from seqtrain.files.writing import to_json, write_file
+from seqtrain.files.writing import write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
-from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, FORMAT_VERSION, MOST_RUNS
+from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, MOST_RUNS, Ensemble
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import check_files
@@ -130,6 +130,5 @@ def fit_repeats(
             listener=listener(name),
         )
         runs.append(run)
-    ensemble = {"format_version": FORMAT_VERSION, "members": list(configs)}
-    write_file(path / ENSEMBLE, to_json(ensemble))
+    write_file(path / ENSEMBLE, Ensemble(members=list(configs)).to_json())
     return runs

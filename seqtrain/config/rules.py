@@ -94,7 +94,7 @@ CONFLICTS: tuple[Conflict, ...] = (
         "multi-label tasks have thresholds instead; expected 0.0",
     ),
     ("training.refit", SET, {"model.initial_state": ("carried",)}, NO_REFIT),
-    ("training.refit", SET, {"data.validation": (None,)}, "no row is left to add; expected false"),
+    ("training.refit", SET, {"data.validation": DEFAULT}, "no row is left to add; expected false"),
     ("training.refit", SET, {"pretraining.objective": SET}, NO_REFIT),
     ("training.refit", SET, {"training.schedule": ("plateau",)}, NO_REFIT),
     ("pretraining.objective", SET, {"data.kind": STEPS}, "expected null"),

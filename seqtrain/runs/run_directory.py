@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError, argument
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
+from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
 
@@ -27,14 +30,32 @@ PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validat
 FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
-FORMAT_VERSION = 1
-"""Version of ensemble.json."""
 MOST_RUNS = 1000
 """Largest number of runs that an ensemble may have."""
 TIME = "%Y%m%d-%H%M%S"
 """Format of the time in the name of a run directory."""
 DIGITS = 12
 """Number of digits of a digest that messages show."""
+
+
+class Ensemble(SavedObject):
+    """Content of ensemble.json: the runs that predict together.
+
+    Attributes:
+        format_version: Version of the file.
+        members: Names of the directories of the runs, each once.
+    """
+
+    format_version: Literal[1] = 1
+    members: list[str] = Field(min_length=2, max_length=MOST_RUNS)
+
+    @field_validator("members")
+    @classmethod
+    def check_names(cls, names: list[str]) -> list[str]:
+        """Raise ValueError unless the names are different and of the form of `MEMBER`."""
+        if not all(map(MEMBER.fullmatch, names)) or len({*names}) < len(names):
+            raise ValueError("expected different names such as seed-1 or fold-3")
+        return names
 
 
 class RunDirectory:
@@ -321,18 +342,7 @@ def members(path: Path) -> list[Path]:
     """
     if not os.path.lexists(path / ENSEMBLE):
         return []
-    values = read_json(path / ENSEMBLE)
-    names = values.get("members") if isinstance(values, dict) else None
-    if (
-        not isinstance(names, list)
-        or values.get("format_version") != FORMAT_VERSION
-        or not 2 <= len(names) <= MOST_RUNS
-        or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
-        or len({*names}) < len(names)
-    ):
-        expected = "format_version 1 and different names of runs"
-        raise CheckpointError(f"{path / ENSEMBLE}: expected {expected}")
-    return [path / name for name in names]
+    return [path / name for name in Ensemble.read(path / ENSEMBLE).members]
 
 
 def name_one(path: Path) -> str:
