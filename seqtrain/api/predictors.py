@@ -20,7 +20,7 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import ConfigError, argument
+from seqtrain.errors import ConfigError, argument, either
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
@@ -315,13 +315,16 @@ class Classifier(Summarized):
             ConfigError: If there is no such label, or no stored threshold reaches the precision.
                 Also if the classifier is an ensemble, or if it is multi-label and `label` is None.
         """
-        option, given, points = "--precision", "--min-probability", self.calibration.coverage
+        option, points = argument("precision"), self.calibration.coverage
+        given = either("--min-probability", "a probability")
         if label is not None:
-            option, given = "--class-precision", f"--threshold {label}=P"
+            option = either("--class-precision", "precision")
+            given = either(f"--threshold {label}=P", f"set_threshold({label!r}, P)")
             of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
             points = of_class.get(self._known_label(label), [])
         elif self.preprocessing.multi_label:
-            advice = "--class-precision LABEL=SHARE chooses the threshold of one"
+            chosen = either("--class-precision LABEL=SHARE", "label=")
+            advice = f"{chosen} chooses the threshold of one"
             raise ConfigError(f"{option}: a row may have several labels here; {advice}")
         if not points:
             raise ConfigError(
