@@ -18,7 +18,7 @@ import sys
 import warnings
 from types import FrameType
 
-PACKAGE = __name__.partition(".")[0]
+PACKAGE_NAME = __name__.partition(".")[0]
 """Name of this package."""
 MACHINE_FAULTS = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
@@ -64,14 +64,14 @@ def either(command_line: str, in_python: str) -> str:
     return f"\ufdd0{command_line}\ufdd1{in_python}\ufdd2"
 
 
-def argument(name: str, value: str | bool | None = None) -> str:
-    """Return the name of an argument for a message.
+def parameter(name: str, value: str | bool | None = None) -> str:
+    """Return the name of an parameter for a message.
 
     The command line shows `--run-dir`, `--data FILE` or `--force`. Python shows `run_dir=`,
     `data=FILE` or `force=True`; a name that a colon follows is shown as `run_dir:`.
 
     Args:
-        name: Name of the argument in Python.
+        name: Name of the parameter in Python.
         value: Value to give, True for a flag, or None for the name alone. A text in capital letters
             stands for a value, as FILE does.
     """
@@ -103,7 +103,7 @@ class SeqtrainError(Exception):
         lines: Messages of one line each: where, what was found, what is allowed, what to do.
 
     Attributes:
-        lines: The messages, with marks where the two readers see different words (`argument`).
+        lines: The messages, with marks where the two readers see different words (`parameter`).
         exit_code: Exit code of the command line after this error.
     """
 
@@ -123,7 +123,7 @@ class SeqtrainError(Exception):
 
 
 class ConfigError(SeqtrainError):
-    """Error: the configuration, a command-line option, an argument or the device is wrong."""
+    """Error: the configuration, a command-line option, an parameter or the device is wrong."""
 
     exit_code = 2
 
@@ -163,6 +163,12 @@ class SeqtrainWarning(UserWarning):
     """Warning about data or results, for the user."""
 
 
+def _is_own(frame: FrameType) -> bool:
+    """Return True if a frame runs code of this package."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == PACKAGE_NAME
+
+
 def warn(*lines: str) -> None:
     """Issue a SeqtrainWarning for each message in `lines`.
 
@@ -170,7 +176,9 @@ def warn(*lines: str) -> None:
     """
     frame: FrameType | None = sys._getframe()
     level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+    while (
+        frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE_NAME
+    ):
         frame, level = frame.f_back, level + 1
     for line in lines:
         warnings.warn(in_python(line), SeqtrainWarning, stacklevel=level)

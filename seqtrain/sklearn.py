@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.api.estimator_input import (
     LAYOUTS,
@@ -35,11 +34,12 @@ from seqtrain.api.prediction import Predictions
 from seqtrain.api.predictors import Classifier
 from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
-from seqtrain.config.schema import Config
+from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.readers.table_source import columns_of
+from seqtrain.sequences.store import Array
 from seqtrain.text import nearest
 from seqtrain.training.events import EpochEvent
 
@@ -61,23 +61,21 @@ except ImportError as error:
         "install it with: pip install 'seqtrain[sklearn]'"
     ) from None
 
-Array = npt.NDArray[Any]
-RUN = "run"
+RUN_NAME = "run"
 """Name of the run in a temporary folder."""
-KEYS = {
+KEYS_OF_PARAMETERS = {
     **{name: f"model.{name}" for name in ("rnn", "embedding_dim", "hidden_size", "dropout")},
     **{name: f"training.{name}" for name in ("lr", "max_epochs", "device")},
     "class_weight": "training.class_weights",
     "validation_fraction": "data.validation",
 }
 """Maps each parameter that sets a key of the config under another name to this key."""
-SECTIONS = tuple(Config.model_fields)
 CONTINUING = ("warm_start", "partial_fit")
 """Names under which scikit-learn trains an estimator further."""
-ADVICE = "; train further with seqtrain.fit(config, train=…, init_from=estimator.classifier_)"
+CONTINUE = "; train further with seqtrain.fit(config, train=…, init_from=estimator.classifier_)"
 """The way to train a model further. New rows may have words that its vocabulary lacks, so the state
 of its optimizer can't be continued."""
-SEQUENCE, LABEL = "sequence", "label"
+X_COLUMN, Y_COLUMN = "sequence", "label"
 """Names of the columns of the table that an estimator trains on."""
 
 
@@ -188,12 +186,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         for name in names:
             near = nearest(name, known)
             similar = f" (did you mean {near}?)" if near else ""
-            found.append(f"{name!r}{ADVICE if name in CONTINUING else similar}")
+            found.append(f"{name!r}{CONTINUE if name in CONTINUING else similar}")
         return f"SequenceClassifier has no parameter {', '.join(found)}"
 
     def __getattr__(self, name: str) -> Any:
         if name in CONTINUING:
-            raise AttributeError(f"SequenceClassifier has no {name}{ADVICE}")
+            raise AttributeError(f"SequenceClassifier has no {name}{CONTINUE}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(
@@ -221,14 +219,17 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
-        rows: dict[str, Any] = {"train": {SEQUENCE: sequences, LABEL: self._encoded(y)}}
+        rows: dict[str, Any] = {"train": {X_COLUMN: sequences, Y_COLUMN: self._encoded(y)}}
         if validation_data is not None:
             others, labels = validation_data
             if self._binarizer is not None:
                 labels = self._binarizer.transform(labels)
             others = self._sequences(others, reset=False)
             check_consistent_length(others, labels)
-            rows["validation"] = {SEQUENCE: others, LABEL: self._encoded(np.asarray(labels))}
+            rows["validation"] = {
+                X_COLUMN: others,
+                Y_COLUMN: self._encoded(np.asarray(labels)),
+            }
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, sequences, ensure_non_negative=True)
@@ -239,12 +240,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                     self._config(sequences),
                     **rows,
                     sample_weight=weights,
-                    run_dir=Path(folder, RUN),
+                    run_dir=Path(folder, RUN_NAME),
                     cache=False,
                     progress=self.verbose,
                     listener=self._note_epoch,
                 )
-                model = load_model(Path(folder, RUN, "best"))
+                model = load_model(Path(folder, RUN_NAME, "best"))
             except SeqtrainError as error:
                 raise InputError(*renamed(error, self._parameters())) from None
             except Interrupted as stop:
@@ -360,7 +361,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _parameters(self) -> dict[str, str]:
         """Map each key of the config that a parameter sets to the name of the parameter."""
-        found = {key: name for name, key in KEYS.items()}
+        found = {key: name for name, key in KEYS_OF_PARAMETERS.items()}
         nested = filter(_is_key, self.get_params(deep=False))
         return found | {name.replace("__", "."): name for name in nested}
 
@@ -374,13 +375,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             InputError: If `class_weight` names an unknown label.
         """
         values: dict[str, Any] = {
-            "data.sequence": SEQUENCE,
-            "data.label": LABEL,
+            "data.sequence": X_COLUMN,
+            "data.label": Y_COLUMN,
             "data.empty": "unk",
             "data.kind": kind_of_sequences(sequences),
             "data.label_separator": "," if self._multi_label else None,
         }
-        values |= {key: getattr(self, name) for name, key in KEYS.items()}
+        values |= {key: getattr(self, name) for name, key in KEYS_OF_PARAMETERS.items()}
         nested = self.get_params(deep=False)
         values |= {name.replace("__", "."): x for name, x in nested.items() if _is_key(name)}
         values |= self.settings or {}

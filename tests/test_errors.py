@@ -13,8 +13,8 @@ from seqtrain.errors import (
     Interrupted,
     SeqtrainError,
     SeqtrainWarning,
-    argument,
     either,
+    parameter,
     warn,
 )
 
@@ -56,18 +56,18 @@ def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
     ("message", "on_command_line", "in_python"),
     [
         (
-            f"{argument('run_dir')}: runs/a exists",
+            f"{parameter('run_dir')}: runs/a exists",
             "--run-dir: runs/a exists",
             "run_dir: runs/a exists",
         ),
         (
-            f"name it with {argument('label', 'COLUMN')}",
+            f"name it with {parameter('label', 'COLUMN')}",
             "name it with --label COLUMN",
             "name it with label=COLUMN",
         ),
-        (f"use {argument('force', True)}", "use --force", "use force=True"),
-        (f"give {argument('split', 'test')}", "give --split test", "give split='test'"),
-        (f"with {argument('data')}", "with --data", "with data="),
+        (f"use {parameter('force', True)}", "use --force", "use force=True"),
+        (f"give {parameter('split', 'test')}", "give --split test", "give split='test'"),
+        (f"with {parameter('data')}", "with --data", "with data="),
         (either("--no-x", "x=False"), "--no-x", "x=False"),
     ],
 )

@@ -10,13 +10,13 @@ from seqtrain.api.load import load_one
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predict import input_source
 from seqtrain.api.predictors import Classifier
-from seqtrain.errors import DataError, RunError, argument
+from seqtrain.errors import DataError, RunError, parameter
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.run_directory import CONFIG
 from seqtrain.text import Summarized
 
-TOLERANCE = 1e-5
+LOGIT_TOLERANCE = 1e-5
 """Largest difference of logits due to rounding, divided by max(1, largest absolute logit)."""
 
 
@@ -116,12 +116,15 @@ def check(
         store = rules.encode_files([given], labelled=False)[0]
     if not len(store):
         raise DataError(
-            f"{source}: no rows to check; give a file with sequences ({argument('data', 'FILE')})"
+            f"{source}: no rows to check; give a file with sequences ({parameter('data', 'FILE')})"
         )
     carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
     logits, differing = differences(classifier.network, sample, classifier.device, listener)
     if not bool(logits.isfinite().all()):
         raise RunError(f"{path}: the model's predictions for {source} aren't finite numbers")
-    steps, allowed = int(sample.lengths.sum()), TOLERANCE * max(1.0, float(logits.abs().max()))
+    steps, allowed = (
+        int(sample.lengths.sum()),
+        LOGIT_TOLERANCE * max(1.0, float(logits.abs().max())),
+    )
     return Check(path, source, len(sample), len(store), steps, cut, carried, allowed, differing)

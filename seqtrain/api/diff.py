@@ -9,7 +9,7 @@ import numpy as np
 
 from seqtrain.api.named_runs import NO_TEST, RunLike, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
-from seqtrain.errors import DataError, argument
+from seqtrain.errors import DataError, parameter
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.sequences.labels import LabelSet, unknown_rows
@@ -145,7 +145,7 @@ def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
         DataError: If the data differ both in name and in content. If both runs predicted no common
             example, or read different labels for one.
     """
-    hint = f"give one labelled file for both with {argument('data')}"
+    hint = f"give one labelled file for both with {parameter('data')}"
     names = " and ".join(display_name(each.found.source) for each in (a, b))
     digests = [list(each.found.digests.values()) for each in (a, b)]
     if a.found.source != b.found.source and digests[0] != digests[1]:

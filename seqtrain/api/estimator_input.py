@@ -8,21 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.read_options import Schema
 from seqtrain.sequences.readers import TableSource
 from seqtrain.sequences.readers.sequences import plain
+from seqtrain.sequences.store import Array
 from seqtrain.text import quote, shorten
 
-Array = npt.NDArray[Any]
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
 TYPE_NAMES: dict[type, str] = {str: "text", int: "integer", bool: "boolean"}
 """Maps each type of labels that a label set can hold to its name there."""
-IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
+ROWS_IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Pattern of the start of an error message about data in memory, which `renamed` replaces."""
 
 
@@ -52,7 +51,7 @@ def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
         names: Maps each key of the config at the beginning of a line to the parameter that set it.
     """
     lines = [
-        IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
+        ROWS_IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
         for line in error.problems
     ]
     parts = [line.partition(": ") for line in lines]

@@ -21,7 +21,7 @@ from seqtrain.api.named_runs import (
 )
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
-from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, argument, warn
+from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, parameter, warn
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, single_class_warnings
@@ -45,7 +45,7 @@ from seqtrain.sequences.store import SequenceStore
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SPLITS = ("test", "validation", "train")
-A_FILE = f"a labelled file with {argument('data')}"
+A_FILE = f"a labelled file with {parameter('data')}"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
 SMALLEST, LARGEST = 1e-300, 1 - 1e-16
 """Probabilities that replace 0 and 1, because their logits aren't finite."""
@@ -120,9 +120,8 @@ def load_labelled(
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     if split is not None and data is not None:
-        raise ConfigError(
-            f"{argument('split')}: {argument('data')} names the file to score on; give one of them"
-        )
+        both = f"{parameter('data')} names the file to score on; give one of them"
+        raise ConfigError(f"{parameter('split')}: {both}")
     directory = directory_of(run)
     classifier = load_one(run if isinstance(run, Classifier) else directory.path, device=device)
     if data is not None:
@@ -168,8 +167,8 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]
-        advice = f"give {argument('split')} {one_of(given)}, or {A_FILE}"
-        raise ConfigError(f"{argument('split')}: {run.path} has no {split} split; {advice}")
+        advice = f"give {parameter('split')} {one_of(given)}, or {A_FILE}"
+        raise ConfigError(f"{parameter('split')}: {run.path} has no {split} split; {advice}")
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
         found = _hold_out_again(run, config, classifier, split)
@@ -212,7 +211,7 @@ def _read_data(classifier: Classifier, data: Any) -> Labelled:
     """Read and encode labelled data: a path, a pattern of several files, or a table in memory."""
     fitted = classifier.preprocessing
     if isinstance(data, str | PathLike):
-        return _read_files(classifier, fspath(data), argument("data"))
+        return _read_files(classifier, fspath(data), parameter("data"))
     table = TableSource(data, fitted.schema, bad_rows=fitted.bad_rows)
     return _encoded(classifier, table.name, [table])
 
@@ -346,7 +345,7 @@ def evaluate(
     path = directory_of(run).path
     runs = members(path)
     if runs and steps:
-        raise ConfigError(f"{argument('steps')}: {name_one(path)}")
+        raise ConfigError(f"{parameter('steps')}: {name_one(path)}")
     chosen: list[RunLike] = [*runs] or [run if isinstance(run, Classifier) else path]
     each = [load_labelled(one, split=split, data=data, device=device) for one in chosen]
     first = each[0]
@@ -393,7 +392,7 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     )
     if {one.source for one in each} != {first.source} or not (shared or pooled):
         raise ConfigError(
-            f"{argument('split')}: the runs in {path} hold out different rows, so that "
+            f"{parameter('split')}: the runs in {path} hold out different rows, so that "
             f"{first.split} differs; name one of them, such as {first.classifier.path}, or {A_FILE}"
         )
     scored = {one.classifier.path.name: one.scores() for one in each}

@@ -16,7 +16,7 @@ import torch
 
 from seqtrain.api.named_runs import Run, RunLike
 from seqtrain.api.predictions import save_predictions
-from seqtrain.api.progress import Progress
+from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted, warn
@@ -106,7 +106,7 @@ def fit(
         its path is empty.
 
     Raises:
-        ConfigError: If the config, an argument or the device is wrong. Nothing was written.
+        ConfigError: If the config, an parameter or the device is wrong. Nothing was written.
         DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.
@@ -121,7 +121,7 @@ def fit(
     resolved = resolved_config(resolved, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
-    told = StoppingListener(_reporting(listener, Progress() if progress else None))
+    told = StoppingListener(_reporting(listener, FitProgress() if progress else None))
     with ExitStack() as stack:
         chosen = select_device(resolved.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
@@ -186,12 +186,12 @@ def _source_of(config: object) -> Path | None:
     )
 
 
-def _reporting(listener: Listener, progress: Progress | None) -> Listener:
+def _reporting(listener: Listener, progress: FitProgress | None) -> Listener:
     """Return a listener that issues warnings and shows progress, and then calls `listener`.
 
     Args:
         listener: The listener to call with each event.
-        progress: Progress to show, or None to show none.
+        progress: FitProgress to show, or None to show none.
     """
 
     def report(event: Event) -> object:

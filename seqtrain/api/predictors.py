@@ -20,7 +20,7 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import ConfigError, argument, either
+from seqtrain.errors import ConfigError, either, parameter
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
@@ -102,7 +102,7 @@ class Classifier(Summarized):
             RunError: If the folder can't be written.
         """
         target, model = Path(folder), one_model(self, "save").models[0]
-        check_destination(target, "model", argument("folder"), force=force)
+        check_destination(target, "model", parameter("folder"), force=force)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_folder(target, model_files(model))
         return target
@@ -315,7 +315,7 @@ class Classifier(Summarized):
             ConfigError: If there is no such label, or no stored threshold reaches the precision.
                 Also if the classifier is an ensemble, or if it is multi-label and `label` is None.
         """
-        option, points = argument("precision"), self.calibration.coverage
+        option, points = parameter("precision"), self.calibration.coverage
         given = either("--min-probability", "a probability")
         if label is not None:
             option = either("--class-precision", "precision")
@@ -409,7 +409,7 @@ def one_model(classifier: Classifier, option: str = "") -> Classifier:
 def refuse_multi_label(classifier: Classifier) -> None:
     """Raise a ConfigError if the task is multi-label. The message is about the option --steps."""
     if classifier.preprocessing.multi_label:
-        raise ConfigError(f"{argument('steps')}: follows one label; a row may have several here")
+        raise ConfigError(f"{parameter('steps')}: follows one label; a row may have several here")
 
 
 def _description(config: ModelConfig) -> str:

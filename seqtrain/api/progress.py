@@ -11,13 +11,13 @@ from seqtrain.metrics import METRICS
 from seqtrain.text import counted, printable
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
-SHOWN = ("loss", "accuracy", "macro_f1")
+SHOWN_METRICS = ("loss", "accuracy", "macro_f1")
 """Names of the metrics of validation that are shown for each epoch."""
 WIDTH = 12
 """Width of a column of the epochs, in characters."""
 
 
-class Progress:
+class FitProgress:
     """Listener of `fit` that shows data, epochs and scores as lines, and a bar for each epoch.
 
     The bar is tqdm's. It isn't shown where stderr is a file.
@@ -107,7 +107,7 @@ def _epoch_row(event: EpochEvent) -> dict[str, str]:
         "train loss": f"{event.loss:.4f}",
     }
     if event.validation is not None:
-        for name in SHOWN:
+        for name in SHOWN_METRICS:
             row[f"val. {METRICS[name].title}"] = event.validation.text(METRICS[name])
     return {**row, "seconds": f"{event.seconds:.1f}"}
 

@@ -12,7 +12,7 @@ from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
-from seqtrain.errors import ConfigError, argument
+from seqtrain.errors import ConfigError, parameter
 from seqtrain.files.writing import write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, MOST_RUNS, Ensemble
@@ -38,7 +38,7 @@ def seeds_of(text: str) -> list[int]:
         if 2 <= len({*seeds}) == len(seeds) <= MOST_RUNS and max(seeds) <= LARGEST_SEED:
             return seeds
     raise ConfigError(
-        f"{argument('seeds')}: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers "
+        f"{parameter('seeds')}: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers "
         "such as 0,1,2"
     )
 
@@ -61,11 +61,11 @@ def repeats_of(
     """
     if (seeds is None) == (folds is None):
         raise ConfigError(
-            f"{argument('folds')}: trains on parts of train, {argument('seeds')} on all; give one "
-            "of them"
+            f"{parameter('folds')}: trains on parts of train, {parameter('seeds')} on all; give "
+            "one of them"
         )
     if folds is not None and not 2 <= folds <= MOST_RUNS:
-        raise ConfigError(f"{argument('folds')}: found {folds}; expected 2 to {MOST_RUNS:,}")
+        raise ConfigError(f"{parameter('folds')}: found {folds}; expected 2 to {MOST_RUNS:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
     parts = ({"fold": number, "of": folds} for number in range(1, int(folds or 0) + 1))
@@ -108,7 +108,7 @@ def fit_repeats(
     """
     first = next(iter(configs.values()))
     if not resume:
-        check_destination(path, "run", argument("run_dir"), force=force, sources=[source])
+        check_destination(path, "run", parameter("run_dir"), force=force, sources=[source])
     check_files(first, None if source is None else source.parent)
     if force and path.exists():
         prepare(first, cache_folder=default_folder() if cache else None)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
 from seqtrain.api.split_results import split_results
 from seqtrain.config import render_config
-from seqtrain.errors import ConfigError, argument, warn
+from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
 from seqtrain.reports.facts import RunFacts, model_card
@@ -67,10 +67,10 @@ def report(
     target = Path(output)
     if target.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(
-            f"{argument('output')}: {target}: a report is HTML; expected a name like report.html"
+            f"{parameter('output')}: {target}: a report is HTML; expected a name like report.html"
         )
     sources = [data] if isinstance(data, str) else []
-    check_destination(target, "file", argument("output"), force=force, sources=sources)
+    check_destination(target, "file", parameter("output"), force=force, sources=sources)
     is_one = runs is None or isinstance(runs, str | PathLike) or hasattr(runs, "path")
     named: list[Any] = [runs] if is_one else [*cast(Sequence[RunLike], runs)]
     directories = [directory_of(run).path for run in named]

@@ -36,12 +36,12 @@ LOCK = ".lock"
 """Name of the file that the owner of a folder keeps locked. It contains the process id."""
 UNTOUCHED = "the old content is untouched"
 MANIFEST = "manifest.json"
-BLOCK = 2**20
+READ_AT_ONCE = 2**20
 """Bytes of a large file that are read together."""
 ATTEMPTS = 10
 """Largest number of times that `read_folder` reads a folder while other processes replace it."""
 
-T = TypeVar("T")
+Value = TypeVar("T")
 
 
 class Manifest(SavedObject):
@@ -343,7 +343,7 @@ class VerifiedFolder:
         total = sha256()
         path = self.path / name
         with path_problems(path), open(path, "rb", opener=open_regular) as file:
-            while block := file.read(BLOCK):
+            while block := file.read(READ_AT_ONCE):
                 total.update(block)
                 yield block
         self._check(name, total.hexdigest())
@@ -370,7 +370,7 @@ class VerifiedFolder:
             )
 
 
-def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
+def read_folder(folder: Path, read: Callable[[VerifiedFolder], Value]) -> Value:
     """Call `read` with a verified folder and return its result.
 
     Another process may replace the folder meanwhile, so that `read` raises CheckpointError. Then

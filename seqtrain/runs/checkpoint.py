@@ -19,15 +19,15 @@ from seqtrain.runs.model_folder import (
     tensor_file,
 )
 
-FORMAT_VERSION: Final = 7
+CHECKPOINT_VERSION: Final = 7
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
-MOMENTS = 2
+MOMENT_TENSORS = 2
 """Number of tensors that the optimizer keeps for each weight, each of the weight's size."""
 COUNTERS = 2**20
 """Largest total size of the optimizer's other tensors, such as numbers of updates, in bytes."""
 LONGEST_METRICS = 2**62
 """Largest length of metrics.jsonl that a checkpoint may name, in bytes."""
-KEPT = 2**30
+LARGEST_KEPT = 2**30
 """Largest total size, in bytes, of hidden states that are carried over between sequences, or of
 logits that are saved for a refit."""
 
@@ -41,7 +41,7 @@ class SavedState(SavedObject):
         progress: Counters and sums of the phase by name.
     """
 
-    format_version: Literal[7] = FORMAT_VERSION
+    format_version: Literal[7] = CHECKPOINT_VERSION
     metrics_length: int = Field(ge=0, le=LONGEST_METRICS)
     progress: dict[str, JsonValue]
 
@@ -82,7 +82,7 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
         CheckpointError: If a file is missing, damaged, of another format version, or too large.
     """
     model = read_model(saved)
-    check_version(saved.path / STATE, saved.read_json(STATE), FORMAT_VERSION)
+    check_version(saved.path / STATE, saved.read_json(STATE), CHECKPOINT_VERSION)
     state = SavedState.read(saved.path / STATE, saved.read(STATE))
     progress = state.progress
     network: nn.Module = model.network
@@ -91,6 +91,6 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     if progress.get("phase") == "pretraining" and isinstance(embedding, nn.Embedding):
         learning = [objective(model.network, 0.0) for objective in OBJECTIVES.values()]
     weights = max(sum(p.nbytes for p in each.parameters()) for each in learning)
-    largest = (MOMENTS + 1) * weights + COUNTERS + KEPT
+    largest = (MOMENT_TENSORS + 1) * weights + COUNTERS + LARGEST_KEPT
     tensors = read_tensors(saved, STATE_TENSORS, largest)
     return Checkpoint(model, tensors, progress, state.metrics_length)

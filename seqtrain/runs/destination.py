@@ -6,16 +6,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from seqtrain.errors import CheckpointError, ConfigError, argument
-from seqtrain.files.reading import kind_of, path_problem, read_json
+from seqtrain.errors import CheckpointError, ConfigError, parameter
+from seqtrain.files.reading import kind_of_path, path_problem, read_json
 from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, remove, remove_strays
 from seqtrain.runs.run_directory import (
     CONFIG,
     ENVIRONMENT,
-    FILES,
     FOLDERS,
-    LAST,
+    LAST_CHECKPOINT,
     MEMBER,
+    RUN_FILES,
     RUNS,
     TRIALS,
 )
@@ -44,7 +44,7 @@ def check_destination(
         what: Kind of the result. "file": a file. "stream": a file, pipe or device. "export" and
             "model": a folder that is replaced as a whole. "run": a directory of one or several
             runs, or of a search for settings.
-        name: Name of the path in messages, such as ``argument("output")``.
+        name: Name of the path in messages, such as ``parameter("output")``.
         force: True if an existing file, export or run at the path may be replaced.
         sources: Paths of the input, which is never replaced. None and missing files are skipped.
 
@@ -63,7 +63,7 @@ def check_destination(
         if not folder.exists():
             raise ConfigError(f"{name}: no folder {folder}; make it first")
         if not folder.is_dir():
-            raise ConfigError(f"{name}: {folder} is {kind_of(folder)}; expected a folder")
+            raise ConfigError(f"{name}: {folder} is {kind_of_path(folder)}; expected a folder")
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise ConfigError(f"{name}: {folder} can't be written to; choose another")
         if what in SIGNS and found == target:
@@ -97,13 +97,13 @@ def _check_file(
     A file may be overwritten if `force` is True and the file isn't the input. With the kind
     "stream", pipes and devices may be overwritten without `force`.
     """
-    kind = kind_of(path)
+    kind = kind_of_path(path)
     if kind == "a folder" or (what == "file" and kind != "a file"):
         raise ConfigError(f"{name}: {path} is {kind}; expected a file")
     if any(path.samefile(source) for source in sources):
         raise ConfigError(f"{name}: {path} is the input; choose another file")
     if kind == "a file" and not force:
-        raise ConfigError(f"{name}: {path} exists; replace it with {argument('force', True)}")
+        raise ConfigError(f"{name}: {path} exists; replace it with {parameter('force', True)}")
 
 
 def _check_replaced_folder(path: Path, what: Kind, *, force: bool) -> None:
@@ -125,7 +125,7 @@ def _check_replaced_folder(path: Path, what: Kind, *, force: bool) -> None:
             raise ConfigError(f"{path}: holds {foreign}; choose another")
     if found and not force:
         raise ConfigError(
-            f"{path}: holds {name}; replace it with {argument('force', True)}, or choose another"
+            f"{path}: holds {name}; replace it with {parameter('force', True)}, or choose another"
         )
 
 
@@ -141,7 +141,7 @@ def check_replaceable(
 
     Args:
         path: The directory.
-        name: Name of the directory in messages, such as ``argument("run_dir")``.
+        name: Name of the directory in messages, such as ``parameter("run_dir")``.
         force: True if earlier runs in it may be replaced.
         sources: Paths of the input, which is never replaced.
 
@@ -152,13 +152,13 @@ def check_replaceable(
     config = path / CONFIG
     if not force and not all(map(_is_of_start, path.iterdir())):
         advice = (
-            f"continue the run in it with {argument('resume', True)}, or use it with "
-            f"{argument('force', True)} (this replaces a run in it, and keeps other files)"
+            f"continue the run in it with {parameter('resume', True)}, or use it with "
+            f"{parameter('force', True)} (this replaces a run in it, and keeps other files)"
         )
         raise ConfigError(f"{name}: {path} isn't empty; choose another, {advice}")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{name}: {config} is the input; choose another directory")
-    names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
+    names = [path / name for name in (*RUN_FILES, *SEARCH_FILES, *FOLDERS)]
     found = [each for each in names if each.exists() and not each.is_symlink()]
     for folder in filter(Path.is_dir, found):
         os.listdir(folder)  # or it can't be removed
@@ -175,7 +175,7 @@ def _is_of_start(path: Path) -> bool:
     """
     if path.name == LOCK or is_stray(path.name):
         return True
-    if path.name == LAST and path.is_dir() and not path.is_symlink():
+    if path.name == LAST_CHECKPOINT and path.is_dir() and not path.is_symlink():
         return _is_environment(path.with_name(ENVIRONMENT))
     return _is_environment(path)
 
@@ -222,7 +222,7 @@ def remove_earlier(path: Path) -> None:
             run.rmdir()
     remove_strays(path, FOLDERS)
     links = [each for each in path.iterdir() if MEMBER.fullmatch(each.name) and each.is_symlink()]
-    names = [name for name in (*FILES, *SEARCH_FILES, *FOLDERS) if name != ENVIRONMENT]
+    names = [name for name in (*RUN_FILES, *SEARCH_FILES, *FOLDERS) if name != ENVIRONMENT]
     logs = path.glob("tensorboard/events.out.tfevents.*")
     for each in (*(path / name for name in names), *links, *logs, path / ENVIRONMENT):
         remove(each)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from seqtrain.config import Config, load_config
-from seqtrain.errors import CheckpointError, ConfigError, RunError, argument
+from seqtrain.errors import CheckpointError, ConfigError, RunError, parameter
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
 from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import complete_folder
@@ -22,12 +22,12 @@ from seqtrain.text import nearest
 RUNS = Path("runs")
 """Folder of the runs for which no directory is named."""
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
+BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
-FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
+FOLDERS = (BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED)
 PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
 """Maps a split to the name of the file with its saved predictions."""
-FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
+RUN_FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
 MOST_RUNS = 1000
@@ -72,7 +72,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.best, self.last = path / BEST, path / LAST
+        self.best, self.last = path / BEST, path / LAST_CHECKPOINT
         self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
 
     def append_metrics(self, event: dict[str, Any]) -> int:
@@ -141,7 +141,7 @@ class RunDirectory:
         if size < length:
             raise CheckpointError(
                 f"{path}: truncated: found {size} bytes, expected at least {length}; "
-                f"restore it from a copy, or begin a new run with {argument('force', True)}"
+                f"restore it from a copy, or begin a new run with {parameter('force', True)}"
             )
 
     def holds(self, name: str) -> bool:
@@ -213,7 +213,7 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     """
     wanted = path or default_path(config_name)
     taken = [FileExistsError] if path is None else []
-    advice = f"choose another {argument('run_dir')}"
+    advice = f"choose another {parameter('run_dir')}"
     for number in count(1):
         chosen = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
         with path_problems(chosen, ConfigError, advice), suppress(*taken):
@@ -239,7 +239,7 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
             return RunDirectory(run)
         where = os.path.abspath(RUNS)
         raise CheckpointError(
-            f"no run of {name} under {where}; name one with {argument('run_dir')}"
+            f"no run of {name} under {where}; name one with {parameter('run_dir')}"
         )
     if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
         path = RUNS / path

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import render_config
-from seqtrain.errors import Interrupted, RunError, argument, either
+from seqtrain.errors import Interrupted, RunError, either, parameter
 from seqtrain.evaluation.scores import single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.engines.choice import choose_engine
@@ -88,7 +88,7 @@ class RunWriter:
                 other files that mustn't be replaced.
             RunError: If a file can't be written.
         """
-        check_replaceable(self.run.path, argument("run_dir"), force=force)
+        check_replaceable(self.run.path, parameter("run_dir"), force=force)
         remove_earlier(self.run.path)
         write_file(self.run.path / ENVIRONMENT, to_json(environment))
         self.save_checkpoint()

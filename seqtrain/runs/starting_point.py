@@ -14,7 +14,7 @@ from pathlib import Path
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
-from seqtrain.errors import CheckpointError, ConfigError, argument
+from seqtrain.errors import CheckpointError, ConfigError, parameter
 from seqtrain.files.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
@@ -38,7 +38,7 @@ MAY_CHANGE = tuple(
     for key in ("max_epochs", "patience", "min_delta", "checkpoint_every", "device")
 )
 """Keys that may differ from the run's config when it resumes."""
-NEW_RUN = f"start a new run with {argument('force', True)}"
+NEW_RUN = f"start a new run with {parameter('force', True)}"
 LINEAGE = "lineage"
 """Entry of environment.json with `StartingPoint.lineage`, if a run started from an older model."""
 
@@ -140,7 +140,7 @@ def find_starting_point(
         return StartingPoint(resumes, Path(folder) if folder else None)
     if processes.may_restart and directory is None:
         raise ConfigError(
-            f"{argument('run_dir')}: missing; restarted processes must find the run; name one"
+            f"{parameter('run_dir')}: missing; restarted processes must find the run; name one"
         )
     if directory is not None and _is_restarted(directory, processes):
         resume = RunDirectory(directory).holds(CONFIG)
@@ -149,7 +149,7 @@ def find_starting_point(
         _check_only_resumed(force, init_from)
         found = _resumed_run(find(directory, name), config, resources)
     else:
-        check_destination(directory, "run", argument("run_dir"), force=force, sources=[source])
+        check_destination(directory, "run", parameter("run_dir"), force=force, sources=[source])
         found = replace(_new_run(config, directory, init_from), force=force)
     processes.broadcast(json.dumps([found.resumes, str(found.preprocessing_folder or "")]).encode())
     return found
@@ -162,9 +162,9 @@ def _check_only_resumed(force: bool, init_from: str | Path | None) -> None:
         ("init_from", "starts", init_from is not None),
     ):
         if is_given:
-            what = f"{argument(name)} {does} a run, {argument('resume')} continues one"
+            what = f"{parameter(name)} {does} a run, {parameter('resume')} continues one"
             raise ConfigError(
-                f"{argument(name)} and {argument('resume')} exclude each other: {what}"
+                f"{parameter(name)} and {parameter('resume')} exclude each other: {what}"
             )
 
 
@@ -201,7 +201,7 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
         if real.is_relative_to(os.path.realpath(directory)):
             # The run's own files could replace it.
             problem = f"{directory} holds {key} ({real})"
-            raise ConfigError(f"{argument('run_dir')}: {problem}; choose another directory")
+            raise ConfigError(f"{parameter('run_dir')}: {problem}; choose another directory")
     return found
 
 
@@ -287,7 +287,7 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         ]
         raise CheckpointError(*changed)
     if changed:
-        rule = f"only {', '.join(MAY_CHANGE)} may change on {argument('resume')}"
+        rule = f"only {', '.join(MAY_CHANGE)} may change on {parameter('resume')}"
         raise CheckpointError(*changed, f"{run.path}: {rule}")
 
 
@@ -323,10 +323,10 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
             raise ConfigError(
                 f"{section}.{name}: found {flow(found)}, but {run} has {flow(expected)}, which its "
                 "weights depend on; expected the same, or train without "
-                f"{argument('init_from')}"
+                f"{parameter('init_from')}"
             )
     objective, refit = config.pretraining.objective, config.training.refit
     for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
         if value:
-            why = f"which starts with new weights, and {argument('init_from')} with old ones"
+            why = f"which starts with new weights, and {parameter('init_from')} with old ones"
             raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")
