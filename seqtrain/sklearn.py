@@ -115,7 +115,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         thresholds_: Lowest probability at which each of `classes_` is predicted, (C,), or None if
             the most probable class is. A task with a rare class or several labels has thresholds.
         history_: A dict for each epoch of training: epoch, train_loss, train_accuracy, and with
-            validation examples validation_loss and the like. Epochs of a refit aren't included.
+            validation examples validation_loss and the like. Epochs of pretraining and of a refit
+            aren't included.
         n_features_in_: Number of columns, if X was an array (B, T) or a DataFrame.
         feature_names_in_: Names of the columns, if X was a DataFrame.
     """
@@ -343,8 +344,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return [index.get(label, "unknown") for label in y.tolist()]
 
     def _note_epoch(self, event: Event) -> None:
-        """Add an epoch of pretraining or training to `history_`."""
-        if isinstance(event, EpochEvent) and event.phase != "refit":
+        """Add an epoch of training to `history_`."""
+        if isinstance(event, EpochEvent) and event.phase == "training":
             row = {"epoch": event.epoch, "train_loss": event.loss}
             row["train_accuracy"] = event.accuracy
             scores = event.validation.metric_values() if event.validation else {}

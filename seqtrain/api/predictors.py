@@ -142,9 +142,11 @@ class Classifier(Summarized):
             probability: The threshold, in [0, 1].
 
         Raises:
-            ConfigError: If there is no such label.
+            ConfigError: If there is no such label, or the threshold isn't a probability.
         """
-        self.thresholds[self._known_label(label)] = probability
+        if not 0 <= probability <= 1:
+            raise ConfigError(f"threshold: found {probability!r}; expected a number from 0 to 1")
+        self.thresholds[self._known_label(label)] = float(probability)
 
     def _known_label(self, label: Any) -> str:
         """Return a label of the model as text.

@@ -107,3 +107,9 @@ def test_typed_labels_are_those_of_the_classifier(labels, tmp_path):
     assert found.dtype == np.array(labels).dtype
     again = seqtrain.load(fitted.classifier_.save(tmp_path / "m"))
     assert again.predict(list(TEXTS)).labels == found.tolist()
+
+
+@pytest.mark.parametrize("wrong", [7, -0.1, float("nan"), np.float32(1.5)])
+def test_a_threshold_is_a_probability(estimator, wrong):
+    with pytest.raises(ConfigError, match="threshold"):
+        estimator.classifier_.set_threshold("up", wrong)
