@@ -41,7 +41,7 @@ READ_AT_ONCE = 2**20
 ATTEMPTS = 10
 """Largest number of times that `read_folder` reads a folder while other processes replace it."""
 
-Value = TypeVar("T")
+Value = TypeVar("Value")
 
 
 class Manifest(SavedObject):

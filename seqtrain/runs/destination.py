@@ -12,10 +12,10 @@ from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, rem
 from seqtrain.runs.run_directory import (
     CONFIG,
     ENVIRONMENT,
+    FILES,
     FOLDERS,
     LAST_CHECKPOINT,
     MEMBER,
-    RUN_FILES,
     RUNS,
     TRIALS,
 )
@@ -158,7 +158,7 @@ def check_replaceable(
         raise ConfigError(f"{name}: {path} isn't empty; choose another, {advice}")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{name}: {config} is the input; choose another directory")
-    names = [path / name for name in (*RUN_FILES, *SEARCH_FILES, *FOLDERS)]
+    names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
     found = [each for each in names if each.exists() and not each.is_symlink()]
     for folder in filter(Path.is_dir, found):
         os.listdir(folder)  # or it can't be removed
@@ -222,7 +222,7 @@ def remove_earlier(path: Path) -> None:
             run.rmdir()
     remove_strays(path, FOLDERS)
     links = [each for each in path.iterdir() if MEMBER.fullmatch(each.name) and each.is_symlink()]
-    names = [name for name in (*RUN_FILES, *SEARCH_FILES, *FOLDERS) if name != ENVIRONMENT]
+    names = [name for name in (*FILES, *SEARCH_FILES, *FOLDERS) if name != ENVIRONMENT]
     logs = path.glob("tensorboard/events.out.tfevents.*")
     for each in (*(path / name for name in names), *links, *logs, path / ENVIRONMENT):
         remove(each)
