@@ -55,6 +55,10 @@ The marks are noncharacters of Unicode, which are reserved for such internal use
 """
 
 
+OPTION = re.compile("--([a-z]+(?:-[a-z]+)*)(?: ([A-Z]{2,}))?")
+"""Pattern of an option with or without a placeholder for its value, such as "--label COLUMN"."""
+
+
 def either(command_line: str, in_python: str) -> str:
     """Return a part of a message that reads differently on the command line and in Python.
 
@@ -80,6 +84,15 @@ def parameter(name: str, value: str | bool | None = None) -> str:
         return either(option, f"{name}={value or ''}")
     is_placeholder = isinstance(value, str) and value.isupper()
     return either(f"{option} {value}", f"{name}={value if is_placeholder else repr(value)}")
+
+
+def marked(text: str) -> str:
+    """Return a text of this program in which the options of the command line are marked.
+
+    "give --label COLUMN" is shown as "give label=COLUMN" in Python. The text must hold nothing of
+    the user's, which might resemble an option.
+    """
+    return OPTION.sub(lambda found: parameter(found[1].replace("-", "_"), found[2]), text)
 
 
 def on_command_line(message: str) -> str:

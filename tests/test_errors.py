@@ -14,6 +14,7 @@ from seqtrain.errors import (
     SeqtrainError,
     SeqtrainWarning,
     either,
+    marked,
     parameter,
     warn,
 )
@@ -69,6 +70,11 @@ def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
         (f"give {parameter('split', 'test')}", "give --split test", "give split='test'"),
         (f"with {parameter('data')}", "with --data", "with data="),
         (either("--no-x", "x=False"), "--no-x", "x=False"),
+        (
+            marked("give --id COLUMN, or --run-dir"),
+            "give --id COLUMN, or --run-dir",
+            "give id=COLUMN, or run_dir=",
+        ),
     ],
 )
 def test_an_error_names_the_argument_as_its_reader_writes_it(

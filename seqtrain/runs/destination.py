@@ -71,8 +71,9 @@ def check_destination(
         if what == "run" and found == target:
             check_replaceable(target, name, force=force, sources=given)
     except (OSError, ValueError) as error:
-        refused = f"{name}: {getattr(error, 'filename', None) or target}"
-        raise path_problem(refused, error, ConfigError, "choose another") from None
+        refused = getattr(error, "filename", None) or target
+        problem = path_problem(refused, error, ConfigError, "choose another")
+        raise type(problem)(f"{name}: {problem.lines[0]}") from None
 
 
 def nearest_existing(path: Path) -> Path:
