@@ -27,7 +27,7 @@ from seqtrain.api.search_space import (
 )
 from seqtrain.config import Config, render_config, values_by_key
 from seqtrain.config.document import flow
-from seqtrain.errors import CheckpointError, missing_package
+from seqtrain.errors import CheckpointError, missing_package, parameter
 from seqtrain.files.writing import locked, remove, write_file
 
 JOURNAL, BEST_CONFIG, TRIALS, LOCKS = "study.journal", "best.yaml", "trials", ".locks"
@@ -149,8 +149,8 @@ class Study:
             self.trials  # noqa: B018  (a damaged result is found here)
         except (ValueError, LookupError, TypeError, AssertionError, AttributeError) as error:
             reason = f"{type(error).__name__} {error}".splitlines()[0]
-            problem = f"{path}: damaged: {reason}; restore it, or begin anew with --force"
-            raise CheckpointError(problem) from None
+            problem = f"{path}: damaged: {reason}; restore it, or replace it with"
+            raise CheckpointError(f"{problem} {parameter('force', True)}") from None
 
     @property
     def trials(self) -> list[Trial]:

@@ -36,6 +36,8 @@ from seqtrain.errors import (
     Interrupted,
     RunError,
     SeqtrainError,
+    either,
+    parameter,
     ran_out_of_memory,
 )
 from seqtrain.files.writing import locked, remove, write_file
@@ -211,9 +213,10 @@ def _open_directory(
     locks = directory / LOCKS
     if resume and not (directory / BASE).exists():
         problem = f"{directory}: no search in it (no {BASE})"
-        raise CheckpointError(f"{problem}; start one without --resume, or name it with --run-dir")
+        other = f"start one without {parameter('resume', True)}, or name it with"
+        raise CheckpointError(f"{problem}; {other} {parameter('run_dir')}")
     if not locks.is_dir():
-        check_destination(directory, "run", "--run-dir", force=force, sources=[source])
+        check_destination(directory, "run", parameter("run_dir"), force=force, sources=[source])
     check_files(config, None if source is None else source.parent)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
     header = [f"# seqtrain {seqtrain.__version__}"]
@@ -227,7 +230,8 @@ def _open_directory(
             write_file(path, base.encode())
         elif path.read_text("utf-8") != base:
             problem = f"{path}: is a search of another config or of other data"
-            raise CheckpointError(f"{problem}; choose a new --run-dir, or replace it with --force")
+            new = f"choose a new {parameter('run_dir')}, or replace it with"
+            raise CheckpointError(f"{problem}; {new} {parameter('force', True)}")
 
 
 def _remove_search(directory: Path) -> None:
@@ -380,7 +384,7 @@ def _finish_best(study: Study, cache: bool) -> Run:
 def _no_complete_trial(study: Study) -> str:
     """Return the message for a search without a complete trial."""
     problems = [trial.problem for trial in study.trials if trial.problem]
-    too_short = "the time ended before the first trial did; give a longer --budget"
+    too_short = "the time ended before the first trial did; give it more"
     reason = problems[0] if problems else too_short
     return f"{study.directory}: no trial was completed; {reason}"
 
@@ -404,8 +408,8 @@ def _move(source: Path, directory: Path) -> None:
 def _interrupted(error: Interrupted, study: Study) -> Interrupted:
     """Return the error for a search that a signal stopped, with the way to go on."""
     done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
-    return Interrupted(
-        error.signal_number,
-        f"{done}; go on with the same command",
-        in_python=f"{done}; to go on, call tune again with run_dir={str(study.directory)!r}",
+    again = either(
+        "go on with the same command",
+        f"to go on, call tune again with run_dir={str(study.directory)!r}",
     )
+    return Interrupted(error.signal_number, f"{done}; {again}")
