@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.sequences.batch import Batch, collate, map_batches
-from seqtrain.sequences.labels import unknown_rows
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.interface import Engine
+from seqtrain.sequences.batch import Batch, collate, map_batches
+from seqtrain.sequences.labels import unknown_rows
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 """Batching for evaluation. Batches are large, because a token is embedded once per batch."""

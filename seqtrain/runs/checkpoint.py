@@ -18,7 +18,7 @@ from seqtrain.runs.model_folder import (
     tensor_file,
 )
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
 """Number of tensors that the optimizer keeps for each weight, each of the weight's size."""

@@ -35,7 +35,7 @@ from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
 from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
-from seqtrain.training.phases import TrainingSession
+from seqtrain.training.trainer import Trainer
 
 HELD_OUT = "held_out"
 """Entry of environment.json with the result of `held_out`."""
@@ -54,7 +54,7 @@ CUBLAS_SETTING = "CUBLAS_WORKSPACE_CONFIG"
 """Environment variable that torch requires for deterministic algorithms on CUDA."""
 
 
-def environment(session: TrainingSession) -> dict[str, Any]:
+def environment(session: Trainer) -> dict[str, Any]:
     """Return the content of environment.json for a run that starts now.
 
     The content describes software, machine and processes, and has digests of the data files and of
@@ -166,7 +166,7 @@ def check_same_data(
         raise CheckpointError(f"{run.path / CONFIG}: {problem}")
 
 
-def check_space(folder: Path, session: TrainingSession) -> None:
+def check_space(folder: Path, session: Trainer) -> None:
     """Check that the disk has enough space for the checkpoints of a new run.
 
     Args:
@@ -178,7 +178,7 @@ def check_space(folder: Path, session: TrainingSession) -> None:
     """
     model = Model(session.network, session.data.preprocessing, session.calibration)
     size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
-    learning = session.learner.objective.model.parameters()
+    learning = session.model.parameters()
     size += COUNTERS + (MOMENTS + 1) * sum(weight.nbytes for weight in learning)
     groups = carried_groups(session.network, session.data.splits["train"])
     if groups is not None:

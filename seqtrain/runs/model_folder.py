@@ -42,7 +42,7 @@ from seqtrain.files.writing import (
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
-from seqtrain.training.state import check_tensors
+from seqtrain.training.trainer import check_tensors
 
 FORMAT_VERSION = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"

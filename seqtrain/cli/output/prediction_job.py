@@ -23,7 +23,7 @@ from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing
 from seqtrain.text import counted, display_name
-from seqtrain.training.distributed import launched
+from seqtrain.training.processes import launched
 
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
