@@ -249,12 +249,6 @@ def end_epoch(trainer: Trainer, plan: list[Ints]) -> EpochEvent:
     elif progress.phase == "training":
         scores, result = score_epoch(trainer, loss, accuracy)
         validation_loss = None if scores is None else scores.loss
-    if validation_loss is not None and not math.isfinite(validation_loss):
-        raise error(
-            trainer,
-            f"epoch {progress.epoch + 1}: the validation loss is {validation_loss}; lower "
-            f"{section_of(trainer)}.lr; what was saved stays valid",
-        )
     time_steps, seconds = progress.time_steps, progress.seconds
     progress.end_epoch(result)
     if trainer.holds_model_to_keep:
@@ -307,6 +301,7 @@ def score_epoch(
     own = scores
     if len(trainer.trained_branches) < len(found):
         own = score(combined([found[name] for name in trainer.trained_branches]), *facts)
+    _check_finite_loss(trainer, own.loss + scores.loss)
     return scores, EpochResult(
         value=own.monitored(settings.monitor),
         error=own.standard_error(settings.monitor),
@@ -339,7 +334,18 @@ def token_loss(trainer: Trainer) -> float | None:
     ):
         sums += sums.new_tensor([float(losses.sum()), len(losses)])
     total, number = trainer.processes.sum(sums)[0].tolist()
+    _check_finite_loss(trainer, total / number)
     return float(total / number)
+
+
+def _check_finite_loss(trainer: Trainer, loss: float) -> None:
+    """Raise RunError if the validation loss of the current epoch isn't finite."""
+    if not math.isfinite(loss):
+        raise error(
+            trainer,
+            f"epoch {trainer.progress.epoch + 1}: the validation loss is {loss}; lower "
+            f"{section_of(trainer)}.lr; what was saved stays valid",
+        )
 
 
 def changed_rows(trainer: Trainer, rows: SequenceStore, number: int) -> SequenceStore:

@@ -224,8 +224,9 @@ class Optimizer:
         """
         tensors = {}
         for name, part in self.parts.items():
-            for number, state in part.state_dict()["state"].items():
-                for key, value in state.items():
+            # In one order, so that a resumed run writes the same bytes.
+            for number, state in sorted(part.state_dict()["state"].items()):
+                for key, value in sorted(state.items()):
                     tensors[f"{name}.{number}.{key}"] = torch.as_tensor(value, device="cpu")
         return tensors
 
