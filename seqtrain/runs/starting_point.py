@@ -35,7 +35,7 @@ from seqtrain.training.progress import checked_progress
 
 MAY_CHANGE = tuple(
     f"training.{key}"
-    for key in ("max_epochs", "patience", "checkpoint_every", "device")
+    for key in ("max_epochs", "patience", "min_delta", "checkpoint_every", "device")
 )
 """Keys that may differ from the run's config when it resumes."""
 NEW_RUN = "start a new run with --force"

@@ -69,7 +69,7 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     if not trainer.holds_model_to_keep:
         trainer.load_best()
     validation = trainer.validation
-    logits = [] if validation is None else trainer.branch_logits(validation)
+    logits = [] if validation is None else trainer.shared_logits(validation)
     fitted_to = [] if trainer.config.training.calibration == "none" else logits
     found = fitted_calibration(trainer, fitted_to)
     if fitted_to or found.shift:
@@ -105,7 +105,7 @@ def score_test(trainer: Trainer) -> Iterator[TrainingEvent]:
     """
     test = trainer.data.splits.get("test")
     if test is not None:
-        trainer.test_logits = trainer.branch_logits(test)
+        trainer.test_logits = trainer.shared_logits(test)
         _, trainer.test_scores, trainer.branch_scores = score_branches(
             trainer.network, trainer.test_logits, test, trainer.labels, trainer.thresholds
         )
@@ -167,7 +167,7 @@ def match_learned_rows(trainer: Trainer) -> None:
     if trainer.rare is None or not trainer.calibration.thresholds:
         return
     rows = trainer.store
-    logits = trainer.network.combine(trainer.branch_logits(rows))
+    logits = trainer.network.combine(trainer.shared_logits(rows))
     found = rare_thresholds(
         logits, torch.from_numpy(rows.labels), trainer.rare, trainer.store_weights
     )

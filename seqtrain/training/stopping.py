@@ -76,7 +76,7 @@ class StoppingRule:
             predicted correctly, and not by chance.
         hopeless_after: Number of epochs after which training ends if no epoch beat the
             majority-class baseline, or None for no limit.
-        min_delta: Smallest decrease of the loss that counts, in nats.
+        min_delta: Smallest decrease of the loss that is progress, in nats.
         rows: Number of validation rows, or 0 without a validation split.
         baseline: Accuracy of the majority-class baseline on validation, or -1 if the baseline isn't
             considered.
@@ -92,6 +92,15 @@ class StoppingRule:
     baseline: float = -1.0
 
     @property
+    def noise(self) -> float:
+        """Decrease of the loss in nats by which one of two equal values is better.
+
+        It is as if the log-likelihood of one validation row changed by 1. It doesn't depend on
+        `min_delta`, so that a resumed run with another `min_delta` has the same best epoch.
+        """
+        return 1 / self.rows if self.rows else 0.0
+
+    @property
     def loss_error(self) -> float:
         """Approximate standard error of the validation loss in nats; infinity without validation.
 
@@ -103,7 +112,7 @@ class StoppingRule:
 def best_epoch(history: History, rule: StoppingRule) -> int:
     """Return the number of the best epoch, from 1, or 0 without epochs.
 
-    A greater value is better. Of equal values, a loss that is lower by `min_delta` is better.
+    A greater value is better. Of equal values, a loss that is lower by `noise` is better.
     """
     best = 0
     for number, result in enumerate(history, start=1):
@@ -136,7 +145,7 @@ def epochs_for_refit(history: History, rule: StoppingRule) -> int:
             is_late = result.train_accuracy == 1 and number > 2 * best
             if is_near and not is_late:
                 chosen = number
-        if result.loss < lowest - rule.min_delta:
+        if result.loss < lowest - rule.noise:
             lowest = result.loss
     return chosen
 
@@ -221,7 +230,7 @@ def stopping_rule(
 def _is_better(result: EpochResult, best: EpochResult, rule: StoppingRule) -> bool:
     if result.value != best.value:
         return result.value > best.value
-    return result.loss < best.loss - rule.min_delta
+    return result.loss < best.loss - rule.noise
 
 
 def _last_progress(history: History, rule: StoppingRule) -> tuple[int, bool]:

@@ -273,7 +273,7 @@ class Trainer:
             return None
         return carried_groups(self.network, self.store)
 
-    def branch_logits(
+    def shared_logits(
         self, store: SequenceStore, names: Collection[str] | None = None
     ) -> list[Tensor]:
         """Return the logits of each branch on all rows of a store, (B, C) each, on the CPU.
@@ -307,10 +307,10 @@ class Trainer:
         assert self.validation is not None
         fixed = self.network.fixed_branches
         if fixed and not self._fixed_logits:
-            logits = self.branch_logits(self.validation, fixed)
+            logits = self.shared_logits(self.validation, fixed)
             self._fixed_logits = dict(zip(fixed, logits, strict=True))
         trained = self.trained_branches
-        logits = self.branch_logits(self.validation, trained)
+        logits = self.shared_logits(self.validation, trained)
         found = self._fixed_logits | dict(zip(trained, logits, strict=True))
         self._epoch_logits = [found[name] for name in self.network.branch_names]
         return [*self._epoch_logits]
@@ -357,7 +357,7 @@ class Trainer:
         tensors |= self._decoder_weights()
         if self.groups is not None:
             tensors |= self.carried.tensors(self.network)
-        elif len(self.kept_logits):
+        elif self.progress.phase == "training" and len(self.kept_logits):
             tensors[VALIDATION_LOGITS] = self.kept_logits
         network = self.network.state_dict()
         return {"network": network, "training": tensors, "progress": self.progress.model_dump()}

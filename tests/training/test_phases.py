@@ -45,7 +45,7 @@ def test_the_model_of_a_refit_is_calibrated_after_as_many_epochs(session: Traine
     validation, after = session.data.splits["validation"], list[list[Tensor]]()
     for event in run(session):
         if isinstance(event, EpochEvent) and event.phase == "training":
-            after.append(session.branch_logits(validation))
+            after.append(session.shared_logits(validation))
     assert session.refit_epochs > session.best_epoch
     expected = fitted_calibration(session, after[session.refit_epochs - 1])
     assert session.calibration == expected
@@ -83,7 +83,7 @@ def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
     for _ in run(session):
         before.append(session.calibration.thresholds)
     learned = session.store
-    logits = session.network.combine(session.branch_logits(learned))
+    logits = session.network.combine(session.shared_logits(learned))
     predicted = best_class(logits.double().softmax(1), session.thresholds)
     often = (learned.labels == session.rare).sum()
     assert (predicted == session.rare).sum() == pytest.approx(often, abs=1)

@@ -40,7 +40,7 @@ def test_a_falling_loss_is_progress_where_it_counts(counts, ends):
 
 
 def test_of_equal_values_the_lower_loss_is_best():
-    history = [epoch(1.0, loss) for loss in (0.9, 0.5, 0.5, 0.6)]
+    history = [epoch(1.0, loss) for loss in (0.9, 0.5, 0.495, 0.6)]
     assert [best_epoch(history[:n], RULE) for n in range(5)] == [0, 1, 2, 2, 2]
     assert stops_early(history, RULE)
 
@@ -79,7 +79,7 @@ def test_where_all_of_train_is_right_a_refit_has_at_most_twice_the_best_epoch(tr
 
 
 def test_a_decrease_of_the_loss_needs_a_size_to_be_an_improvement():
-    rule = replace(RULE, min_delta=0.05)
+    rule = replace(RULE, rows=20)
     history = [epoch(1.0, loss) for loss in (0.5, 0.47, 0.44, 0.43)]
     # 0.44 is the first loss that is lower than 0.5 by 0.05.
     assert (best_epoch(history, rule), epochs_for_refit(history, rule)) == (3, 3)
