@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -192,15 +193,27 @@ class Optimizer:
 
     @torch.no_grad()
     def _torch_step(self, lr: float, figures: tuple[Tensor, ...]) -> tuple[float, ...]:
-        gradients = [values for weight in self.weights for values in _values_of_gradient(weight)]
+        sparse = set(self.tables)
+        gradients = [
+            weight.grad
+            for weight in self.weights
+            if weight.grad is not None and weight not in sparse
+        ]
+        tables = [table for table in self.tables if table.grad is not None]
+        joined = [JoinedTables(own) for own in _by_width(tables)]
+        gradients += [group.gradient.values() for group in joined]
         norm = torch.nn.utils.get_total_norm(gradients)
-        read = torch.stack([*(figure.float() for figure in figures), norm.float()])
-        values: list[float] = read.tolist()
+        ends = [group.ends for group in joined]
+        scalars = torch.stack([*(figure.double() for figure in figures), norm.double()])
+        read: list[float] = torch.cat([scalars, *(end.double() for end in ends)]).tolist()
+        values, numbers = read[: len(scalars)], iter(map(int, read[len(scalars) :]))
         if not all(map(math.isfinite, values)):
             return tuple(values)
         scale = self.max_norm / (values[-1] + 1e-6)
         if scale < 1:
             torch._foreach_mul_(gradients, scale)
+        for group in joined:
+            group.split([next(numbers) for _ in group.tables])
         for table in self.tables:
             self._decay_rows(table, lr)
         for part in self.parts.values():
@@ -256,6 +269,59 @@ class Optimizer:
             part.load_state_dict({"state": states[name], "param_groups": groups})
 
 
+class JoinedTables:
+    """Gradients of tables of one width, coalesced together.
+
+    On CUDA, the host waits for the number of distinct rows. So it waits once, not once per table.
+
+    Args:
+        tables: Tables with sparse gradients, (V, E) each, with the same E.
+
+    Attributes:
+        tables: The same tables.
+        gradient: Gradient of all tables below one another, with distinct rows in order.
+        ends: Number of its rows up to the end of each table, as a tensor on the device.
+    """
+
+    def __init__(self, tables: list[Tensor]) -> None:
+        self.tables = tables
+        self._starts = [0, *accumulate(len(table) for table in tables)]
+        rows, values = [], []
+        for start, table in zip(self._starts, tables, strict=False):
+            assert table.grad is not None
+            rows.append(table.grad._indices()[0] + start)
+            values.append(table.grad._values())
+        shape = self._starts[-1], tables[0].shape[1]
+        self.gradient = _sparse(torch.cat(rows), torch.cat(values), shape).coalesce()
+        distinct = self.gradient.indices()[0]
+        self.ends = torch.stack([torch.searchsorted(distinct, end) for end in self._starts[1:]])
+
+    def split(self, ends: list[int]) -> None:
+        """Set the gradient of each table to its part of the joined gradient.
+
+        Args:
+            ends: The numbers of `ends`, on the host.
+        """
+        rows, values = self.gradient.indices()[0], self.gradient.values()
+        begins = [0, *ends]
+        for table, start, begin, end in zip(self.tables, self._starts, begins, ends, strict=False):
+            own = _sparse(rows[begin:end] - start, values[begin:end], table.shape)
+            table.grad = own._coalesced_(True)
+
+
+def _by_width(tables: list[Tensor]) -> list[list[Tensor]]:
+    """Return lists of the tables that have vectors of the same size."""
+    widths: dict[int, list[Tensor]] = {}
+    for table in tables:
+        widths.setdefault(table.shape[1], []).append(table)
+    return list(widths.values())
+
+
+def _sparse(rows: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a sparse tensor with the given rows, (U,), and their values, (U, E)."""
+    return torch.sparse_coo_tensor(rows[None], values, shape, check_invariants=False)
+
+
 def can_update_natively(weight: Tensor) -> bool:
     """Return True if the native library is available and can update a weight.
 
@@ -271,17 +337,6 @@ def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]
         for weight in group["params"]:
             if weight.grad is not None:
                 yield weight, group["weight_decay"]
-
-
-def _values_of_gradient(weight: Tensor) -> Iterator[Tensor]:
-    """Yield the gradient of a weight, or of its distinct rows if it is sparse. None yields none."""
-    if weight.grad is None:
-        return
-    if weight.grad.is_sparse:
-        weight.grad = weight.grad.coalesce()
-        yield weight.grad.values()
-    else:
-        yield weight.grad
 
 
 def _check_state(

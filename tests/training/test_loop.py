@@ -95,9 +95,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer):
 
 def test_a_gradient_that_is_not_finite_stops_too(make_trainer):
     trainer = make_trainer(model={"pooling": "mean"})
-    trainer.network.recurrent.head.weight.register_hook(
-        lambda gradient: gradient * math.inf
-    )
+    trainer.network.recurrent.head.weight.register_hook(lambda gradient: gradient * math.inf)
     before = weights(trainer)
     with pytest.raises(RunError, match=r"^step 1: the gradient isn't finite for train lines \d+, "):
         next(train_epochs(trainer))

@@ -44,9 +44,7 @@ def test_a_weight_multiplies_the_loss_of_its_example_alone(smoothing, weighted):
     weights = torch.tensor([0.5, 1.0, 3.0, 0.0, 1.0, 2.0, 1.0]) if weighted else None
     keys = settings(label_smoothing=smoothing)
     losses = example_losses(logits, labels, weights, keys)
-    expected = functional.cross_entropy(
-        logits, labels, reduction="none", label_smoothing=smoothing
-    )
+    expected = functional.cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing)
     torch.testing.assert_close(losses, expected * (1.0 if weights is None else weights))
     alone = example_losses(logits[:1], labels[:1], None if weights is None else weights[:1], keys)
     assert float(alone) == pytest.approx(float(losses[0]))

@@ -137,7 +137,9 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
     steps = [event for event in events if isinstance(event, UpdateEvent)]
     total, config = trainer.total_updates, trainer.config.training
     assert len(steps) == total == 12
-    assert [event.lr for event in steps] == [learning_rate(config, step, total) for step in range(total)]
+    assert [event.lr for event in steps] == [
+        learning_rate(config, step, total) for step in range(total)
+    ]
     ends = [event for event in events if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [steps[3].lr, steps[7].lr, steps[11].lr]
 

@@ -66,7 +66,7 @@ def test_a_refit_repeats_the_epochs_up_to_the_last_within_a_standard_error_of_th
     [(36, 2), (4, 3), (0, 4)],  # errors of 1/6 and 1/2 nats; rows: 0 knows none
 )
 def test_a_refit_repeats_no_epoch_whose_loss_is_clearly_higher(rows, epochs):
-    history = [epoch(0.7, 0.6, 0.08), epoch(0.7, 0.5, 0.08), epoch(0.68, 0.9), epoch(0.69, 1.5)]
+    history = [epoch(0.69, 0.6, 0.08), epoch(0.7, 0.5, 0.08), epoch(0.68, 0.9), epoch(0.69, 1.5)]
     rule = replace(RULE, rows=rows)
     assert (best_epoch(history, rule), epochs_for_refit(history, rule)) == (2, epochs)
 
