@@ -15,12 +15,6 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.predictions import save_predictions
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
-from seqtrain.sequences.cache import default_folder
-from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
-from seqtrain.sequences.readers import FileSource
-from seqtrain.sequences.sources import check_files, split_sources
-from seqtrain.sequences.store import Array
-from seqtrain.sequences.word_vectors import with_width
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
@@ -45,6 +39,12 @@ from seqtrain.runs.starting_point import (
     StartingPoint,
     find_starting_point,
 )
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
+from seqtrain.sequences.readers import FileSource
+from seqtrain.sequences.sources import check_files, split_sources
+from seqtrain.sequences.store import Array
+from seqtrain.sequences.word_vectors import with_width
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
 from seqtrain.training.phases import advice, nothing_left, run
@@ -142,9 +142,7 @@ def _follow(session: Trainer, *, finish: bool) -> Run:
     return _finished_run(session, Path(), [])
 
 
-def _write_run(
-    session: Trainer, writer: RunWriter, listener: Listener, *, finish: bool
-) -> Run:
+def _write_run(session: Trainer, writer: RunWriter, listener: Listener, *, finish: bool) -> Run:
     """Train on rank 0, write the run directory, and call the listener with each event.
 
     Args:

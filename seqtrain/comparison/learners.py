@@ -20,17 +20,17 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
-from seqtrain.sequences.dataset import PreparedData
-from seqtrain.sequences.batch import Batch, collate, map_batches, memory_errors
-from seqtrain.sequences.plan import plan_epoch
-from seqtrain.sequences.precision import float32_products
-from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.pooling import last_valid_state
+from seqtrain.sequences.batch import Batch, collate, map_batches, memory_errors
+from seqtrain.sequences.dataset import PreparedData
+from seqtrain.sequences.plan import plan_epoch
+from seqtrain.sequences.precision import float32_products
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.training.loop import keys_to_lower, update
 from seqtrain.training.optimizer import learning_rate
 from seqtrain.training.trainer import Trainer

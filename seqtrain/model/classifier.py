@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import pack_batch
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import Ints, SequenceStore
 
 SomeBranch = TypeVar("SomeBranch", bound=Branch)
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.sequences.transfer import to_device
 from seqtrain.model.packing import lengths_of, rows_and_steps
+from seqtrain.sequences.transfer import to_device
 
 
 class Convolutions(nn.Sequential):

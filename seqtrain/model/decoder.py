@@ -16,9 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.transfer import to_device
-from seqtrain.sequences.vocabulary import PAD
 from seqtrain.model.branches.recurrent import RecurrentBranch, recurrent_branch
 from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import ClassifierNetwork
@@ -28,6 +25,9 @@ from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.splitmix64 import number
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.transfer import to_device
+from seqtrain.sequences.vocabulary import PAD
 
 END = PAD
 """Id that is predicted after the last token, or before the first one in backward direction."""

@@ -21,10 +21,10 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.transfer import to_device
 from seqtrain.model.cells import CELLS, as_torch_takes, cell_of
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import AnyPooling, add_segment
+from seqtrain.sequences.transfer import to_device
 
 RunPacked = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
 """Function that runs an encoder over packed time steps.

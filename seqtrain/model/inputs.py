@@ -16,9 +16,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Batch, Grams
-from seqtrain.sequences.transfer import move_together
-from seqtrain.sequences.vocabulary import PAD, UNK
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines.interface import DistinctInputs
@@ -28,6 +25,9 @@ from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import PackedSequences
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.subwords import Subwords, number_unknown_words, spelling_keys
+from seqtrain.sequences.batch import Batch, Grams
+from seqtrain.sequences.transfer import move_together
+from seqtrain.sequences.vocabulary import PAD, UNK
 
 
 @dataclass(frozen=True, eq=False)

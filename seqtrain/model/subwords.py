@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.sequences.batch import Batch, Grams, entries_of
-from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.engines.ops import SparseRows
 from seqtrain.model.splitmix64 import numbers
+from seqtrain.sequences.batch import Batch, Grams, entries_of
+from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
 
 
 class Subwords(nn.Module):

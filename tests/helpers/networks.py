@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
-from seqtrain.sequences.vocabulary import word_grams
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
@@ -21,6 +19,8 @@ from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.pooling import AttentionPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
+from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
+from seqtrain.sequences.vocabulary import word_grams
 from tests.helpers.small_models import series_store
 
 VOCAB_SIZE, NUM_CLASSES = 30, 4

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_epoch_of_groups
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.trainer import Trainer
 from seqtrain.training.loop import train_epochs
+from seqtrain.training.trainer import Trainer
 from tests.helpers.batches import classify_by_branch
 
 MakeTrainer = Callable[..., Trainer]

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seqtrain.errors import RunError
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_epoch
-from seqtrain.errors import RunError
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.trainer import Trainer
 from seqtrain.training.loop import train_epochs
+from seqtrain.training.trainer import Trainer
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.sequences.batch import collate
-from seqtrain.sequences.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.sequences.batch import collate
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.loop import train_epochs
 from seqtrain.training.trainer import Trainer, split_sequences

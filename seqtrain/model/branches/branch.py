@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.store import SequenceStore
 from seqtrain.model.engines.interface import Engine
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import PaddedSequences
 from seqtrain.model.randomness import RandomNumbers
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.store import SequenceStore
 
 STATIC = "static"
 """Name of the input of an exported model that holds the row features."""

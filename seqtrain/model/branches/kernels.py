@@ -26,15 +26,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.sequences.batch import Batch, collate
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
-from seqtrain.sequences.transfer import to_device
 from seqtrain.model.branches.branch import Branch, ForwardContext, PaddedBatch
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.packing import PackedSequences, lengths_of, rows_and_steps
 from seqtrain.model.ridge import ridge
 from seqtrain.model.standardization import SeriesStandardization
+from seqtrain.sequences.batch import Batch, collate
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.transfer import to_device
 
 TAPS, VIEWS = 9, 4
 KERNELS = np.full((84, TAPS), -1.0, np.float32)

@@ -17,10 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.sequences.vocabulary import WordGrams
 from seqtrain.model.branches.branch import (
     Branch,
     ExampleInputs,
@@ -32,6 +28,10 @@ from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.engines.ops import SparseRows
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import rows_and_steps
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.vocabulary import WordGrams
 
 PREPARED_STEPS = 2**18
 """Approximate number of time steps whose n-grams `prepare` computes at once."""

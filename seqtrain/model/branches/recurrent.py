@@ -12,9 +12,6 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.transfer import to_device
-from seqtrain.sequences.vocabulary import UNK
 from seqtrain.model.branches.branch import (
     STATIC,
     Branch,
@@ -45,6 +42,9 @@ from seqtrain.model.pooling import (
     select_state,
 )
 from seqtrain.model.randomness import Purpose, RandomNumbers
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.transfer import to_device
+from seqtrain.sequences.vocabulary import UNK
 
 PREDICTION_STEPS = 16384
 """Largest number of time steps of a segment in prediction, which limits the memory."""

@@ -14,10 +14,6 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_packed_sequence
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.sequences.batch import Batch, collate
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import (
@@ -28,6 +24,10 @@ from seqtrain.model.branches.branch import (
     valid_steps,
 )
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.sequences.batch import Batch, collate
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.vocabulary import Vocabulary
 
 MAX_TOKENS = 60
 """Largest number of tokens of a column that are counted. They are its most frequent tokens."""

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from seqtrain.model.engines.ops import Ops, SparseRows
 from seqtrain.sequences.batch import entries_of
 from seqtrain.sequences.transfer import move_together
-from seqtrain.model.engines.ops import Ops, SparseRows
 
 
 class CudaOps(Ops):

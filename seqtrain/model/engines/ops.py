@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.sequences.batch import entries_of
-from seqtrain.sequences.transfer import to_device
 from seqtrain.model.packing import PackedSequences
 from seqtrain.model.pooling import AnyPooling, pool
 from seqtrain.model.splitmix64 import numbers
+from seqtrain.sequences.batch import entries_of
+from seqtrain.sequences.transfer import to_device
 
 DROP_BITS = 16
 """Number of random bits that decide about one unit. Probabilities are multiples of 2**-16."""

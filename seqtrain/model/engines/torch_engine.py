@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.sequences.transfer import move_together
 from seqtrain.model.cells import (
     LSTM,
     Cell,
@@ -26,6 +25,7 @@ from seqtrain.model.cells import (
 from seqtrain.model.engines.cudnn import run_kernel
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
+from seqtrain.sequences.transfer import move_together
 
 AUTO = "auto"
 """Unroll that packs a batch, or pads it on CUDA if cuDNN is faster with padding."""
