@@ -298,7 +298,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         def follow(event: Event) -> None:
             if progress is not None:
                 progress(event)
-            if isinstance(event, EpochEvent) and event.phase != "refit":
+            if isinstance(event, EpochEvent) and event.phase == "training":
                 row = {"epoch": event.epoch, "train_loss": event.loss}
                 row["train_accuracy"] = event.accuracy
                 scores = event.validation.metric_values() if event.validation else {}

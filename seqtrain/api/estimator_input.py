@@ -185,7 +185,7 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
 def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:
     """Return a dict that maps the index of each label, as text, to the label's weight.
 
-    Labels are compared as text: 1 and "1" are equal.
+    Labels are compared by value, or as text: 1, 1.0 and "1" are equal.
 
     Args:
         weights: Maps labels to weights. A label without a weight gets 1.
@@ -194,10 +194,17 @@ def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[s
     Raises:
         InputError: If `weights` has a label that isn't in `classes`.
     """
-    by_name = {str(label): weight for label, weight in weights.items()}
-    names = [str(label) for label in classes]
-    unknown = [name for name in by_name if name not in names]
+    found = {str(index): 1.0 for index in range(len(classes))}
+    unknown = []
+    for label, weight in weights.items():
+        equal = [i for i, known in enumerate(classes) if known == label or str(known) == str(label)]
+        if not equal:
+            unknown.append(quote(str(label)))
+        for index in equal:
+            found[str(index)] = weight
     if unknown:
-        found, known = (", ".join(map(quote, each)) for each in (unknown, names))
-        raise InputError(f"class_weight: found {found}; expected the labels {known}")
-    return {str(index): by_name.get(name, 1.0) for index, name in enumerate(names)}
+        expected = ", ".join(quote(str(label)) for label in classes)
+        raise InputError(
+            f"class_weight: found {', '.join(unknown)}; expected the labels {expected}"
+        )
+    return found

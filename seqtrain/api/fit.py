@@ -168,7 +168,7 @@ def _write_run(session: Trainer, writer: RunWriter, listener: Listener, *, finis
     writer.finish()
     if finish:
         save_predictions(session, writer.run)
-    finished = _finished_run(session, writer.run.path, writer.single_class_warnings())
+    finished = _finished_run(session, writer.run.path, writer.warnings())
     listener(finished)
     return finished
 
@@ -403,7 +403,7 @@ def _start_writer(
             resumed_at=progress.updates,
             nothing_left=nothing_left(session),
             pretraining=progress.phase == "pretraining",
-            warnings=warnings,
+            warnings=session.config.warnings + warnings,
             origin=origin,
         )
     )

@@ -120,9 +120,13 @@ class Classifier(Summarized):
             probability: The threshold, in [0, 1].
 
         Raises:
-            ConfigError: If there is no such label.
+            ConfigError: If there is no such label, or the threshold isn't in [0, 1].
         """
-        self.thresholds[self._known_label(label)] = probability
+        name = self._known_label(label)
+        if not 0 <= probability <= 1:  # a NaN is refused too
+            problem = f"found {probability}; expected a number from 0 to 1"
+            raise ConfigError(f"threshold of {quote(name)}: {problem}")
+        self.thresholds[name] = float(probability)
 
     def _known_label(self, label: Any) -> str:
         """Return a label of the model as text.

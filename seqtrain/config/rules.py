@@ -131,12 +131,22 @@ HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
 """Maps each key that only refines another one to a function: True if it has an effect."""
 
 
-def reset_unused_keys(config: Config) -> None:
-    """Set the keys that have no effect in a config to their defaults. The config is changed."""
+def reset_unused_keys(config: Config) -> dict[str, Any]:
+    """Set the keys that have no effect in a config to their defaults. The config is changed.
+
+    Returns:
+        Maps each of these keys that had another value to this value.
+    """
+    unused = {}
     for key, has_effect in HAS_EFFECT.items():
-        if not has_effect(config):
-            section, _, name = key.partition(".")
-            getattr(config, section).__dict__[name] = _default(config, key)
+        if has_effect(config):
+            continue
+        section, _, name = key.partition(".")
+        default = _default(config, key)
+        if config.value(key) != default:
+            unused[key] = config.value(key)
+        getattr(config, section).__dict__[name] = default
+    return unused
 
 
 def broken_rules(config: Config) -> Problems:

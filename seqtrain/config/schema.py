@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -272,7 +273,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Optimizer. sgd uses momentum 0.9."""
     sparse_embedding: bool = True
-    """Update and decay only the rows of an embedding that a batch uses. false: all rows."""
+    """Update and decay only the rows of an embedding that a batch uses. false, and sgd: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
     ngrams_lr: LearningRate | None = None
@@ -299,10 +300,11 @@ class TrainingConfig(Section):
     """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
     the number of validation rows, as if the log-likelihood of one row changed by 1."""
     monitor: Metric = "accuracy"
-    """Metric on validation that selects the best epoch. Without validation, it is the accuracy or
-    loss on train."""
+    """Metric on validation that selects the best epoch, computed from the branch that learns by
+    epochs. Without validation, it is the accuracy or loss on train."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
-    """Weight of each class in the loss. balanced: inverse to its frequency. null: equal."""
+    """Weight of the rows of each class, in the loss, solved branches, calibration and thresholds.
+    balanced: inverse to its frequency. null: equal."""
     logit_adjustment: Fraction = 0.0
     """Favour rare classes in predictions: subtract this times the log frequency of the class in
     train from its logit."""
@@ -319,7 +321,8 @@ class TrainingConfig(Section):
     a rare class is chosen on the rows that it learned."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
-    (multi-label: one number and one threshold per class)."""
+    against targets of (N + 1) / (N + 2) for N validation rows, as Platt's (multi-label: one number
+    and one threshold per class)."""
     thresholds: Literal["one", "class", "none"] = "class"
     """Probability from which on a label is predicted, chosen on validation. Multi-label: by F1.
     one: the same for all classes. class: one for each class with at least 10 rows there. With two
@@ -376,6 +379,7 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
     pretraining: PretrainingConfig = PretrainingConfig()
     tune: TuneConfig = TuneConfig()
+    _unused: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_rules(self) -> Config:
@@ -384,7 +388,7 @@ class Config(Section):
         Raises:
             ValidationError: If a rule is broken. The error names all of them.
         """
-        reset_unused_keys(self)
+        self._unused = reset_unused_keys(self)
         errors: list[InitErrorDetails] = [
             {"type": rule_error(text), "loc": tuple(key.split(".")), "input": None}
             for key, text in broken_rules(self)
@@ -410,6 +414,13 @@ class Config(Section):
         except ValidationError as error:
             raise config_error(error, values, info.context) from None
 
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about keys that were set and have no effect, one line each."""
+        if "training.refit" not in self._unused:
+            return []
+        return ["training.refit: has no effect without data.validation, so there is no refit"]
+
     def value(self, key: str) -> Any:
         """Return the value of a key, such as "training.lr" or "seed"."""
         section, _, name = key.rpartition(".")
@@ -426,6 +437,9 @@ class Config(Section):
             ConfigError: If a value is invalid, or conflicts with other keys.
         """
         values = self.model_dump(exclude_unset=True)
+        for key, value in self._unused.items():  # it may have an effect in the copy
+            section, _, name = key.partition(".")
+            values[section][name] = value
         for name, keys in sections.items():
             values[name] = {**values.get(name, {}), **keys}
         return Config.model_validate(values)

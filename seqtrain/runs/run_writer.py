@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
-from seqtrain.evaluation.scores import single_class_warnings
+from seqtrain.evaluation.scores import missing_class_warnings, single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
@@ -180,18 +180,19 @@ class RunWriter:
             in_python=f"{done}; to continue, call fit again with run_dir={str(run)!r}, resume=True",
         )
 
-    def single_class_warnings(self) -> list[str]:
-        """Return a warning if all predictions for a split are of one class, or an empty list.
+    def warnings(self) -> list[str]:
+        """Return warnings about the predictions for validation and test, one line each.
 
-        Validation is checked first, then test. There is at most one warning.
+        There is at most one warning that all predictions are of one class.
         """
         session = self.session
+        found, of_one_class = [*session.notes], list[str]()
         scored = {"validation": session.validation_scores, "test": session.test_scores}
         for split, scores in scored.items():
-            warnings = [] if scores is None else single_class_warnings(scores, split)
-            if warnings:
-                return warnings[:1]
-        return []
+            if scores is not None:
+                of_one_class += single_class_warnings(scores, split)
+                found += missing_class_warnings(scores, split)
+        return of_one_class[:1] + found
 
     def finish(self) -> None:
         """Write the scores of test, if there are any, and the "end" line of metrics.jsonl.

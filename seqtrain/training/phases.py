@@ -19,7 +19,9 @@ from torch import Tensor
 
 from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresholds
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
+from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score, score_branches
+from seqtrain.model.classifier import combined as combined_logits
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.training.events import CalibrationEnd, PhaseEnd, TrainingEvent
 from seqtrain.training.loop import train_epochs
@@ -79,6 +81,29 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
         combined = trainer.network.combine(logits)
         facts = validation.labels, validation.lengths, trainer.labels
         trainer.validation_scores = score(combined, *facts, trainer.thresholds)
+        if not trainer.validation_scores.multi_label:
+            before = score(combined_logits(logits, trainer.calibration.branch_weights), *facts)
+            trainer.notes += traded_accuracy(before, trainer.validation_scores)
+
+
+def traded_accuracy(before: Scores, after: Scores) -> list[str]:
+    """Return a line if the calibration lowers the accuracy on validation, or [].
+
+    The logit adjustment and the threshold of a rare class favour rare classes.
+
+    Args:
+        before: Scores of the most probable class, without adjustment and thresholds.
+        after: Scores of the calibrated model.
+    """
+    baseline = after.majority_baseline or 0.0
+    if after.accuracy >= before.accuracy:
+        return []
+    is_below = f", below the majority class ({baseline:.1%})" if after.accuracy < baseline else ""
+    return [
+        f"calibration traded accuracy for rare classes on validation: accuracy "
+        f"{before.accuracy:.1%} → {after.accuracy:.1%}{is_below}, macro F1 {before.macro_f1:.1%} → "
+        f"{after.macro_f1:.1%} (training.logit_adjustment, training.thresholds)"
+    ]
 
 
 def refit(trainer: Trainer) -> Iterator[TrainingEvent]:

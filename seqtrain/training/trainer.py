@@ -96,6 +96,7 @@ class Trainer:
             if no epoch was the best since training started or resumed.
         kept_logits: Logits of K branches on validation, (K, B, C), by which the model of a refit
             will be calibrated. They are computed after as many epochs as the refit will have.
+        notes: Lines for the user about the calibration.
         validation_scores: Scores on validation of the calibrated model of the best epoch, also
             after a refit. None before calibration, without validation, and if the run resumed in
             its refit.
@@ -133,6 +134,7 @@ class Trainer:
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self.kept_logits = torch.zeros(0, device="cpu")
+        self.notes: list[str] = []
         self.validation_scores: Scores | None = None
         self.test_scores: Scores | None = None
         self.test_logits: list[Tensor] = []
