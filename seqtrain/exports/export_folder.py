@@ -25,7 +25,7 @@ FORMAT_VERSION = 3
 """Version of preprocessing.json in an export."""
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "exports" / "script.py"
-ROOMS = ("config", "data", "files")
+ROOMS = ("config", "files", "sequences")
 """Folders of the package whose modules go into reading.zip."""
 EMPTY = ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
 """Files that are empty in reading.zip, because they import modules that it doesn't have."""

@@ -55,9 +55,7 @@ def test_a_class_without_held_out_rows_is_said() -> None:
 def test_a_refit_without_validation_is_said() -> None:
     write_table(Path("train.tsv"), rows(60, seed=1))
     events: list[object] = []
-    seqtrain.fit(
-        config({"refit": True}, None), run_dir="r", progress=False, listener=events.append
-    )
+    seqtrain.fit(config({"refit": True}, None), run_dir="r", progress=False, listener=events.append)
     lines = [line for event in events for line in getattr(event, "warnings", [])]
     assert any(line.startswith("training.refit") for line in lines)
     given = Config.model_validate(config({"refit": True}, None))
