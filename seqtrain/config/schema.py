@@ -273,7 +273,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Optimizer. sgd uses momentum 0.9."""
     sparse_embedding: bool = True
-    """Update and decay only the rows of an embedding that a batch uses. false, and sgd: all rows."""
+    """Update and decay only the rows of an embedding that a batch uses. false, or sgd: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
     ngrams_lr: LearningRate | None = None
