@@ -152,7 +152,7 @@ class Optimizer:
             {"params": others, "weight_decay": 0.0},
         ]
         if self._rule == "sgd":
-            self.parts["dense"] = torch.optim.SGD(groups, momentum=MOMENTUM, fused=True)
+            self.parts["dense"] = torch.optim.SGD(groups, momentum=MOMENTUM)
         elif all(map(can_update_natively, self.weights)):
             decaying.extend(self.tables)
             self.parts["native"] = NativeAdam(groups, decoupled=self._rule == "adamw")
