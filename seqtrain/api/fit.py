@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqtrain.api.named_runs import Run
+from seqtrain.api.named_runs import Run, RunLike
 from seqtrain.api.predictions import save_predictions
-from seqtrain.api.progress import Progress
+from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted, warn
@@ -30,12 +30,10 @@ from seqtrain.runs.environment import (
     check_longest,
     check_model,
     check_same_data,
-    check_space,
     deterministic_algorithms,
     environment,
     inexact_resume_warnings,
 )
-from seqtrain.runs.run_directory import RUNS
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import (
     LINEAGE,
@@ -69,7 +67,7 @@ def fit(
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    init_from: str | PathLike[str] | None = None,
+    init_from: RunLike = None,
     progress: bool = True,
     listener: Listener = lambda event: None,
     finish: bool = True,
@@ -95,7 +93,8 @@ def fit(
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
         cache: Store encoded data in the user's cache folder, and load it from there.
-        init_from: Run directory or model folder with the initial weights, or None for random ones.
+        init_from: Model with the initial weights: a run directory, a model folder, or what `fit` or
+            `load` returned. None for random weights.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
         listener: Function that is called with each event, on rank 0. If it returns `seqtrain.STOP`
             or raises an exception, training ends as after a signal: saved, and resumable.
@@ -109,7 +108,7 @@ def fit(
         its path is empty.
 
     Raises:
-        ConfigError: If the config, an argument or the device is wrong. Nothing was written.
+        ConfigError: If the config, an parameter or the device is wrong. Nothing was written.
         DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.
@@ -124,7 +123,7 @@ def fit(
     resolved = resolved_config(resolved, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
-    told = StoppingListener(_reporting(listener, Progress() if progress else None))
+    told = StoppingListener(_reporting(listener, FitProgress() if progress else None))
     with ExitStack() as stack:
         chosen = select_device(resolved.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
@@ -136,7 +135,7 @@ def fit(
             directory,
             source,
             name,
-            None if init_from is None else Path(init_from),
+            _initial_folder(init_from, stack),
             resume=resume,
             force=force,
         )
@@ -152,6 +151,20 @@ def fit(
         run = replace(_write_run(session, writer, told, finish=finish), tables=tables)
     told.tell_end(run)
     return run
+
+
+def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
+    """Return the run directory or model folder with the initial weights, or None.
+
+    A classifier that was loaded from no folder, such as an estimator's, is saved in a temporary
+    folder.
+    """
+    if init_from is None or isinstance(init_from, str | PathLike):
+        return None if init_from is None else Path(init_from)
+    if isinstance(init_from, Run) or init_from.path.exists():
+        return init_from.path
+    folder = resources.enter_context(TemporaryDirectory())
+    return init_from.save(Path(folder, init_from.path.name))
 
 
 def _source_of(config: object) -> Path | None:
@@ -175,12 +188,12 @@ def _source_of(config: object) -> Path | None:
     )
 
 
-def _reporting(listener: Listener, progress: Progress | None) -> Listener:
+def _reporting(listener: Listener, progress: FitProgress | None) -> Listener:
     """Return a listener that issues warnings and shows progress, and then calls `listener`.
 
     Args:
         listener: The listener to call with each event.
-        progress: Progress to show, or None to show none.
+        progress: FitProgress to show, or None to show none.
     """
 
     def report(event: Event) -> object:
@@ -468,7 +481,7 @@ def _start_writer(
 
     Raises:
         ConfigError: If the directory holds another run that can't be replaced.
-        RunError: If the disk has too little space, or a file can't be written.
+        RunError: If a file can't be written.
     """
     point, facts = start.point, environment(session)
     if point is not None:
@@ -476,7 +489,6 @@ def _start_writer(
         warnings = point.warnings + inexact_resume_warnings(point.run.environment(), facts)
         writer.resume()
     else:
-        check_space(directory or RUNS, session)
         run = run_directory.make(directory, name)
         resources.enter_context(locked(run.path))
         if start.lineage:
@@ -496,7 +508,7 @@ def _start_writer(
             resumed_at=progress.updates,
             nothing_left=nothing_left(session),
             pretraining=progress.phase == "pretraining",
-            warnings=session.config.warnings + warnings,
+            warnings=warnings,
             origin=origin,
         )
     )

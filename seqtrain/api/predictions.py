@@ -60,7 +60,7 @@ def predict_split(
     run: RunLike = None,
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     explain: int = 0,
     device: str = "auto",
 ) -> SplitPredictions:
@@ -69,7 +69,7 @@ def predict_split(
     Args:
         run: One run, as `evaluate` takes it, not an ensemble.
         split: As for `evaluate`.
-        data: A labelled file in place of a split, or None.
+        data: Labelled data in place of a split: a file, or a table as `fit` takes it; or None.
         explain: Number of the most confident errors whose weights of time steps are computed.
         device: As for `evaluate`.
 

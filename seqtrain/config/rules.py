@@ -94,6 +94,7 @@ CONFLICTS: tuple[Conflict, ...] = (
         "multi-label tasks have thresholds instead; expected 0.0",
     ),
     ("training.refit", SET, {"model.initial_state": ("carried",)}, NO_REFIT),
+    ("training.refit", SET, {"data.validation": DEFAULT}, "no row is left to add; expected false"),
     ("training.refit", SET, {"pretraining.objective": SET}, NO_REFIT),
     ("training.refit", SET, {"training.schedule": ("plateau",)}, NO_REFIT),
     ("pretraining.objective", SET, {"data.kind": STEPS}, "expected null"),
@@ -125,28 +126,17 @@ HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
     "model.attention_size": lambda config: "attention" in config.model.pooling,
     "model.initial_scale": lambda config: config.model.initial_state == "random",
     "training.ngrams_lr": lambda config: config.model.ngrams is not None,
-    "training.refit": lambda config: config.data.validation is not None,
     "pretraining.data": lambda config: config.pretraining.objective is not None,
 }
 """Maps each key that only refines another one to a function: True if it has an effect."""
 
 
-def reset_unused_keys(config: Config) -> dict[str, Any]:
-    """Set the keys that have no effect in a config to their defaults. The config is changed.
-
-    Returns:
-        Maps each of these keys that had another value to this value.
-    """
-    unused = {}
+def reset_unused_keys(config: Config) -> None:
+    """Set the keys that have no effect in a config to their defaults. The config is changed."""
     for key, has_effect in HAS_EFFECT.items():
-        if has_effect(config):
-            continue
-        section, _, name = key.partition(".")
-        default = _default(config, key)
-        if config.value(key) != default:
-            unused[key] = config.value(key)
-        getattr(config, section).__dict__[name] = default
-    return unused
+        if not has_effect(config):
+            section, _, name = key.partition(".")
+            getattr(config, section).__dict__[name] = _default(config, key)
 
 
 def broken_rules(config: Config) -> Problems:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
-    PrivateAttr,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -379,7 +378,6 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
     pretraining: PretrainingConfig = PretrainingConfig()
     tune: TuneConfig = TuneConfig()
-    _unused: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_rules(self) -> Config:
@@ -388,7 +386,7 @@ class Config(Section):
         Raises:
             ValidationError: If a rule is broken. The error names all of them.
         """
-        self._unused = reset_unused_keys(self)
+        reset_unused_keys(self)
         errors: list[InitErrorDetails] = [
             {"type": rule_error(text), "loc": tuple(key.split(".")), "input": None}
             for key, text in broken_rules(self)
@@ -414,13 +412,6 @@ class Config(Section):
         except ValidationError as error:
             raise config_error(error, values, info.context) from None
 
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about keys that were set and have no effect, one line each."""
-        if "training.refit" not in self._unused:
-            return []
-        return ["training.refit: has no effect without data.validation, so there is no refit"]
-
     def value(self, key: str) -> Any:
         """Return the value of a key, such as "training.lr" or "seed"."""
         section, _, name = key.rpartition(".")
@@ -437,9 +428,6 @@ class Config(Section):
             ConfigError: If a value is invalid, or conflicts with other keys.
         """
         values = self.model_dump(exclude_unset=True)
-        for key, value in self._unused.items():  # it may have an effect in the copy
-            section, _, name = key.partition(".")
-            values[section][name] = value
         for name, keys in sections.items():
             values[name] = {**values.get(name, {}), **keys}
         return Config.model_validate(values)

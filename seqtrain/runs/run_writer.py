@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import render_config
-from seqtrain.errors import Interrupted, RunError
+from seqtrain.errors import Interrupted, RunError, either, parameter
 from seqtrain.evaluation.scores import missing_class_warnings, single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.engines.choice import choose_engine
@@ -90,7 +90,7 @@ class RunWriter:
                 other files that mustn't be replaced.
             RunError: If a file can't be written.
         """
-        check_replaceable(self.run.path, "--run-dir", force=force)
+        check_replaceable(self.run.path, parameter("run_dir"), force=force)
         remove_earlier(self.run.path)
         write_file(self.run.path / ENVIRONMENT, to_json(environment))
         self.save_checkpoint()
@@ -174,11 +174,11 @@ class RunWriter:
         command = self.session.processes.command()
         done = f"stopped by {stopped_by} after {self.position()}, saved"
         options = f"--resume --run-dir {quote(str(run))}"
-        return Interrupted(
-            signal_number,
-            f"{done}; resume with: {command} fit {quote(str(run / CONFIG))} {options}",
-            in_python=f"{done}; to continue, call fit again with run_dir={str(run)!r}, resume=True",
+        again = either(
+            f"resume with: {command} fit {quote(str(run / CONFIG))} {options}",
+            f"to continue, call fit again with run_dir={str(run)!r}, resume=True",
         )
+        return Interrupted(signal_number, f"{done}; {again}")
 
     def warnings(self) -> list[str]:
         """Return warnings about the predictions for validation and test, one line each.

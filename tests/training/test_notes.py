@@ -52,14 +52,10 @@ def test_a_class_without_held_out_rows_is_said() -> None:
     assert any("odd" in line and "macro F1" in line for line in run.warnings)
 
 
-def test_a_refit_without_validation_is_said() -> None:
+def test_a_refit_without_validation_is_refused() -> None:
     write_table(Path("train.tsv"), rows(60, seed=1))
-    events: list[object] = []
-    seqtrain.fit(config({"refit": True}, None), run_dir="r", progress=False, listener=events.append)
-    lines = [line for event in events for line in getattr(event, "warnings", [])]
-    assert any(line.startswith("training.refit") for line in lines)
-    given = Config.model_validate(config({"refit": True}, None))
-    assert given.with_keys(data={"validation": 0.3}).training.refit
+    with pytest.raises(ConfigError, match=r"training\.refit"):
+        Config.model_validate(config({"refit": True}, None))
 
 
 @pytest.mark.parametrize("threshold", [7, -0.1, float("nan")])
