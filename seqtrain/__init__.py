@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import STOP as STOP
+    from seqtrain.api.split_results import split_results as split_results
+    from seqtrain.api.tune import tune as tune
     from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
-    from seqtrain.tuning.tune import tune as tune
 
 __version__ = "0.1.0"
 
@@ -60,7 +61,8 @@ _MODULES = {
     "predict_steps": "seqtrain.api.predict",
     "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
-    "tune": "seqtrain.tuning.tune",
+    "split_results": "seqtrain.api.split_results",
+    "tune": "seqtrain.api.tune",
 }
 """Maps each public name to its module, which `__getattr__` imports on first use."""
 

@@ -24,7 +24,7 @@ from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
 from seqtrain.api.python_input import sequences_of
-from seqtrain.errors import ConfigError, RunError
+from seqtrain.errors import ConfigError, RunError, parameter
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
@@ -83,7 +83,7 @@ def input_parts(
     )
     if keep:
         if schema.format not in WITH_COLUMNS and schema.steps is None:
-            columns = f"--keep: columns of {schema.format} can't be copied"
+            columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _columns_by_index(keep, schema)
     source = Input(path, schema)
@@ -279,7 +279,7 @@ def predict_steps(
         ConfigError: If the run is an ensemble, or the task is multi-label.
         CheckpointError, ConfigError, DataError, RunError: If `predict` would raise it.
     """
-    one = one_model(load(run, device=device), "--steps")
+    one = one_model(load(run, device=device), parameter("steps"))
     refuse_multi_label(one)
     parts, name = input_parts(
         source,

@@ -210,7 +210,7 @@ def open_source(
     if isinstance(path, str) and glob.has_magic(path) and not os.path.lexists(path):
         parts, is_one = _parts_of(matching_files(path), dialect, whole_files=whole_files), False
         if not parts:
-            raise DataError(f"{display_name(path)}: no file matches it")
+            raise DataError(f"{display_name(path)}: no such file; nothing matches the pattern")
     elif isinstance(path, str):
         parts = _parts(path, dialect, whole_files=whole_files)
         is_one = len(parts) == 1 and parts[0].path == path

@@ -1,7 +1,6 @@
 """Usage: help, version, wrong options, and the `config` verb."""
 
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ from seqtrain import __version__
 from seqtrain.cli.main import COMMANDS
 from seqtrain.cli.options import complete_override
 from seqtrain.config import load_config
-from seqtrain.errors import ConfigError
 from tests.helpers.tiny import listing
 
 
@@ -80,25 +78,13 @@ def test_a_package_that_is_missing_is_named_with_how_to_install_it(
 
 
 @pytest.mark.parametrize(
-    "option",
-    ["--nproc-per-node=2", "--nnodes=2", "--rdzv-endpoint=host:29500", "--max-restarts=1"],
-)
-def test_options_of_the_launcher_are_refused_and_torchrun_is_named(cli, option):
-    [problem] = cli("fit", "c.yaml", option, code=2).problems
-    assert problem.startswith(f"seqtrain: {option.partition('=')[0]}")
-    assert "torchrun --nproc-per-node N -m seqtrain fit" in problem
-
-
-@pytest.mark.parametrize(
-    ("problem", "expected"),
+    ("words", "meant"),
     [
-        ("--run-dir: r exists; use --force", "run_dir: r exists; use force=True"),
-        ("choose another --run-dir", "choose another run_dir="),
-        ("continue with: seqtrain fit c.yaml --resume", None),
-        ("--set model.rnn=x: found 'x'", None),
+        (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
+        (["fitt", "c.yaml"], "fit"),
+        (["evalu"], "eval"),
     ],
 )
-def test_python_users_see_arguments_in_place_of_options(problem, expected):
-    error = ConfigError(problem)
-    assert str(error) == (expected or problem)
-    assert error.problems == pickle.loads(pickle.dumps(error)).problems == (problem,)
+def test_a_misspelt_command_or_option_gets_the_nearest_one(cli, words, meant):
+    [problem] = cli(*words, code=2).problems
+    assert meant in problem.replace(words[0], "", 1).split("see:")[0]

@@ -12,8 +12,8 @@ def data(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
-    from seqtrain.cli.output.console import note, say_json, warn
-    from seqtrain.cli.output.data_screen import inspection_json, show_inspection
+    from seqtrain.cli.screens.console import note, say_json, warn
+    from seqtrain.cli.screens.data import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.sequences.inspection import Inspection
     from seqtrain.sequences.sources import check_files

@@ -1,0 +1,77 @@
+"""A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
+
+from seqtrain.cli.screens.console import say, stdout_console
+from seqtrain.cli.screens.tables import format_number, print_records
+from seqtrain.comparison.results import Comparison, VariantResult, thousands
+from seqtrain.text import counted
+
+KINDS = {
+    "engine": "value of model.engine",
+    "option": "option of seqtrain: model.unroll, batching.sort, batching.bucketing",
+    "recipe": "plain torch script (sorted: batches of similar length; mask: finds the last step)",
+    "wrong": "reads padding as data",
+    "pooling": "the pooling of a wrong variant, without its mistake",
+}
+"""Maps each kind of variant to the explanation that is printed."""
+LEGEND = (
+    "training, prediction: thousand tokens/s",
+    "turns, its turns: slowest and fastest turn of training and of prediction",
+    "error: largest difference of logits",
+    "*: recommended",
+    "-: not measured",
+)
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print a comparison on stdout: a table, a legend, the conditions, and the recommendation."""
+    print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
+    kinds = dict.fromkeys(row.kind for row in comparison.candidates)
+    say(*(f"{kind}: {KINDS[kind]}" for kind in kinds))
+    say("; ".join(LEGEND))
+    say(_conditions(comparison))
+    say(_recommendation(comparison))
+
+
+def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
+    """Return the cells of a variant in the table, with a dash for what wasn't measured."""
+    mark = "*" if row.name == comparison.recommended else " "
+    training, prediction = row.training, row.prediction
+    return {
+        "  variant": f"{mark} {row.name}",
+        "kind": row.kind,
+        "training": thousands(training.tokens_per_second) if training else "-",
+        "turns": training.spread if training else "-",
+        "prediction": thousands(prediction.tokens_per_second) if prediction else "-",
+        "its turns": prediction.spread if prediction else "-",
+        "padding": f"{row.padding:.0%}",
+        "error": format_number(row.largest_difference, ".0e"),
+        "accuracy": format_number(row.accuracy, ".1%"),
+    }
+
+
+def _conditions(comparison: Comparison) -> str:
+    """Return a line about the rows, the device, and how accuracies were measured."""
+    if not comparison.held_out:
+        accuracy = "not measured, because no rows are held out; set data.validation"
+    elif not comparison.passes:
+        accuracy = "not measured, because there was no time to train; allow more --seconds"
+    else:
+        accuracy = (
+            f"after {comparison.passes:.3g} passes over these rows, on {comparison.held_out:,} "
+            "held-out sequences; variants with equal logits and batches are trained once"
+        )
+    return (
+        f"tokens are real tokens, not padding; {comparison.rows:,} sequences of "
+        f"{comparison.tokens:,} tokens of train; {comparison.device}, "
+        f"{counted(comparison.threads, 'thread')}; accuracy: {accuracy}"
+    )
+
+
+def _recommendation(comparison: Comparison) -> str:
+    """Return a line with the recommended setting and the reason, or why there is none."""
+    for row in comparison.candidates:
+        if row.name == comparison.recommended:
+            script = f"a plain torch script as in {row.name}"
+            setting = row.setting or (script if row.kind == "recipe" else "the config as it is")
+            return f"recommended: {setting}. {comparison.reason}"
+    return comparison.reason

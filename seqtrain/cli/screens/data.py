@@ -1,0 +1,160 @@
+"""Statistics of data, as `seqtrain fit` and `seqtrain data` show them, and as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from seqtrain.cli.screens.console import say, stdout_console
+from seqtrain.cli.screens.tables import print_table
+from seqtrain.sequences.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.summary import SplitSummary
+from seqtrain.text import counted, listed, quote
+
+SHOWN_ROWS = 4
+"""Largest number of rows that are named of a group of equal rows."""
+
+
+def show_splits(
+    console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
+) -> None:
+    """Print a table with the sizes, lengths and shares of each split, one split per column.
+
+    Args:
+        console: Console to print on.
+        preprocessing: Preprocessing, whose classes and tokens are counted.
+        summaries: Maps the name of each split to its summary.
+    """
+    vocabulary = preprocessing.vocabulary
+    classes = f"{len(preprocessing.labels)} classes"
+    heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
+    lengths = ["shortest", "5 %", "median", "95 %", "longest"]
+    names = ["rows", "tokens" if vocabulary else "steps", *(f"length: {x}" for x in lengths)]
+    names += ["unknown tokens", "also in train", "majority class"]
+    columns = [
+        [
+            *(f"{count:,}" for count in (s.rows, s.steps, *s.length_quantiles)),
+            *(f"{s.unknown:.2%}", f"{s.repeats:,}", f"{s.majority:.2%}"),
+        ]
+        for s in summaries.values()
+    ]
+    rows = zip(names, *columns, strict=True)
+    shown = [row for row in rows if vocabulary or row[0] != "unknown tokens"]
+    print_table(console, [heading, *summaries], shown)
+
+
+def padding_line(padding: tuple[float, float]) -> str:
+    """Return a line about padding.
+
+    Args:
+        padding: Share of padding in random batches, and in batches of similar length, in [0, 1).
+    """
+    without, within = padding
+    return f"padding: {without:.1%} in random batches, {within:.1%} in buckets of similar length"
+
+
+def inspection_json(found: Inspection) -> dict[str, Any]:
+    """Return the object that `data --json` prints."""
+    splits = {
+        name: {
+            **{key: value for key, value in asdict(summary).items() if key != "length_quantiles"},
+            "lengths": dict(zip(map(str, LENGTH_QUANTILES), found.lengths[name], strict=True)),
+            "cut": found.cut[name][0],
+            "labels": found.labels[name],
+            "unseen_labels": found.unseen_labels.get(name, []),
+            "refused": found.num_refused.get(name, 0),
+        }
+        for name, summary in found.summaries.items()
+    }
+    vocabulary, vectors = found.data.preprocessing.vocabulary, found.data.vectors
+    return {
+        "classes": len(found.data.preprocessing.labels),
+        "vocabulary": None if vocabulary is None else len(vocabulary),
+        "splits": splits,
+        "vectors": None if vectors is None else asdict(vectors.coverage),
+        "padding": {"random": found.padding[0], "bucketing": found.padding[1]},
+        "rare_labels": found.rare_labels,
+        "refused": found.refused,
+        "duplicates": [_rows(group) for group in found.duplicates],
+        "conflicts": [{"rows": _rows(rows), "labels": labels} for rows, labels in found.conflicts],
+        "warnings": found.warnings,
+    }
+
+
+def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
+    """Return the places of rows as JSON objects: split, line, and file if the place names one."""
+    return [
+        {"split": split, **({"file": file} if file else {}), "line": line}
+        for split, file, line in group
+    ]
+
+
+def show_inspection(found: Inspection, top: int) -> None:
+    """Print statistics of data: splits, padding, lengths, rare labels, and rows to look at.
+
+    Args:
+        found: Statistics of the data.
+        top: Largest number of labels or groups to show of each kind. All lines about refused rows
+            are shown.
+    """
+    console = stdout_console()
+    show_splits(console, found.data.preprocessing, found.summaries)
+    say(padding_line(found.padding))
+    if found.data.vectors is not None:
+        say(found.data.vectors.coverage.line())
+    names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
+    quantiles = [*(names.get(share, f"{share:.0%}") for share in LENGTH_QUANTILES), "cut"]
+    lengths = [
+        [*(f"{n:,}" for n in found.lengths[name]), f"{rows:,} ({share:.1%})"]
+        for name, (rows, share) in found.cut.items()
+    ]
+    print_table(
+        console, ["length before any cut", *found.cut], zip(quantiles, *lengths, strict=True)
+    )
+    train = found.labels["train"]
+    rarest = sorted(train, key=lambda label: train[label])[:top]
+    heading = f"rarest of {len(train):,} labels" if len(train) > top else "label"
+    counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
+    print_table(console, [heading, *found.labels], counts)
+    say(*_lines(found, top))
+
+
+def _lines(found: Inspection, top: int) -> Iterator[str]:
+    """Yield lines about labels and rows to look at, such as equal rows with different labels.
+
+    Args:
+        found: Statistics of the data.
+        top: Largest number of labels or groups to name of each kind. All lines about refused rows
+            are yielded.
+    """
+    if found.rare_labels:
+        names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
+        yield f"labels with fewer than {RARE} rows in train: {listed(names, top)}"
+    for split, labels in found.unseen_labels.items():
+        if labels:
+            yield f"labels of {split} that train lacks: {listed([quote(n) for n in labels], top)}"
+    for split, count in found.num_refused.items():
+        if count:
+            yield f"{split}: fit would refuse {counted(count, 'row')}"
+    yield from (f"  {line}" for line in found.refused)
+    groups = found.duplicates
+    if groups:
+        apart = [len({split for split, _, _ in group}) > 1 for group in groups]
+        several = f"{sum(apart):,} in several splits"
+        yield f"groups of sequences that are equal: {len(groups):,} ({several})"
+        first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
+        yield from (f"  {_named(group)}" for _, group in first[:top])
+    if found.conflicts:
+        yield f"sequences with several different labels: {len(found.conflicts):,}"
+        for group, labels in found.conflicts[:top]:
+            yield f"  {_named(group)}: {listed([quote(label) for label in labels])}"
+
+
+def _named(group: Sequence[RowPlace]) -> str:
+    """Return a text that names the places of the rows of a group, `SHOWN_ROWS` at most."""
+    words = [
+        f"{split} {file}:{line}" if file else f"{split} line {line}" for split, file, line in group
+    ]
+    return listed(words, SHOWN_ROWS)
