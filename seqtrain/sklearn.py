@@ -36,11 +36,11 @@ from seqtrain.api.progress import Progress
 from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
-from seqtrain.sequences.readers.table_source import columns_of
-from seqtrain.sequences.sources import with_given_data
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
+from seqtrain.sequences.readers.table_source import columns_of
+from seqtrain.sequences.sources import with_given_data
 from seqtrain.training.events import EpochEvent
 
 try:

@@ -11,8 +11,8 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
-    "model",
-    *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
+    *("engines", "model"),
+    *("evaluation", "training", "runs", "export", "reports", "api", "sklearn"),
     *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"

@@ -9,10 +9,10 @@ import numpy as np
 
 from seqtrain.api.named_runs import NO_TEST, RunLike, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
-from seqtrain.sequences.labels import LabelSet, unknown_rows
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample
+from seqtrain.sequences.labels import LabelSet, unknown_rows
 from seqtrain.text import Summarized, counted, display_name, quote
 
 Pair: TypeAlias = tuple[PredictedExample, PredictedExample]

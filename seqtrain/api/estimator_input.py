@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.sequences.read_options import Schema
 from seqtrain.sequences.readers import TableSource
 from seqtrain.sequences.readers.sequences import plain
-from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.text import quote
 
 Array = npt.NDArray[Any]

@@ -21,12 +21,6 @@ from seqtrain.api.named_runs import (
 )
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
-from seqtrain.sequences.cache import default_folder
-from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
-from seqtrain.sequences.labels import unknown_rows
-from seqtrain.sequences.readers import Source, TableSource, unchanged
-from seqtrain.sequences.sources import files_of, labelled_source, named_text
-from seqtrain.sequences.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.prefixes import score_prefixes
@@ -42,6 +36,12 @@ from seqtrain.runs.run_directory import (
     name_one,
 )
 from seqtrain.runs.starting_point import keeps_old_preprocessing
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
+from seqtrain.sequences.labels import unknown_rows
+from seqtrain.sequences.readers import Source, TableSource, unchanged
+from seqtrain.sequences.sources import files_of, labelled_source, named_text
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SPLITS = ("test", "validation", "train")

@@ -15,17 +15,11 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.predictions import save_predictions
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
-from seqtrain.sequences.cache import default_folder
-from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
-from seqtrain.sequences.readers import FileSource
-from seqtrain.sequences.sources import check_files, split_sources
-from seqtrain.sequences.store import Array
-from seqtrain.sequences.word_vectors import with_width
+from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
-from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.environment import (
@@ -45,6 +39,12 @@ from seqtrain.runs.starting_point import (
     StartingPoint,
     find_starting_point,
 )
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
+from seqtrain.sequences.readers import FileSource
+from seqtrain.sequences.sources import check_files, split_sources
+from seqtrain.sequences.store import Array
+from seqtrain.sequences.word_vectors import with_width
 from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights

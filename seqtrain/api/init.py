@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from seqtrain.config import Config, parse_config
-from seqtrain.sequences.read_options import EVERY_COLUMN, Schema
-from seqtrain.sequences.readers import TableSource
-from seqtrain.sequences.readers.table_source import remember_table
 from seqtrain.errors import DataError, warn
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.runs.destination import check_destination
+from seqtrain.sequences.read_options import EVERY_COLUMN, Schema
+from seqtrain.sequences.readers import TableSource
+from seqtrain.sequences.readers.table_source import remember_table
 from seqtrain.text import printable
 
 Column: TypeAlias = str | int

@@ -9,11 +9,11 @@ import torch
 
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predictors import Classifier, one_model
-from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import members, model_folder
+from seqtrain.sequences.preprocessing import Preprocessing
 
 
 def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:

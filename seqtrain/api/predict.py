@@ -24,6 +24,12 @@ from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
 from seqtrain.api.python_input import examples_of
+from seqtrain.errors import ConfigError, RunError
+from seqtrain.evaluation.devices import select_device
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
+from seqtrain.evaluation.prefixes import predict_step_logits
+from seqtrain.files.formats import check_encoding, formats_with
+from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.sequences.batch import map_batches
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.encoding import EncodingReport, unknown_shares
@@ -32,12 +38,6 @@ from seqtrain.sequences.plan import plan_in_order_of_length
 from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing
 from seqtrain.sequences.read_options import STDIN, Column, PredictionOptions, Schema
 from seqtrain.sequences.readers import FileSource, Source, read_rows
-from seqtrain.errors import ConfigError, RunError
-from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
-from seqtrain.evaluation.prefixes import predict_step_logits
-from seqtrain.files.formats import check_encoding, formats_with
-from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.text import one_of, quote
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqtrain.errors import ConfigError
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.readers.row_source import name_of
-from seqtrain.errors import ConfigError
 from seqtrain.text import Summarized
 
 NO_EXAMPLE = Example("", None, 0)

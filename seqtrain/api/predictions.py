@@ -13,11 +13,6 @@ from torch import Tensor
 from seqtrain.api.evaluate import Labelled, load_labelled, prepared_split
 from seqtrain.api.named_runs import RunLike, default_split, learned_rows
 from seqtrain.api.predictors import Classifier
-from seqtrain.sequences.examples import Example, Steps
-from seqtrain.sequences.labels import class_counts, has_class
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.readers.times import NUMBER
-from seqtrain.sequences.sources import numbered_rows
 from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
@@ -26,6 +21,11 @@ from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.runs.saved_predictions import SplitResults, save_results
+from seqtrain.sequences.examples import Example, Steps
+from seqtrain.sequences.labels import class_counts, has_class
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.readers.times import NUMBER
+from seqtrain.sequences.sources import numbered_rows
 from seqtrain.text import duration
 from seqtrain.training.phases import TrainingSession
 

@@ -19,19 +19,19 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.encoding import EncodingReport, unknown_shares
-from seqtrain.sequences.examples import BadRow, Example
-from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing, chunked
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.runs.model_folder import Model, pack_model, unpack_model
 from seqtrain.runs.run_directory import name_one
+from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.encoding import EncodingReport, unknown_shares
+from seqtrain.sequences.examples import BadRow, Example
+from seqtrain.sequences.preprocessing import CHUNK_ROWS, Preprocessing, chunked
 from seqtrain.text import Summarized, listed, nearest, quote
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import BadRow, Example
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.read_options import Column, column_names
 from seqtrain.sequences.readers import TableSource, read_rows
 from seqtrain.sequences.readers.sequences import sequence_from_python
 from seqtrain.sequences.readers.table_source import columns_of
-from seqtrain.errors import DataError
 from seqtrain.text import listed
 
 

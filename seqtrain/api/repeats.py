@@ -15,13 +15,13 @@ from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
-from seqtrain.sequences.cache import default_folder
-from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
 from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, FORMAT_VERSION, MOST_RUNS
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.sources import check_files
 from seqtrain.signals import StopSignals
 from seqtrain.text import quote
 from seqtrain.training.workers import WorkerPool

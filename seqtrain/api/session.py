@@ -11,8 +11,8 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import Progress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent
 from seqtrain.config import Config
-from seqtrain.sequences.sources import with_given_data
 from seqtrain.errors import ConfigError, warn
+from seqtrain.sequences.sources import with_given_data
 
 
 def fit(

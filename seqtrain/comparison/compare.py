@@ -25,11 +25,11 @@ from seqtrain.comparison.task import (
     variants_for,
 )
 from seqtrain.config import Config, resolved_config
-from seqtrain.sequences.plan import padding_fraction, plan_epoch
-from seqtrain.sequences.store import Ints
+from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
-from seqtrain.model.engines.choice import choose_engine
+from seqtrain.sequences.plan import padding_fraction, plan_epoch
+from seqtrain.sequences.store import Ints
 from seqtrain.training.stopping import stopping_rule
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}

@@ -20,16 +20,16 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
+from seqtrain.engines.cells import as_one_tensor
+from seqtrain.engines.layout import Packed
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.model.pooling import last_valid_state, pool
 from seqtrain.sequences.batch import Batch, collate, map_batches, memory_errors
 from seqtrain.sequences.plan import plan_epoch
 from seqtrain.sequences.precision import float32_products
 from seqtrain.sequences.store import Ints, SequenceStore
-from seqtrain.evaluation.logits import predict_logits
-from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.cells import as_one_tensor
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native.native_ops import ops_for
-from seqtrain.model.pooling import last_valid_state
 from seqtrain.training.learner import Learner
 from seqtrain.training.objectives import Classification
 from seqtrain.training.optimizer import lr_at
@@ -270,7 +270,7 @@ def plain_logits(
         if not packed:
             outputs = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
         states = model.join(outputs.data)
-        in_order = ops_for(states).pool(model.pooling, states, outputs.batch_sizes)
+        in_order = pool(model.pooling, states, Packed(outputs.batch_sizes, states.device))
         pooled = in_order[outputs.unsorted_indices]
     logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
     return logits

@@ -10,16 +10,16 @@ import torch
 
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
+from seqtrain.engines.choice import choose_engine
+from seqtrain.errors import ConfigError
+from seqtrain.model.network import ClassifierNetwork, new_network
+from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import check_files
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.errors import ConfigError
-from seqtrain.model.classifier import ClassifierNetwork, new_network
-from seqtrain.model.engines.choice import choose_engine
-from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.text import listed
 
 PROBE_TOKENS = 20_000

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.value_types import Section
-from seqtrain.sequences.decisions import best_class
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
     Share,
@@ -23,7 +22,8 @@ from seqtrain.evaluation.thresholds import (
     threshold_reached_by,
 )
 from seqtrain.model.branches import BRANCHES
-from seqtrain.model.classifier import LogitCalibration, combined
+from seqtrain.model.network import LogitCalibration, combined
+from seqtrain.sequences.decisions import best_class
 
 COOLEST, HOTTEST = 0.01, 100.0
 """Lowest and highest temperature that a model may have."""

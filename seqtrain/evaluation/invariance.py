@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqtrain.engines.choice import engines_by_name
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, predict_logits
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.sequences.store import Ints, SequenceStore
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, predict_logits
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.choice import engines_by_name
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Limits of a sample: number of sequences, steps of all sequences, and steps of one sequence."""

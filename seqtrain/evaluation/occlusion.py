@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.store import Ints, SequenceStore, stacked
-from seqtrain.evaluation.logits import predict_logits
-from seqtrain.model.classifier import ClassifierNetwork
 
 PIECES = 256
 """Largest number of pieces that are left out of a sequence, one at a time. In a longer sequence a

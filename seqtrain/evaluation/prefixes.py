@@ -15,10 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.decisions import best_class
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     CarriedStates,
@@ -27,7 +23,11 @@ from seqtrain.evaluation.logits import (
     run_batches,
 )
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.batch import Batch
+from seqtrain.sequences.decisions import best_class
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
 
 SHARES = 10
 """Number of shares in `score_prefixes`: it scores after each tenth of a sequence."""

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from seqtrain.sequences.labels import rare_class
 from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics
+from seqtrain.sequences.labels import rare_class
 from seqtrain.text import Summarized, quote
 
 FEWEST_TO_COMPARE = 30

@@ -12,9 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.labels import has_class, unknown_rows
-from seqtrain.sequences.store import Array, SequenceStore
 from seqtrain.evaluation.calibration import CELLS, double_blocks
 from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.scores import Scores
@@ -25,7 +22,10 @@ from seqtrain.evaluation.thresholds import (
     threshold_reached_by,
 )
 from seqtrain.metrics import METRICS, Outcome
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.labels import has_class, unknown_rows
+from seqtrain.sequences.store import Array, SequenceStore
 
 LENGTH_GROUPS = 5
 """Largest number of groups in `Scores.by_length`."""

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.model.initialization import draw_embedding, token_embedding
+from seqtrain.sequences.columns.column_table import ColumnTable
 
 MAX_WIDTH = 64
 """Largest width of the embedding of a column."""

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from seqtrain.engines.cells import cell_of
 from seqtrain.sequences.vocabulary import PAD, UNK
 from seqtrain.sequences.word_vectors import WordVectors
-from seqtrain.model.cells import cell_of
 
 KEEP_BIAS = 1.0
 """Initial bias of the gate that keeps the state."""

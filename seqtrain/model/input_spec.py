@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
-from seqtrain.model.standardization import SeriesStandardization
 
 
 @dataclass(frozen=True)

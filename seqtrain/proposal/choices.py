@@ -6,11 +6,11 @@ README.md has the measurement behind each rule.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from seqtrain.proposal.data_profile import DataProfile
+from seqtrain.proposal.options import InitOptions
 from seqtrain.sequences.labels import rare_class
 from seqtrain.sequences.splits import ENOUGH_OF_CLASS
 from seqtrain.sequences.summary import are_uneven
-from seqtrain.proposal.data_profile import DataProfile
-from seqtrain.proposal.options import InitOptions
 
 UPDATES, UPDATES_PER_CLASS = 600, 12
 """Approximate number of updates of a training: a constant, plus a number per class."""

@@ -12,17 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.examples import BadRow
-from seqtrain.sequences.read_options import Column
-from seqtrain.sequences.readers.numbers import DECIMAL_COMMAS, is_number, plain_numbers
-from seqtrain.sequences.readers.times import (
-    DATE,
-    DAY_FIRST,
-    DURATION,
-    MONTH_FIRST,
-    SECOND,
-    read_time,
-)
 from seqtrain.proposal.cell_kinds import (
     DECIMAL_COMMA,
     LIST_KINDS,
@@ -35,6 +24,17 @@ from seqtrain.proposal.cell_kinds import (
 )
 from seqtrain.proposal.column_names import OWNER_NAMES
 from seqtrain.proposal.options import InitOptions
+from seqtrain.sequences.examples import BadRow
+from seqtrain.sequences.read_options import Column
+from seqtrain.sequences.readers.numbers import DECIMAL_COMMAS, is_number, plain_numbers
+from seqtrain.sequences.readers.times import (
+    DATE,
+    DAY_FIRST,
+    DURATION,
+    MONTH_FIRST,
+    SECOND,
+    read_time,
+)
 from seqtrain.text import counted, quote
 
 CODE_NAME = re.compile(r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi)([^a-z]|$)")

@@ -10,13 +10,13 @@ import numpy as np
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
-from seqtrain.sequences.readers.file_source import holds_whole_files
-from seqtrain.sequences.splits import hold_out
 from seqtrain.files.formats import names_of
 from seqtrain.proposal.choices import Choice, choices
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.split_files import Splits
+from seqtrain.sequences.readers.file_source import holds_whole_files
+from seqtrain.sequences.splits import hold_out
 from seqtrain.text import listed, printable, quote, shorten
 
 COMMENT_COLUMN = 44

@@ -9,6 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.errors import DataError
+from seqtrain.proposal.columns import ColumnProfile
+from seqtrain.proposal.options import INIT_COMMAND
+from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.sampling import row_sample
+from seqtrain.proposal.text_family import Family, family_of
 from seqtrain.sequences.examples import BLANK_LABEL, Example, RowProblems, Steps
 from seqtrain.sequences.labels import Labels
 from seqtrain.sequences.read_options import FileFormat, Schema, token_columns
@@ -16,12 +22,6 @@ from seqtrain.sequences.readers import RowSample, Source, read_rows
 from seqtrain.sequences.readers.row_source import NUM_BLOCKS, name_of
 from seqtrain.sequences.sources import source_of
 from seqtrain.sequences.tokenizers import make_tokenizer
-from seqtrain.errors import DataError
-from seqtrain.proposal.columns import ColumnProfile
-from seqtrain.proposal.options import INIT_COMMAND
-from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.proposal.sampling import row_sample
-from seqtrain.proposal.text_family import Family, family_of
 
 OFTEN_MISSING = 0.2
 """Share of missing numbers in a step column from which on the column is often missing."""

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seqtrain.sequences.readers.numbers import is_number
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import KNOWN_NAMES
 from seqtrain.proposal.columns import LONGEST_LABEL, ColumnProfile
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.sequences.readers.numbers import is_number
 from seqtrain.text import quote
 
 MOST_NAMES = 0.01

@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from seqtrain.config.document import flow
-from seqtrain.sequences.examples import BadRow
-from seqtrain.sequences.readers.named_cells import MARKS, is_mark
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import GROUP_NAMES, LABEL_NAMES, TEXT_NAMES
 from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile, columns_named
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.sequences.examples import BadRow
+from seqtrain.sequences.readers.named_cells import MARKS, is_mark
 from seqtrain.text import counted
 
 FEW_VALUES = 50

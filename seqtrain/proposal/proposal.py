@@ -8,11 +8,6 @@ from shlex import join
 from typing import Any
 
 from seqtrain.config import Config
-from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.read_options import Column
-from seqtrain.sequences.readers import read_rows
-from seqtrain.sequences.sources import files_of, source_of
-from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import should_hold_out
 from seqtrain.proposal.config_text import shown_labels, write_config
@@ -21,6 +16,11 @@ from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.split_files import Splits, assign_splits, check_labels
 from seqtrain.proposal.tables import inspect
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.read_options import Column
+from seqtrain.sequences.readers import read_rows
+from seqtrain.sequences.sources import files_of, source_of
+from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.text import counted, listed
 
 TRIED_ROWS, TRIED_IDS = 4096, 1000

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqtrain.sequences.readers.opening import BUFFER, open_input
-from seqtrain.sequences.readers.row_source import NUM_BLOCKS, RowSample
 from seqtrain.errors import DataError
 from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.sequences.readers.opening import BUFFER, open_input
+from seqtrain.sequences.readers.row_source import NUM_BLOCKS, RowSample
 
 MOST_ROWS = 100_000
 """Number of rows up to which a file is read completely, and about that of a sample."""

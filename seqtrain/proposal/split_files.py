@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from seqtrain.sequences.readers.file_source import holds_whole_files
 from seqtrain.errors import DataError
 from seqtrain.files.formats import resolve_format
 from seqtrain.proposal.data_profile import DataProfile
+from seqtrain.sequences.readers.file_source import holds_whole_files
 from seqtrain.text import display_name, quote
 
 Splits: TypeAlias = dict[str, Any]

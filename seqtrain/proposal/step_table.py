@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import LIST_KINDS
 from seqtrain.proposal.column_names import TEXT_NAMES
@@ -18,6 +17,7 @@ from seqtrain.proposal.label_column import choose_label, commands, label_score
 from seqtrain.proposal.number_codes import are_codes, token_that_explains
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.sequence_columns import wide_columns
+from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.text import listed, quote
 
 MOST_CANDIDATES = 50

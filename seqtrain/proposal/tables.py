@@ -9,22 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.sequences.examples import RowProblems
-from seqtrain.sequences.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
-from seqtrain.sequences.readers import (
-    FileSource,
-    RowSample,
-    Source,
-    TableSource,
-    read_column_blocks,
-    read_rows,
-)
-from seqtrain.sequences.readers.file_source import class_folder, holds_whole_files
-from seqtrain.sequences.readers.named_cells import BY_COLUMNS, is_by_columns
-from seqtrain.sequences.readers.npz import FEW_SYMBOLS
-from seqtrain.sequences.readers.opening import BUFFER, open_input, utf_16
-from seqtrain.sequences.sources import source_of
-from seqtrain.sequences.summary import separator_of
 from seqtrain.errors import DataError
 from seqtrain.files.formats import (
     ENDINGS,
@@ -46,6 +30,22 @@ from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.sampling import row_sample, sampled
 from seqtrain.proposal.sequence_columns import FEWEST_STEPS, choose_sequence, no_series_problem
 from seqtrain.proposal.step_table import find_step_table
+from seqtrain.sequences.examples import RowProblems
+from seqtrain.sequences.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
+from seqtrain.sequences.readers import (
+    FileSource,
+    RowSample,
+    Source,
+    TableSource,
+    read_column_blocks,
+    read_rows,
+)
+from seqtrain.sequences.readers.file_source import class_folder, holds_whole_files
+from seqtrain.sequences.readers.named_cells import BY_COLUMNS, is_by_columns
+from seqtrain.sequences.readers.npz import FEW_SYMBOLS
+from seqtrain.sequences.readers.opening import BUFFER, open_input, utf_16
+from seqtrain.sequences.sources import source_of
+from seqtrain.sequences.summary import separator_of
 from seqtrain.text import display_name, quote
 
 FIRST_ROWS = 4096

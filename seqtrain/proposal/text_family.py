@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.proposal.naive_bayes import (
     HELD_OUT,
     character_ngrams,
@@ -16,6 +15,7 @@ from seqtrain.proposal.naive_bayes import (
     telling,
     word_ngrams,
 )
+from seqtrain.sequences.tokenizers import make_tokenizer
 
 SMALL_ALPHABET = 30
 """Largest number of characters, without case, of an alphabet such as DNA's or a protein's."""

@@ -21,20 +21,20 @@ import torch
 
 import seqtrain
 from seqtrain.config.schema import Config, ModelConfig
-from seqtrain.sequences.dataset import PreparedData, held_out_fractions
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.sources import data_sources
-from seqtrain.sequences.store import SequenceStore
+from seqtrain.engines.native.library import vector_path
 from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.files.writing import blocks_of
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import new_network
-from seqtrain.model.engines.native.library import vector_path
+from seqtrain.model.network import new_network
 from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
 from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
+from seqtrain.sequences.dataset import PreparedData, held_out_fractions
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.sources import data_sources
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.phases import TrainingSession
 
 HELD_OUT = "held_out"

@@ -19,14 +19,6 @@ from torch import Tensor
 
 from seqtrain.config.document import brief
 from seqtrain.config.schema import DataConfig, ModelConfig
-from seqtrain.sequences.columns.series_column import SeriesColumn
-from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import column_names
-from seqtrain.sequences.readers.times import ORDER_TYPES
-from seqtrain.sequences.saved_values import saved_flag, saved_integer
-from seqtrain.sequences.store import Ints
-from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.formats import TRAINING_FORMATS
@@ -40,8 +32,16 @@ from seqtrain.files.writing import (
     write_folder,
 )
 from seqtrain.model.branches.kernels import KernelBranch
-from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
+from seqtrain.model.network import ClassifierNetwork, new_network
+from seqtrain.sequences.columns.series_column import SeriesColumn
+from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.read_options import column_names
+from seqtrain.sequences.readers.times import ORDER_TYPES
+from seqtrain.sequences.saved_values import saved_flag, saved_integer
+from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.training.state import check_tensors
 
 FORMAT_VERSION = 4

@@ -9,15 +9,15 @@ from hashlib import sha256
 
 from pydantic import TypeAdapter, ValidationError
 
-from seqtrain.sequences.dataset import held_out_fractions
-from seqtrain.sequences.readers.opening import file_digest
-from seqtrain.sequences.sources import files_of
 from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.evaluation.scores import Scores
 from seqtrain.files.reading import read_file
 from seqtrain.files.writing import MANIFEST, write_file
 from seqtrain.runs.run_directory import CONFIG, PREDICTIONS, RunDirectory
+from seqtrain.sequences.dataset import held_out_fractions
+from seqtrain.sequences.readers.opening import file_digest
+from seqtrain.sequences.sources import files_of
 
 LARGEST = 2**25
 """Largest size of a file of predictions, in bytes. A larger one isn't written."""

@@ -14,9 +14,6 @@ from pathlib import Path
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.readers import FileSource
-from seqtrain.sequences.sources import data_sources
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder
@@ -30,6 +27,9 @@ from seqtrain.runs.run_directory import (
     find,
     model_folder,
 )
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.readers import FileSource
+from seqtrain.sequences.sources import data_sources
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 

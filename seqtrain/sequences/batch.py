@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from seqtrain.errors import RunError, ran_out_of_memory
 from seqtrain.sequences.precision import float32_products
 from seqtrain.sequences.store import Ints, SequenceStore, StoredSequence, store_of_items
 from seqtrain.sequences.transfer import move_together
 from seqtrain.sequences.vocabulary import WordGrams
-from seqtrain.errors import RunError, ran_out_of_memory
 
 SomeGrams = TypeVar("SomeGrams", bound="Grams")
 Result = TypeVar("Result")

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from platformdirs import user_cache_path
 
-from seqtrain.sequences.store import IN_MEMORY, Array, blocks
 from seqtrain.errors import SeqtrainError
 from seqtrain.files.writing import (
     VerifiedFolder,
@@ -27,6 +26,7 @@ from seqtrain.files.writing import (
     to_json,
     write_folder,
 )
+from seqtrain.sequences.store import IN_MEMORY, Array, blocks
 
 PACKAGE = Path(__file__).parents[1]
 SOURCES = ("data/**/*.py", "files/*.py", "text.py")

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
+from seqtrain.errors import DataError
+from seqtrain.files.formats import IN_MEMORY
 from seqtrain.sequences import cache
 from seqtrain.sequences.columns import column_from_config, row_features_from_config
 from seqtrain.sequences.columns.text_column import TextColumn
@@ -33,8 +35,6 @@ from seqtrain.sequences.store import (
 from seqtrain.sequences.tokenizers import bpe_version, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
 from seqtrain.sequences.word_vectors import Coverage, WordVectors
-from seqtrain.errors import DataError
-from seqtrain.files.formats import IN_MEMORY
 from seqtrain.text import listed, quote
 
 UNLABELLED = "unlabelled"

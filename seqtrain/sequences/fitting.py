@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from seqtrain.config.schema import Config
+from seqtrain.errors import DataError
 from seqtrain.sequences.columns.column import FitOptions, Parts
 from seqtrain.sequences.columns.token_sequence import TokenSequence
 from seqtrain.sequences.encoding import RowEncoder
@@ -26,7 +27,6 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore, blocks, concatenate, counts_of
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.sequences.word_vectors import WordVectors, read_vectors
-from seqtrain.errors import DataError
 from seqtrain.text import quote
 
 

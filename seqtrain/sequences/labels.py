@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.saved_values import saved_flag, saved_text, saved_texts
 from seqtrain.errors import DataError
+from seqtrain.sequences.saved_values import saved_flag, saved_text, saved_texts
 from seqtrain.text import quote
 
 Labels: TypeAlias = tuple[str, ...]

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.store import Ints, run_starts
 from seqtrain.sequences.vocabulary import BUCKETS, PAD, UNK, WordGrams
-from seqtrain.errors import DataError
 
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.columns import column_from_dict
 from seqtrain.sequences.columns.column import Column
 from seqtrain.sequences.columns.column_table import ColumnTable, RowFeatures
@@ -24,7 +25,6 @@ from seqtrain.sequences.read_options import FileFormat, PredictionOptions, Schem
 from seqtrain.sequences.readers import FileSource, Source, TableSource
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
-from seqtrain.errors import DataError
 
 CHUNK_ROWS = 4096
 

@@ -11,16 +11,23 @@ from typing import Any
 from seqtrain.config import resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.sequences.examples import Example
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.read_options import EVERY_COLUMN, Column, FileFormat, Schema
-from seqtrain.sequences.readers import Digests, FileSource, Source, TableSource, read_rows, was_changed
-from seqtrain.sequences.readers.file_source import holds_whole_files
-from seqtrain.sequences.readers.table_source import remember_table, table_named
-from seqtrain.sequences.readers.times import DAY_FIRST, MONTH_FIRST, common_type, possible_types
 from seqtrain.errors import DataError
 from seqtrain.files.formats import MEMORY, columns_of_format, names_of
 from seqtrain.files.reading import nearest_file
+from seqtrain.sequences.examples import Example
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.read_options import EVERY_COLUMN, Column, FileFormat, Schema
+from seqtrain.sequences.readers import (
+    Digests,
+    FileSource,
+    Source,
+    TableSource,
+    read_rows,
+    was_changed,
+)
+from seqtrain.sequences.readers.file_source import holds_whole_files
+from seqtrain.sequences.readers.table_source import remember_table, table_named
+from seqtrain.sequences.readers.times import DAY_FIRST, MONTH_FIRST, common_type, possible_types
 from seqtrain.text import listed, quote
 
 SPLITS = ("train", "validation", "test")

@@ -17,8 +17,8 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.vocabulary import WordGrams
 from seqtrain.errors import RunError
+from seqtrain.sequences.vocabulary import WordGrams
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]

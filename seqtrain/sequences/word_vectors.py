@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.examples import BadRow, Numbered, RowProblems
 from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.sequences.readers.numbers import FLOAT32_MAX, is_number
 from seqtrain.sequences.readers.opening import open_input
 from seqtrain.sequences.readers.row_source import RowSource
 from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
-from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import counted, display_name, quote
 
 BLANKS = re.compile("[ \t]+")

@@ -4,15 +4,15 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import Config
+from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.model.initialization import use_word_vectors
+from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.batch import memory_errors
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.sequences.word_vectors import WordVectors
-from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork, new_network
-from seqtrain.model.initialization import use_word_vectors
 from seqtrain.text import counted, listed
 from seqtrain.training.distributed import Processes
 

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqtrain.errors import RunError
+from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_epoch, plan_epoch_of_groups
 from seqtrain.sequences.store import Ints
-from seqtrain.errors import RunError
-from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed
 from seqtrain.training.distributed import sum_gradients
 from seqtrain.training.objectives import Losses, Objective

@@ -8,10 +8,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import Config, TrainingConfig
-from seqtrain.sequences.batch import Batch, augmented
-from seqtrain.sequences.labels import class_counts, rare_class
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
@@ -24,9 +20,13 @@ from seqtrain.evaluation.logits import (
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.network import ClassifierNetwork, combined
 from seqtrain.model.randomness import RandomNumbers
+from seqtrain.sequences.batch import Batch, augmented
+from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.text import quote
 from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.events import Phase

@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.engines.native.library import Weight, why_unavailable
+from seqtrain.engines.native.update import adam, describe_weight
 from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.engines.native.library import Weight, why_unavailable
-from seqtrain.model.engines.native.update import adam, describe_weight
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
 from seqtrain.training.state import check_tensors
 

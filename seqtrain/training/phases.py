@@ -22,15 +22,15 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.sequences.dataset import PreparedData, held_out_fractions
-from seqtrain.sequences.labels import class_counts, rare_class
-from seqtrain.sequences.store import Array, SequenceStore, joined_stores
 from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresholds
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score, score_branches
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import OBJECTIVES, PretrainingModel
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.dataset import PreparedData, held_out_fractions
+from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.store import Array, SequenceStore, joined_stores
 from seqtrain.training.distributed import Processes
 from seqtrain.training.events import (
     CalibrationEnd,

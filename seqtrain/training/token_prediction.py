@@ -5,13 +5,13 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.sequences.batch import Batch, map_batches
-from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.evaluation.scores import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
+from seqtrain.sequences.batch import Batch, map_batches
+from seqtrain.sequences.plan import plan_in_order_of_length
+from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.state import check_tensors

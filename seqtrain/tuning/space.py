@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from seqtrain.config import Config, config_from_mapping, values_by_key
 from seqtrain.config.document import flow
-from seqtrain.sequences.read_options import token_columns
 from seqtrain.errors import ConfigError
+from seqtrain.sequences.read_options import token_columns
 
 LOGARITHMIC = 10
 """Smallest ratio of high to low of a range that is searched on a logarithmic scale."""

@@ -23,9 +23,6 @@ from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.config import Config, render_config, resolved_config
 from seqtrain.config.document import flow
-from seqtrain.sequences.cache import default_folder
-from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.sources import check_files
 from seqtrain.errors import (
     CheckpointError,
     ConfigError,
@@ -37,6 +34,9 @@ from seqtrain.errors import (
 from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, make
+from seqtrain.sequences.cache import default_folder
+from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.sources import check_files
 from seqtrain.signals import StopSignals
 from seqtrain.text import Summarized, counted
 from seqtrain.training.events import EpochEvent

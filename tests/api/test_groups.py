@@ -12,9 +12,9 @@ import seqtrain
 from seqtrain.api import predict, predictors
 from seqtrain.api.predictors import Classifier
 from seqtrain.config import resolved_config
+from seqtrain.errors import DataError, Interrupted
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.examples import Example
-from seqtrain.errors import DataError, Interrupted
 from tests.helpers.small_models import LABELS, WORDS, make_model
 from tests.helpers.tiny import stopping_after, write_jsonl
 

@@ -29,9 +29,9 @@ from common import make_parser
 import seqtrain
 from seqtrain.comparison.compare import VariantRun
 from seqtrain.comparison.task import AUTO, VARIANTS, Task, Variant, prepare_task
+from seqtrain.errors import SeqtrainError
 from seqtrain.sequences import batch as batch_module
 from seqtrain.sequences.precision import float32_products
-from seqtrain.errors import SeqtrainError
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ("quickstart", "trec", "imdb")

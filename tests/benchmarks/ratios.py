@@ -21,7 +21,7 @@ from seqtrain.comparison.compare import VariantRun, take_turns
 from seqtrain.comparison.task import prepare_task
 from seqtrain.config import load_config
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.cells import CELLS
+from seqtrain.engines.cells import CELLS
 
 PLAIN = (
     "embedding_dim=128", "hidden_size=128", "num_layers=1", "bidirectional=false", "pooling=last",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seqtrain.model.engines.native.library import why_unavailable
+from seqtrain.engines.native.library import why_unavailable
 from tests.helpers.tiny import listing, run_in, sets
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.sequences.labels import rare_class
 from seqtrain.evaluation.calibration import Calibration, calibrate
+from seqtrain.sequences.labels import rare_class
 from tests.helpers.tiny import fit, run_in, sets, tsv_rows
 
 CONFIG = """\

@@ -16,8 +16,8 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
-from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError
+from seqtrain.sequences.dataset import prepare
 from tests.helpers.program import children, ended, started
 from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 

@@ -12,9 +12,9 @@ from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take
 from seqtrain.comparison.learners import make_learner, one_by_one, randomize_biases
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 from seqtrain.config.schema import Config
+from seqtrain.errors import ConfigError
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.vocabulary import SPECIAL, Vocabulary
-from seqtrain.errors import ConfigError
 from tests.helpers.small_models import make_model
 from tests.helpers.stores import store_of
 

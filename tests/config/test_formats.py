@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from seqtrain.config.schema import DataConfig
-from seqtrain.sequences.readers.file_source import reader_of
 from seqtrain.files.formats import ENDINGS, FORMATS, TRAINING_FORMATS, format_table, resolve_format
+from seqtrain.sequences.readers.file_source import reader_of
 from tests.helpers.tiny import Cli
 
 PAGE = Path(__file__).parents[2] / "data" / "README.md"

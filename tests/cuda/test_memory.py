@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqtrain.sequences.batch import memory_errors
 from seqtrain.errors import RunError
+from seqtrain.sequences.batch import memory_errors
 from tests.helpers.tiny import Cli, sets
 
 FIT = ("fit", "c.yaml", "--run-dir", "r", "--quiet", "--device", "cuda")

@@ -8,8 +8,8 @@ import torch
 
 from seqtrain.api.fit import fit
 from seqtrain.config import load_config
-from seqtrain.sequences.batch import collate
 from seqtrain.errors import RunError
+from seqtrain.sequences.batch import collate
 from seqtrain.training.events import UpdateEvent
 from tests.cuda.test_models import make_learner, make_store
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seqtrain.sequences.examples import Example
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.occlusion import occlusion_weights
+from seqtrain.sequences.examples import Example
 from tests.helpers.small_models import WORDS, make_model
 
 CPU = torch.device("cpu")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.sequences.examples import Example
-from seqtrain.sequences.store import SequenceStore
 from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.examples import Example
+from seqtrain.sequences.store import SequenceStore
 from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
 
 CPU = torch.device("cpu")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from seqtrain.config import config_from_mapping
+from seqtrain.errors import DataError
 from seqtrain.sequences import cache
 from seqtrain.sequences.dataset import prepare
-from seqtrain.errors import DataError
 from tests.helpers.program import FORKS
 
 ROWS = 200

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
+from seqtrain.errors import DataError
 from seqtrain.sequences import cache
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.errors import DataError
-from tests.sequences.test_cache import same
 from tests.helpers.examples import seeds
 from tests.helpers.program import FORKS
 from tests.helpers.tasks import Task, random_task
 from tests.helpers.tiny import file_size_limit
+from tests.sequences.test_cache import same
 
 FOLDER = Path("cache")
 CHANGES: dict[str, list[Any]] = {

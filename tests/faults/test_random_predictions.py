@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import seqtrain
-from tests.sequences.test_any_step_files import RAGGED, File, random_files, write
 from tests.helpers.examples import seeds
 from tests.helpers.exported import by_script
 from tests.helpers.program import conversing
 from tests.helpers.step_tables import KINDS, SCHEMA, Step, cells_of, random_table
 from tests.helpers.tasks import write_table
 from tests.helpers.tiny import ended_in, run_in, tsv_rows
+from tests.sequences.test_any_step_files import RAGGED, File, random_files, write
 
 ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx", "arff")
 PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}

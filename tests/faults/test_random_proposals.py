@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.sequences.readers import test_any_labels as labels
-from tests.sequences.test_any_step_files import random_files, write
 from tests.helpers.examples import seeds
 from tests.helpers.step_tables import cells_of, random_table
 from tests.helpers.tasks import random_task, write_table
 from tests.helpers.tiny import ended_in, run_in
+from tests.sequences.readers import test_any_labels as labels
+from tests.sequences.test_any_step_files import random_files, write
 
 ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx", "arff")
 PACKAGES = {".parquet": "pyarrow", ".xlsx": "openpyxl"}

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.sequences.batch import Batch, Spellings
+from seqtrain.engines.layout import lengths_of
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.packing import lengths_of
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.batch import Batch, Spellings
 
 
 def batch_of(

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes, zero_state
-from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native.recurrence import NativeEngine
+from seqtrain.engines.cells import CELLS, as_one_tensor, as_torch_takes, zero_state
+from seqtrain.engines.interface import DistinctInputs
+from seqtrain.engines.native.recurrence import NativeEngine
 
 every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
 ENGINE = NativeEngine("")

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.model.network import new_network
+from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.columns.column import Column
 from seqtrain.sequences.columns.column_table import StepsColumn
 from seqtrain.sequences.columns.scaling import Scale
@@ -21,8 +23,6 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import Vocabulary, word_grams
-from seqtrain.model.classifier import new_network
-from seqtrain.runs.model_folder import Model
 from tests.helpers.stores import store_of
 
 WORDS = ("<pad>", "<unk>", "move", "money", "don't", "éa", "?", "20")

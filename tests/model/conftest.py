@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seqtrain.model.engines.native.library import VARIABLE, find_library, why_unavailable
+from seqtrain.engines.native.library import VARIABLE, find_library, why_unavailable
 from tests.helpers.networks import num_threads
 
 

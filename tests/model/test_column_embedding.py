@@ -10,6 +10,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.ngrams import NgramBranch
+from seqtrain.model.column_embedding import ColumnEmbedding
+from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.sequences.columns.number_cells import NumberCells
@@ -17,12 +23,6 @@ from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.columns.token_cells import TokenCells
 from seqtrain.sequences.ngram_vocabulary import GramColumn, fit_ngrams
 from seqtrain.sequences.vocabulary import Vocabulary
-from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.ngrams import NgramBranch
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.column_embedding import ColumnEmbedding
-from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.standardization import SeriesStandardization
 from tests.helpers.batches import batch_of, classify
 from tests.helpers.networks import CPU_WAYS, LENGTHS
 from tests.helpers.stores import store_of

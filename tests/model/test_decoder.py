@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
+from seqtrain.engines.cells import as_one_tensor, as_torch_takes
+from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
 from seqtrain.sequences.batch import spellings
 from seqtrain.sequences.vocabulary import UNK, word_grams
-from seqtrain.model.cells import as_one_tensor, as_torch_takes
-from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
 from tests.helpers.batches import batch_of
 from tests.helpers.examples import some
 from tests.helpers.networks import CPU_WAYS, assert_equal_gradients, gradients, ids, make_network

@@ -7,9 +7,9 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.choice import choose_engine, engines_by_name
+from seqtrain.engines.native.library import VARIABLE, find_library, why_unavailable
 from seqtrain.errors import ConfigError
-from seqtrain.model.engines.choice import choose_engine, engines_by_name
-from seqtrain.model.engines.native.library import VARIABLE, find_library, why_unavailable
 from tests.helpers.batches import classify
 from tests.helpers.networks import ids, make_network, needs_library
 

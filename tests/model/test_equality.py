@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
+from seqtrain.model.branches import recurrent
+from seqtrain.model.convolutions import Convolutions
+from seqtrain.model.network import ClassifierNetwork, LogitCalibration, combined
+from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Spellings, spellings
 from seqtrain.sequences.vocabulary import UNK, word_grams
-from seqtrain.model.branches import recurrent
-from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration, combined
-from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.batches import batch_of, classify, classify_by_branch
 from tests.helpers.examples import some
 from tests.helpers.networks import (

@@ -6,13 +6,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Grams, Spellings
-from seqtrain.sequences.vocabulary import BUCKETS, word_grams
+from seqtrain.engines.layout import Packed
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import Inputs
-from seqtrain.model.packing import PackedSequences
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
+from seqtrain.sequences.batch import Grams, Spellings
+from seqtrain.sequences.vocabulary import BUCKETS, word_grams
 from tests.helpers.batches import batch_of
 from tests.helpers.spelling import buckets_of
 
@@ -70,7 +70,7 @@ def rows_of_series(channels: int) -> list[Tensor]:
 
 
 def standardized(model: SeriesStandardization, packed: PackedSequence) -> PackedSequence:
-    sequences = PackedSequences(packed.batch_sizes, packed.data.device)
+    sequences = Packed(packed.batch_sizes, packed.data.device)
     return PackedSequence(model(packed.data, sequences), packed.batch_sizes)
 
 

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from seqtrain.model.cells import as_one_tensor
-from seqtrain.model.engines.native.library import load_library, why_unavailable
+from seqtrain.engines.cells import as_one_tensor
+from seqtrain.engines.native.library import load_library, why_unavailable
 from tests.helpers.examples import examples
 from tests.helpers.native_cases import CASES, Case, assert_close, assert_same_as_torch, every_cell
 from tests.helpers.networks import needs_library, num_threads

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from seqtrain.model.engines.native.build import LIBRARY, compile_library
+from seqtrain.engines.native.build import LIBRARY, compile_library
 
 
 def test_no_compiler_is_no_failure(monkeypatch, tmp_path):

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from torch import Tensor, nn
 
-from seqtrain.model.engines.native.build import compile_library
+from seqtrain.engines.native.build import compile_library
 from tests.helpers.examples import examples
 from tests.helpers.native_cases import CASES, Case
 
@@ -53,7 +53,7 @@ def test_never_touches_memory_that_is_not_its_own(tmp_path):
     library = tmp_path / "library.so"
     assert compile_library(library, ["-fsanitize=address", "-O1", "-g"]) == ""
     program = (
-        "import sys, pytest, seqtrain.model.engines.native.library as library\n"
+        "import sys, pytest, seqtrain.engines.native.library as library\n"
         "library.LIBRARY = sys.argv[1]\n"
         "sys.exit(pytest.main([*sys.argv[2:], '-q', '-x', '-p', 'no:cacheprovider']))"
     )

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.model.engines.native.library import Weight
-from seqtrain.model.engines.native.update import adam, describe_weight
+from seqtrain.engines.native.library import Weight
+from seqtrain.engines.native.update import adam, describe_weight
 from tests.helpers.networks import needs_library, num_threads
 
 pytestmark = needs_library

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
+from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from seqtrain.sequences.batch import Grams, Spellings
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
@@ -18,7 +19,6 @@ from seqtrain.sequences.ngram_vocabulary import (
     with_spelling,
 )
 from seqtrain.sequences.vocabulary import UNK, WordGrams, word_grams
-from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from tests.helpers.batches import batch_of
 from tests.helpers.spelling import buckets_of
 

@@ -8,10 +8,10 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
+from seqtrain.errors import ConfigError
 from seqtrain.sequences.columns.number_cells import NumberCells
 from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.dataset import prepare
-from seqtrain.errors import ConfigError
 from tests.helpers.tiny import fit, run_in
 
 MEANS = {"pulse": 80.0, "weight": 7000.0, "fever": 37.0}

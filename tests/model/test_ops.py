@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from seqtrain.engines.interface import DropRule, Ops, SparseRows
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.model.engines.native.native_ops import NATIVE, REFERENCE, ops_for
-from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
+from seqtrain.engines.choice import NATIVE, REFERENCE, ops_for
 from seqtrain.model.pooling import POOLINGS, make_pooling
 from tests.helpers.networks import needs_library, num_threads
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqtrain.model.packing import PackedSequences
+from seqtrain.engines.layout import Packed
 from seqtrain.model.pooling import MaxPooling, MeanPooling, add_segment, pool
 
 
@@ -19,6 +19,6 @@ def test_equal_largest_steps_share_the_gradient():
 
 def test_long_means_are_summed_in_full_precision():
     states = torch.ones(5000, 1, dtype=torch.bfloat16)
-    one_row = PackedSequences(torch.ones(5000, dtype=torch.int64), states.device)
+    one_row = Packed(torch.ones(5000, dtype=torch.int64), states.device)
     pooled = pool(MeanPooling(1), states, one_row)
     assert pooled.item() == pytest.approx(1.0)

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config import Config, parse_config
-from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.proposal import InitOptions, propose
+from seqtrain.sequences.dataset import prepare
 
 MARKS = ["x,y", 'say "so"', "semi;colon", "tab\there", "|", "view:cart/2", "__label__x", "\u200b"]
 OTHERS = ["a", "the", "Cat", "naïve", "東京", "مرحبا", "3.14", "-7", "", " ", "it's", "ACGT"]

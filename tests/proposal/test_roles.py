@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config, parse_config
-from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, Proposal, propose
+from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_inspection import WORDS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
-from seqtrain.sequences.readers import parquet
 from seqtrain.proposal import InitOptions, propose, sampling
 from seqtrain.proposal.columns import ColumnProfile, profile_blocks
 from seqtrain.proposal.naive_bayes import (
@@ -25,6 +24,7 @@ from seqtrain.proposal.naive_bayes import (
 )
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.tables import find_columns
+from seqtrain.sequences.readers import parquet
 
 
 def seconds(path: Path) -> float:

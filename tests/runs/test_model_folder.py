@@ -10,10 +10,10 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from seqtrain.sequences.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
 from seqtrain.files.writing import blocks_of, write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files
+from seqtrain.sequences.vocabulary import Vocabulary
 from tests.helpers.small_models import NGRAMS, PARTS, make_model
 
 WEIGHTS = "model.safetensors"

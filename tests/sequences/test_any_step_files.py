@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from seqtrain.config import config_from_mapping
+from seqtrain.errors import DataError
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.readers import read_rows
-from seqtrain.errors import DataError
 from tests.helpers.examples import seeds
 from tests.helpers.reading import file_source
 from tests.helpers.step_tables import (

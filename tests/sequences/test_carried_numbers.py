@@ -12,8 +12,8 @@ import pytest
 
 import seqtrain
 from seqtrain.config import config_from_mapping
-from seqtrain.sequences.dataset import prepare
 from seqtrain.errors import ConfigError
+from seqtrain.sequences.dataset import prepare
 from tests.helpers.tiny import fit, run_in
 
 COLUMNS = ("what", "a", "b")

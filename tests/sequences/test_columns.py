@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from seqtrain.config import load_config
+from seqtrain.errors import DataError
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.summary import summarize, warnings
-from seqtrain.errors import DataError
 from tests.helpers.tables import table, write_rows
 
 

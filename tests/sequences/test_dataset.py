@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.columns import token_sequence
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.summary import summarize, warnings
-from seqtrain.errors import DataError
 from tests.helpers.reading import file_source
 
 Ready = Callable[..., PreparedData]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.sequences.labels import LabelSet, class_counts, has_class, unknown_rows
 from seqtrain.errors import DataError
+from seqtrain.sequences.labels import LabelSet, class_counts, has_class, unknown_rows
 from tests.helpers.tiny import Cli, sets
 
 MULTI = LabelSet(("a", "b"), multi_label=True, separator="|")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.inspection import Inspection
 from seqtrain.sequences.sources import check_files, data_sources, matching_files
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.summary import summarize, warnings
-from seqtrain.errors import DataError
 
 CUTS = (0, 1, 9, 30, 31, 44, 70, 80)  # of 80 rows into 7 files
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqtrain.errors import RunError
 from seqtrain.sequences import store
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.store import GrowingArray, store_of_items
 from seqtrain.sequences.summary import summarize
-from seqtrain.errors import RunError
 from tests.helpers.stores import store_of
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from seqtrain.config import config_from_mapping
+from seqtrain.errors import ConfigError
 from seqtrain.sequences.vocabulary import SPECIAL, Vocabulary
 from seqtrain.sequences.word_vectors import read_vectors, with_width
-from seqtrain.errors import ConfigError
 from tests.helpers.packing import ENDINGS, pack
 
 VOCABULARY = Vocabulary((*SPECIAL, "cat", "dog", "emu"))

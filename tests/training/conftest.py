@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from seqtrain.config.schema import Config
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.learner import Learner
 from seqtrain.training.objectives import Classification
 from tests.helpers.stores import store_of

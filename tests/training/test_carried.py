@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_epoch_of_groups
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.learner import Learner
 from seqtrain.training.loop import train

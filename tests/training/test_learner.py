@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seqtrain.errors import RunError
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_epoch
-from seqtrain.errors import RunError
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.learner import Learner
 from seqtrain.training.loop import train

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.engines.native.library import why_unavailable
 from seqtrain.sequences.batch import collate
-from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.loop import train

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.sequences.batch import collate
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
+from seqtrain.sequences.batch import collate
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.learner import Learner
 from seqtrain.training.loop import train

@@ -16,9 +16,9 @@ from seqtrain.cli.output.epoch_table import EpochTable
 from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
-from seqtrain.sequences.summary import unknown_share
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
+from seqtrain.sequences.summary import unknown_share
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 REFIT = (

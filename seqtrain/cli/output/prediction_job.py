@@ -16,12 +16,12 @@ from seqtrain.api.predict import format_warnings, predict, predict_steps
 from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
-from seqtrain.sequences.encoding import EncodingReport
-from seqtrain.sequences.read_options import PredictionOptions, keeps_all
-from seqtrain.sequences.sources import matching_files
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing
+from seqtrain.sequences.encoding import EncodingReport
+from seqtrain.sequences.read_options import PredictionOptions, keeps_all
+from seqtrain.sequences.sources import matching_files
 from seqtrain.text import counted, display_name
 from seqtrain.training.distributed import launched
 

@@ -21,10 +21,10 @@ from seqtrain.api.prediction import Prediction
 from seqtrain.api.predictions import sequence_text
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn
+from seqtrain.files.formats import resolve_format
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.read_options import keeps_all
 from seqtrain.sequences.tokenizers import ALPHABET
-from seqtrain.files.formats import resolve_format
 from seqtrain.text import delimited_line, json_line, printable, shorten
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")

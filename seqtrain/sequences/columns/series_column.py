@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.columns.column import CellEncoder, Column, FitOptions, Parts
 from seqtrain.sequences.columns.scaling import MASK, MISSING, STANDARDIZE, Scale, refused_numbers
 from seqtrain.sequences.examples import Features
 from seqtrain.sequences.saved_values import saved_choice
 from seqtrain.sequences.store import SequenceStore, blocks, concatenate
-from seqtrain.errors import DataError
 
 NO_SERIES = "every sequence is empty; expected feature vectors"
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from seqtrain.sequences.columns.token_sequence import TokenSequence, saved_subwords, saved_vocabulary
+from seqtrain.sequences.columns.token_sequence import (
+    TokenSequence,
+    saved_subwords,
+    saved_vocabulary,
+)
 from seqtrain.sequences.tokenizers import SYMBOLS, Tokenizer
 
 

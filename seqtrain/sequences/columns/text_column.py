@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from seqtrain.sequences.columns.token_sequence import TokenSequence, saved_subwords, saved_vocabulary
+from seqtrain.sequences.columns.token_sequence import (
+    TokenSequence,
+    saved_subwords,
+    saved_vocabulary,
+)
 from seqtrain.sequences.saved_values import saved_choice, saved_flag
 from seqtrain.sequences.tokenizers import BPE, TOKENIZERS, Tokenizer, make_tokenizer, read_merges
 

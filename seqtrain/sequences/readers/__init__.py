@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from seqtrain.errors import DataError
+from seqtrain.files.formats import FORMATS
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.read_options import STDIN
 from seqtrain.sequences.readers.file_source import FileSource
 from seqtrain.sequences.readers.row_source import RowSample
 from seqtrain.sequences.readers.table_source import TableSource
 from seqtrain.sequences.readers.time_steps import SequenceBuilder, ids_are_scattered
-from seqtrain.errors import DataError
-from seqtrain.files.formats import FORMATS
 
 __all__ = [
     "Digests",

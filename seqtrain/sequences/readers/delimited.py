@@ -10,12 +10,18 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import BadRow, Example, Numbered, RowProblems
-from seqtrain.sequences.read_options import Column, FileFormat, column_names, keeps_all, missing_name
+from seqtrain.sequences.read_options import (
+    Column,
+    FileFormat,
+    column_names,
+    keeps_all,
+    missing_name,
+)
 from seqtrain.sequences.readers.named_cells import read_cells
 from seqtrain.sequences.readers.row_source import LINE_BYTES, RowSource, without_end
 from seqtrain.sequences.readers.step_cells import Rows
-from seqtrain.errors import DataError
 from seqtrain.text import quote
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}

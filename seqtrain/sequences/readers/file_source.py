@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+from seqtrain.errors import DataError
+from seqtrain.files.formats import FORMATS, resolve_format
+from seqtrain.files.reading import path_problem, path_problems, uncompressed
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.read_options import STDIN, Schema
 from seqtrain.sequences.readers.npz import labels_file
@@ -20,9 +23,6 @@ from seqtrain.sequences.readers.plain import read_whole
 from seqtrain.sequences.readers.row_source import RowSource
 from seqtrain.sequences.readers.step_cells import Rows
 from seqtrain.sequences.readers.time_steps import AT_ONCE
-from seqtrain.errors import DataError
-from seqtrain.files.formats import FORMATS, resolve_format
-from seqtrain.files.reading import path_problem, path_problems, uncompressed
 from seqtrain.text import display_name
 
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")

@@ -5,15 +5,21 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
+from seqtrain.errors import DataError
+from seqtrain.files.formats import columns_of_format
+from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.sequences.examples import BadRow, Example, Numbered
-from seqtrain.sequences.read_options import EVERY_COLUMN, Column, column_names, keeps_all, missing_name
+from seqtrain.sequences.read_options import (
+    EVERY_COLUMN,
+    Column,
+    column_names,
+    keeps_all,
+    missing_name,
+)
 from seqtrain.sequences.readers.row_source import RowSource, name_of
 from seqtrain.sequences.readers.sequences import json_type, sequence_from_cells
 from seqtrain.sequences.readers.step_cells import Rows, id_cells
 from seqtrain.sequences.readers.time_steps import read_row_features
-from seqtrain.errors import DataError
-from seqtrain.files.formats import columns_of_format
-from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.text import quote
 
 BY_COLUMNS = (

@@ -22,13 +22,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.readers.opening import refuse_bomb
 from seqtrain.sequences.readers.row_source import RowSource
 from seqtrain.sequences.readers.sequences import features_from_array
 from seqtrain.sequences.readers.step_cells import LARGEST_EXACT
 from seqtrain.sequences.store import Array
-from seqtrain.errors import DataError
 
 FLAT = ("values", "offsets", "lengths", "labels")
 NAMES = {

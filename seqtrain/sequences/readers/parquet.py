@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, TypeAlias
 
+from seqtrain.errors import DataError, missing_package
 from seqtrain.sequences.examples import Example, Numbered
 from seqtrain.sequences.readers.named_cells import read_objects
 from seqtrain.sequences.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
 from seqtrain.sequences.readers.row_source import RowSource
 from seqtrain.sequences.readers.sequences import PER_SECOND, duration_text, time_text
 from seqtrain.sequences.readers.step_cells import Rows
-from seqtrain.errors import DataError, missing_package
 from seqtrain.text import one_line, quote
 
 ROWS = 1024

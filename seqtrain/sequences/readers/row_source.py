@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.sequences.examples import (
     BLANK_LABEL,
     BadRow,
@@ -19,7 +20,6 @@ from seqtrain.sequences.labels import Labels, label_tuple
 from seqtrain.sequences.read_options import Column, FileFormat, Schema
 from seqtrain.sequences.readers.opening import utf_16
 from seqtrain.sequences.readers.sequences import json_type, sequence_from_text
-from seqtrain.files.reading import NotJSONError, parse_json
 
 LINE_BYTES = 1 << 28
 """Largest number of bytes of a line (256 MiB), and of characters of a quoted field."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.sequences.examples import BadRow, Features, Sequence
 from seqtrain.sequences.read_options import Column
 from seqtrain.sequences.readers.numbers import (
@@ -20,7 +21,6 @@ from seqtrain.sequences.readers.numbers import (
     parse_numbers,
     with_decimal_points,
 )
-from seqtrain.files.reading import NotJSONError, parse_json
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Number of each unit of time in a second, by the unit's name in numpy and Arrow."""

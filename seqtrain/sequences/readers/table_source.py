@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from seqtrain.errors import DataError
+from seqtrain.files.formats import IN_MEMORY, MEMORY
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.read_options import Column, FileFormat, Schema, keeps_all, missing_name
 from seqtrain.sequences.readers.named_cells import read_objects
@@ -25,8 +27,6 @@ from seqtrain.sequences.readers.row_source import RowSource
 from seqtrain.sequences.readers.sequences import PER_SECOND, duration_text, plain, time_text
 from seqtrain.sequences.readers.step_cells import Rows
 from seqtrain.sequences.readers.time_steps import AT_ONCE
-from seqtrain.errors import DataError
-from seqtrain.files.formats import IN_MEMORY, MEMORY
 
 EXPECTED_TABLE = (
     "a DataFrame, a Dataset, a dict of lists, or a list of dicts, whose columns have the names "

@@ -5,13 +5,13 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from seqtrain.errors import ConfigError, DataError, SeqtrainError, missing_package
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.readers.named_cells import read_objects
 from seqtrain.sequences.readers.opening import refuse_bomb
 from seqtrain.sequences.readers.row_source import RowSource
 from seqtrain.sequences.readers.sequences import plain
 from seqtrain.sequences.readers.step_cells import Rows
-from seqtrain.errors import ConfigError, DataError, SeqtrainError, missing_package
 from seqtrain.text import quote
 
 

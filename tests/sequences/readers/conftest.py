@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from seqtrain.sequences.examples import Example
 from seqtrain.errors import DataError
+from seqtrain.sequences.examples import Example
 from tests.helpers.reading import file_source, only_label, read_examples
 
 Read = Callable[..., list[Any]]

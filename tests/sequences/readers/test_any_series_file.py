@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.sequences.readers import read_rows
 from seqtrain.errors import DataError
+from seqtrain.sequences.readers import read_rows
 from tests.helpers.examples import seeds
 from tests.helpers.reading import file_source
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.sequences.readers import delimited, read_rows
-from tests.sequences.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.reading import file_source, only_label, read_examples
+from tests.sequences.readers.conftest import seen
 
 NAMED: dict[str, Any] = {"sequence": "text", "label": "label"}
 CSV: dict[str, Any] = {"format": "csv", **NAMED}

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import BadRow
 from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.sequences.readers import FileSource, TableSource, read_rows
 from seqtrain.sequences.readers.named_cells import is_mark
-from seqtrain.errors import DataError
 
 SCHEMA = Schema(sequence="text", one_hot=["login", "billing"])
 EXPECTED = [("a b", ("login",)), ("c", ("billing", "login")), ("d", ())]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.sequences.readers import opening
 from seqtrain.errors import DataError
+from seqtrain.sequences.readers import opening
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
 from tests.helpers.reading import damaged_copies, file_source, only_label, read_examples

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.sequences.readers import opening, row_source
-from seqtrain.errors import DataError
-from tests.sequences.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
 from tests.helpers.reading import damaged_copies, file_source, only_label, read_examples
+from tests.sequences.readers.conftest import seen
 
 TSV: dict[str, Any] = {"format": "tsv", "sequence": "text", "label": "label"}
 LINES: dict[str, Any] = {"format": "lines", "labelled": False}

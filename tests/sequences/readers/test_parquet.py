@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.sequences.readers import opening, parquet
 from seqtrain.errors import DataError
+from seqtrain.sequences.readers import opening, parquet
 from tests.helpers.reading import file_source, only_label, read_examples
 
 VALUES: dict[str, list[Any]] = {

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.sequences.readers import read_rows
 from seqtrain.errors import DataError
-from tests.sequences.readers.conftest import seen
+from seqtrain.sequences.readers import read_rows
 from tests.helpers.packing import ENDINGS, pack
 from tests.helpers.reading import file_source, only_label, read_examples
+from tests.sequences.readers.conftest import seen
 
 PREDICTED: dict[str, Any] = {"labelled": False}
 FASTTEXT = (

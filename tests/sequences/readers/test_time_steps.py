@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.read_options import Schema
 from seqtrain.sequences.readers import FileSource, TableSource, read_rows
 from seqtrain.sequences.sources import completed_schema
-from seqtrain.errors import DataError
 from tests.helpers.reading import file_source, only_label, read_examples
 from tests.helpers.tables import Row, shuffled, table, write_rows
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtrain.errors import DataError
 from seqtrain.sequences.examples import BadRow, Example
 from seqtrain.sequences.read_options import Schema
 from seqtrain.sequences.readers import TableSource, read_rows
 from seqtrain.sequences.readers.times import SECOND, possible_types, read_time
 from seqtrain.sequences.sources import completed_schema
-from seqtrain.errors import DataError
 from tests.helpers.reading import file_source
 
 SCHEMA: dict[str, Any] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from seqtrain.sequences.readers import read_rows
 from seqtrain.errors import ConfigError, DataError
+from seqtrain.sequences.readers import read_rows
 from tests.helpers.reading import file_source, only_label
 
 COLUMNS: dict[str, Any] = {"sequence": "text", "label": "label"}

@@ -14,14 +14,15 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.engines.layout import Packed
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.packing import pack_batch
+from seqtrain.model.inputs import SideInputs
+from seqtrain.sequences.batch import Batch, sort_and_pack
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import Ints, SequenceStore
 
 SomeBranch = TypeVar("SomeBranch", bound=Branch)
 
@@ -168,8 +169,10 @@ class ClassifierNetwork(nn.Module):
         context = ForwardContext() if context is None else context
         if not isinstance(batch.inputs, PackedSequence):
             return self._sorted_branch_logits(batch, context, names)
+        layout = Packed(batch.inputs.batch_sizes, batch.inputs.data.device)
+        side = SideInputs.of(batch)
         return [
-            branch(batch, context)
+            branch(batch.inputs.data, layout, side, context)
             for branch in self.branches
             if not (self.training and branch.fixed) and (names is None or branch.name in names)
         ]
@@ -207,15 +210,20 @@ class ClassifierNetwork(nn.Module):
     def step_logits(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the calibrated logits after every step of a packed batch, (N, C), in packed order.
 
-        The final states of the context are set. Call it only if `whole_sequence_key` is None,
-        because the recurrent branch doesn't check this.
+        The final states of the context are set.
 
         Raises:
-            NotImplementedError: If a branch other than the recurrent one needs whole sequences.
+            NotImplementedError: If a branch needs whole sequences; see `whole_sequence_key`.
             ValueError: If the batch lacks row features.
         """
+        if self.whole_sequence_key is not None:
+            raise NotImplementedError(f"{self.whole_sequence_key}: needs whole sequences")
         context = ForwardContext() if context is None else context
-        return self.combine([branch.step_logits(batch, context) for branch in self.branches])
+        packed, side = batch.packed, SideInputs.of(batch)
+        layout = Packed(packed.batch_sizes, packed.data.device, every_step=True)
+        return self.combine(
+            [branch(packed.data, layout, side, context) for branch in self.branches]
+        )
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of a prediction, (…, C).
@@ -247,6 +255,32 @@ class ClassifierNetwork(nn.Module):
         if len({*weights}) == 1:
             return None
         return [weight / sum(weights) for weight in weights]
+
+
+def pack_batch(batch: Batch) -> Batch:
+    """Return a copy of a padded batch, with its rows sorted by length and packed.
+
+    `sorted_indices` and `unsorted_indices` are adapted, so that `Batch.restore` still works.
+
+    Raises:
+        ValueError: If the lengths don't fit the padded inputs.
+    """
+    packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
+    cpu_order = order.cpu()
+    sorted_indices = batch.sorted_indices[cpu_order]
+    spellings, static = batch.spellings, batch.static
+    return replace(
+        batch,
+        inputs=packed,
+        lengths=batch.lengths[cpu_order],
+        labels=batch.labels[order],
+        groups=None if batch.groups is None else batch.groups[cpu_order.numpy()],
+        sorted_indices=sorted_indices,
+        unsorted_indices=sorted_indices.argsort(),
+        spellings=None if spellings is None else spellings.packed(batch.lengths),
+        static=None if static is None else static[order],
+        on_host=None if batch.on_host is None else pack_batch(batch.on_host),
+    )
 
 
 def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:

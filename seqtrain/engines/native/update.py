@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
-from seqtrain.model.engines.native.library import Update, Weight, address, load_library
+from seqtrain.engines.native.library import Update, Weight, address, load_library
 
 
 def describe_weight(

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 import torch
 
+from seqtrain.evaluation.calibration import Calibration
+from seqtrain.export import script
+from seqtrain.export.export_folder import export_model
+from seqtrain.files.writing import write_folder
+from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.sequences.encoding import LengthPolicy
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.read_options import FileFormat, Schema
 from seqtrain.sequences.tokenizers import train_bpe
 from seqtrain.sequences.vocabulary import Vocabulary
-from seqtrain.evaluation.calibration import Calibration
-from seqtrain.exports import script
-from seqtrain.exports.export_folder import export_model
-from seqtrain.files.writing import write_folder
-from seqtrain.runs.model_folder import Model, model_files
 from tests.helpers.examples import seeds
 from tests.helpers.small_models import PARTS, WORDS, make_model
 from tests.helpers.tiny import Cli, Ended

@@ -1,6 +1,6 @@
 """Operations around the recurrence in C++, for float32 tensors on the CPU.
 
-Letters of shapes as in `engines.ops`; A units of attention.
+Letters of shapes as in `engines.interface`; A units of attention.
 """
 
 from collections.abc import Callable
@@ -10,25 +10,26 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqtrain.model.engines.cuda_ops import CudaOps
-from seqtrain.model.engines.native.library import (
+from seqtrain.engines.interface import DropRule, Ops, Poolable, SparseRows
+from seqtrain.engines.layout import Layout, Packed
+from seqtrain.engines.native.library import (
     PoolCall,
     RowSums,
     address,
     load_library,
     new,
-    why_unavailable,
 )
-from seqtrain.model.engines.native.recurrence import chosen_library
-from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
-from seqtrain.model.pooling import AnyPooling, AttentionPooling, MaxPooling, PoolingList
+from seqtrain.engines.native.recurrence import chosen_library
 
 PADDING = 64
 """Largest number of unused units per step: attention rounds A up to whole vectors."""
 
+POOLINGS = ("max", "attention")
+"""Kinds of poolings that the library computes."""
+
 
 class NativeOps(Ops):
-    """Operations of the compiled library, for float32 tensors on the CPU; see `ops_for`.
+    """Operations of the compiled library, for float32 tensors on the CPU.
 
     The library has weighted sums of rows, dropout, and the poolings max and attention. torch
     computes all other operations.
@@ -41,7 +42,7 @@ class NativeOps(Ops):
         the matrix aren't float32 on the CPU, torch computes the product. Its gradient may repeat
         rows.
         """
-        if not is_native(matrix.weights):
+        if not matrix.weights.is_cpu or matrix.weights.dtype != torch.float32:
             return super().sum_rows(table, matrix, rows, sparse=sparse)
         run: Callable[..., Tensor] = _SumRows.apply
         return run(table.contiguous(), matrix, rows.contiguous(), sparse)
@@ -51,32 +52,14 @@ class NativeOps(Ops):
         run: Callable[..., Tensor] = _Drop.apply
         return run(values, rule)
 
-    def pool(self, pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
+    def pool(self, pooling: Poolable, states: Tensor, layout: Layout) -> Tensor:
         """Return the pooled states of packed sequences; see `Ops.pool`."""
-        if isinstance(pooling, PoolingList):
-            parts = [self.pool(part, states, batch_sizes) for part in pooling.parts]
-            return torch.cat(parts, dim=1)
-        if not isinstance(pooling, MaxPooling | AttentionPooling):
-            return super().pool(pooling, states, batch_sizes)
+        if pooling.kind not in POOLINGS or not isinstance(layout, Packed):
+            return super().pool(pooling, states, layout)
         # Weight and bias of `project`, and weight of `score`; none for the maximum.
         weights = [weight.contiguous() for weight in pooling.parameters()]
         run: Callable[..., Tensor] = _Pool.apply
-        return run(states.contiguous(), batch_sizes.contiguous(), *weights)
-
-
-REFERENCE, NATIVE, CUDA = Ops(), NativeOps(), CudaOps()
-
-
-def is_native(tensor: Tensor) -> bool:
-    """Return True if a tensor is float32 on the CPU, and the compiled library is available."""
-    return tensor.is_cpu and tensor.dtype == torch.float32 and not why_unavailable()
-
-
-def ops_for(tensor: Tensor) -> Ops:
-    """Return the fastest operations for tensors of this device and type."""
-    if tensor.is_cuda:
-        return CUDA
-    return NATIVE if is_native(tensor) else REFERENCE
+        return run(states.contiguous(), layout.batch_sizes.contiguous(), *weights)
 
 
 class _SumRows(torch.autograd.Function):

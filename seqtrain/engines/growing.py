@@ -6,7 +6,7 @@ B examples, A binned columns, F columns that a tree may use, S splits of a tree.
 import torch
 from torch import Tensor
 
-from seqtrain.model.engines.native.library import (
+from seqtrain.engines.native.library import (
     TreeCall,
     address,
     load_library,

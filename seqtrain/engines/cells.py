@@ -21,10 +21,6 @@ class Cell:
         gates: number of gates. Each has a block of H rows in every weight and bias.
         tensors: number S of tensors of a state: 1 (h), or 2 (h and c).
         keeping_gate: number of the gate that keeps the state, or None if there is no such gate.
-        persistent: largest hidden sizes of cuDNN's persistent kernels in training and in
-            prediction. These kernels are several times as fast as the standard ones. torch uses
-            them only for padded input: see ``use_rnn_persist_small_h`` in torch's
-            ``aten/src/ATen/native/cudnn/RNN.cpp``.
         module: torch's module, which holds the parameters.
         kernel: torch's function over padded or packed sequences.
         step: function that returns the next state, (S, B, H). Its arguments are the projected
@@ -36,7 +32,6 @@ class Cell:
     gates: int
     tensors: int
     keeping_gate: int | None
-    persistent: tuple[int, int]
     module: type[nn.GRU | nn.LSTM | nn.RNN]
     kernel: Callable[..., Any]
     step: Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -96,9 +91,9 @@ def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
 
 
 # Gates r, z, n: z keeps. Gates i, f, g, o: f keeps.
-GRU = Cell("gru", 3, 1, 1, (128, 192), nn.GRU, torch.gru, _gru)
-LSTM = Cell("lstm", 4, 2, 1, (128, 192), nn.LSTM, torch.lstm, _lstm)
-RNN = Cell("rnn", 1, 1, None, (256, 384), nn.RNN, torch.rnn_tanh, _tanh)
+GRU = Cell("gru", 3, 1, 1, nn.GRU, torch.gru, _gru)
+LSTM = Cell("lstm", 4, 2, 1, nn.LSTM, torch.lstm, _lstm)
+RNN = Cell("rnn", 1, 1, None, nn.RNN, torch.rnn_tanh, _tanh)
 
 CELLS = {cell.name: cell for cell in (GRU, LSTM, RNN)}
 """Maps a name in model.rnn to its cell."""

@@ -1,6 +1,6 @@
 """Build hook of hatchling that compiles the native engine if there is a C++ compiler.
 
-To compile it by hand, run `python seqtrain/model/engines/native/build.py`.
+To compile it by hand, run `python seqtrain/engines/native/build.py`.
 """
 
 import hashlib
@@ -166,7 +166,7 @@ if "hatchling" in sys.modules:  # hatchling is building a wheel
             else:
                 build_data["infer_tag"] = True
             if not editable:
-                inside = f"seqtrain/model/engines/native/{LIBRARY}"
+                inside = f"seqtrain/engines/native/{LIBRARY}"
                 build_data["force_include"][str(built)] = inside
 
         def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

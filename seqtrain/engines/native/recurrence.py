@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.cells import Cell, cell_of
-from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
-from seqtrain.model.engines.native.library import (
+from seqtrain.engines.cells import Cell, cell_of
+from seqtrain.engines.interface import Between, DistinctInputs, Engine
+from seqtrain.engines.layout import Layout, Packed
+from seqtrain.engines.native.library import (
     CELL_KINDS,
     LayerCall,
     Library,
@@ -55,7 +55,8 @@ class NativeEngine(Engine):
     def run(
         self,
         encoder: nn.RNNBase,
-        inputs: PackedSequence | DistinctInputs,
+        inputs: Tensor | DistinctInputs,
+        layout: Layout,
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
@@ -64,11 +65,11 @@ class NativeEngine(Engine):
         """Run all layers; see `Engine.run`. Results are float32, even under autocast.
 
         Raises:
-            ValueError: If a shape, an index or a batch size doesn't fit.
+            ValueError: If a shape, an index or a batch size doesn't fit, or the layout is padded.
             RuntimeError: If the compiled library can't be used.
         """
         library, directions = chosen_library(), 2 if encoder.bidirectional else 1
-        vectors, steps = _checked(encoder, inputs, start)
+        vectors, steps = _checked(encoder, inputs, layout, start)
         outputs, lasts, layer_start, weights = None, [], None, encoder.all_weights
         saving = torch.is_grad_enabled() and any(
             tensor is not None and tensor.requires_grad
@@ -235,7 +236,7 @@ def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
 
 
 def _checked(
-    encoder: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
+    encoder: nn.RNNBase, inputs: Tensor | DistinctInputs, layout: Layout, start: Tensor | None
 ) -> tuple[Tensor, _Steps]:
     """Check the arguments of `NativeEngine.run` before native code reads them.
 
@@ -243,13 +244,15 @@ def _checked(
         The input vectors, contiguous and in float32, and the layout of the time steps.
 
     Raises:
-        ValueError: If a shape, an index or a batch size doesn't fit.
+        ValueError: If a shape, an index or a batch size doesn't fit, or the layout is padded.
     """
-    cell, sizes = cell_of(encoder), inputs.batch_sizes.contiguous()
+    if not isinstance(layout, Packed):
+        raise ValueError("layout: the native engine only takes packed sequences")
+    cell, sizes = cell_of(encoder), layout.batch_sizes.contiguous()
     if isinstance(inputs, DistinctInputs):
         vectors, index = inputs.table, inputs.index.contiguous()
     else:
-        vectors, index = inputs.data, None
+        vectors, index = inputs, None
     vectors = vectors.to(torch.float32).contiguous()
     if vectors.dim() != 2 or vectors.shape[1] != encoder.input_size:
         found = tuple(vectors.shape)

@@ -23,6 +23,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
+from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
 from seqtrain.sequences.encoding import EncodingReport  # noqa: E402
 from seqtrain.sequences.examples import Example  # noqa: E402
@@ -30,7 +31,6 @@ from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  #
 from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.sequences.readers import read_rows  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
-from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import (  # noqa: E402
     delimited_line,
     display_name,
@@ -104,7 +104,8 @@ class ExportedModel:
         if self.fitted.ngrams is not None:
             arrays = values, rows.offsets, self.fitted.ngrams, self.grams
             found = ngram_values(*arrays, rows.spellings, rows.words)
-            given["ngrams"], given["ngram_rows"] = found.ngrams, found.rows
+            given["ngrams"] = found.ngrams
+            given["ngram_counts"] = np.bincount(found.rows, minlength=len(rows))
             given["ngram_values"] = found.values
         if rows.spellings is not None and rows.words is not None and known is not None:
             beyond = rows.spellings >= 0

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from seqtrain.errors import DataError
+from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.sequences.columns.series_column import SeriesColumn
 from seqtrain.sequences.examples import Example, Steps
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.errors import DataError
-from seqtrain.evaluation.logits import check_finite, predict_logits
-from seqtrain.runs.model_folder import Model
 
 SEED = 0
 LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144)

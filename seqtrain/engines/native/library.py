@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.model.cells import GRU, LSTM, RNN, Cell
-from seqtrain.model.engines.native.build import LIBRARY, sources_digest
+from seqtrain.engines.cells import GRU, LSTM, RNN, Cell
+from seqtrain.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
 """Environment variable that forces a set of vector instructions, or switches the library off."""
