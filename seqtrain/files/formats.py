@@ -1,9 +1,9 @@
 """Registry of the formats of data files: the only list of them.
 
 To add a format, add an entry to `FORMATS` and a module with its reader to
-``seqtrain/sequences/readers/``. Everything else follows from the entry: the choices of ``data.format``,
-``--format`` and ``--input-format``, the endings, how ``seqtrain init`` reads a file, and the table
-in ``data/README.md``.
+``seqtrain/sequences/readers/``. Everything else follows from the entry: the choices of
+``data.format``, ``--format`` and ``--input-format``, the endings, how ``seqtrain init`` reads a
+file, and the table in ``data/README.md``.
 """
 
 from __future__ import annotations

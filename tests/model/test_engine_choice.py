@@ -29,10 +29,7 @@ def forget_library() -> Iterator[None]:
     ("keys", "device", "engine", "reason"),
     [
         *(({"rnn": rnn}, "cpu", FASTEST, "") for rnn in ("gru", "lstm", "rnn")),
-        ({"hidden_size": 128}, "cuda", "torch", "padded if 50% of a batch are valid steps"),
-        ({"hidden_size": 192}, "cuda", "torch", "in prediction, padded"),
-        ({"hidden_size": 193}, "cuda", "torch", "packed: cuDNN's fast kernels end at"),
-        ({"hidden_size": 193, "rnn": "rnn"}, "cuda", "torch", "padded if"),
+        ({}, "cuda", "torch", "its own kernels on cuda"),
         ({}, "mps", "torch", "its own kernels on mps"),
         ({"engine": "torch"}, "cpu", "torch", "model.engine"),
         ({"unroll": "masked"}, "cpu", "torch", "unroll masked"),

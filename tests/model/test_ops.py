@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from seqtrain.engines.interface import DropRule, Ops, SparseRows
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.engines.choice import NATIVE, REFERENCE, ops_for
-from seqtrain.model.pooling import POOLINGS, make_pooling
+from seqtrain.engines.interface import DropRule, Ops, SparseRows
+from seqtrain.engines.layout import Packed
+from seqtrain.model.pooling import POOLINGS, AnyPooling, PoolingList, make_pooling
 from tests.helpers.networks import needs_library, num_threads
 
 LENGTHS = [[5], [9, 7, 7, 3, 1], [300, 300, *[40] * 20, 1]]
@@ -37,6 +38,11 @@ def assert_as_double(ours: list[Tensor], theirs: list[Tensor]) -> None:
 def test_native_is_chosen_for_float32_on_the_cpu() -> None:
     assert ops_for(torch.zeros(1)) is NATIVE
     assert ops_for(torch.zeros(1, dtype=torch.float64)) is REFERENCE
+
+
+def pooled(ops: Ops, pooling: AnyPooling, states: Tensor, layout: Packed) -> Tensor:
+    parts = pooling.parts if isinstance(pooling, PoolingList) else [pooling]
+    return torch.cat([ops.pool(part, states, layout) for part in parts], dim=1)
 
 
 @every_backend
@@ -87,12 +93,12 @@ def test_pooling(
     pooling = make_pooling(how, width, size)
     assert pooling is not None
     packed = pack_sequence([torch.randn(length, width).round(decimals=1) for length in lengths])
-    states, sizes = packed.data.requires_grad_(), packed.batch_sizes
+    states, layout = packed.data.requires_grad_(), Packed(packed.batch_sizes, torch.device("cpu"))
     double = packed.data.detach().double().requires_grad_()
     with num_threads(threads):
-        ours = gradients(ops.pool(pooling, states, sizes), states, *pooling.parameters())
+        ours = gradients(pooled(ops, pooling, states, layout), states, *pooling.parameters())
     pooling = pooling.double()
-    found = REFERENCE.pool(pooling, double, sizes)
+    found = pooled(REFERENCE, pooling, double, layout)
     assert_as_double(ours, gradients(found, double, *pooling.parameters()))
 
 

@@ -12,7 +12,8 @@ def test_equal_largest_steps_share_the_gradient():
     states = torch.tensor([[1.0], [2.0], [0.0], [2.0], [1.0]], requires_grad=True)
     pooling, summary = MaxPooling(1), None
     for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
-        summary = add_segment(pooling, summary, part, torch.tensor(sizes))
+        layout = Packed(torch.tensor(sizes), part.device)
+        summary = add_segment(pooling, summary, part, layout)
     pooling.finish(summary).backward(torch.tensor([[4.0], [6.0]]))
     assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
 
