@@ -200,11 +200,10 @@ def _kernel(
     with nullcontext() if dtype is None else torch.autocast(steps.device.type, enabled=False):
         if dtype is not None:
             steps, state = steps.to(dtype), state.to(dtype)
-            weights = [weight.to(dtype) for weight in weights]
         states, *last = cell.kernel(
             steps,
             as_torch_takes(state.unsqueeze(1)),
-            weights,
+            _weights_for([weights], steps),
             has_biases=True,
             num_layers=1,
             dropout=0.0,
@@ -220,16 +219,14 @@ def _packed_on_device(
 ) -> tuple[Tensor, Tensor]:
     """Run one layer over packed steps by torch's kernel of an accelerator, as nn.GRU does."""
     dtype = _kernel_dtype(cell, steps)
-    flat = [weight for own in weights for weight in own]
     with nullcontext() if dtype is None else torch.autocast(steps.device.type, enabled=False):
         if dtype is not None:
             steps, start = steps.to(dtype), start.to(dtype)
-            flat = [weight.to(dtype) for weight in flat]
         states, *last = cell.kernel(
             steps,
             layout.batch_sizes,
             as_torch_takes(start.contiguous()),
-            flat,
+            _weights_for(weights, steps),
             has_biases=True,
             num_layers=1,
             dropout=0.0,
@@ -237,6 +234,27 @@ def _packed_on_device(
             bidirectional=len(weights) > 1,
         )
     return states, torch.stack(last)
+
+
+def _weights_for(weights: Sequence[Sequence[Tensor]], steps: Tensor) -> list[Tensor]:
+    """Return the weights of all directions, in the order and the form that torch's kernel takes.
+
+    cuDNN reads the matrices of all directions, and then the biases, from one buffer. Without such a
+    buffer, torch copies the weights at each call, and warns.
+
+    Args:
+        weights: w_ih, w_hh, b_ih, b_hh of each direction.
+        steps: inputs, whose type the weights get on CUDA.
+    """
+    in_order = [weight for own in weights for weight in own]
+    if not steps.is_cuda:
+        return in_order
+    stored = [weight for own in weights for weight in own[:2]]
+    stored += [weight for own in weights for weight in own[2:]]
+    buffer = torch.cat([weight.flatten() for weight in stored]).to(steps.dtype)
+    parts = buffer.split_with_sizes([weight.numel() for weight in stored])
+    views = {id(w): part.view_as(w) for w, part in zip(stored, parts, strict=True)}
+    return [views[id(weight)] for weight in in_order]
 
 
 def _kernel_dtype(cell: Cell, steps: Tensor) -> torch.dtype | None:
