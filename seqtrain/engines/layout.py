@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -246,11 +247,12 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
     Args:
         batch_sizes: number of sequences at each time step, (T,), on the CPU.
     """
-    starts = torch.cumsum(batch_sizes, 0) - batch_sizes
-    index = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
-    row = index - starts.repeat_interleave(batch_sizes)
-    step = torch.arange(len(batch_sizes), dtype=torch.int64, device="cpu")
-    return row, step.repeat_interleave(batch_sizes)
+    # NumPy, because torch's repeat_interleave wakes all threads however small the batch is.
+    sizes = batch_sizes.numpy()
+    first = np.repeat(sizes.cumsum() - sizes, sizes)
+    row = np.arange(len(first)) - first
+    step = np.repeat(np.arange(len(sizes)), sizes)
+    return torch.from_numpy(row), torch.from_numpy(step)
 
 
 def lengths_of(batch_sizes: Tensor) -> Tensor:

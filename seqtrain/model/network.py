@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.layout import Packed
+from seqtrain.engines.threads import one_thread_after_fork
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.initialization import draw_defaults, materialize
@@ -61,6 +62,7 @@ class ClassifierNetwork(nn.Module):
 
     def __init__(self, config: ModelConfig, spec: InputSpec, *, multi_label: bool = False) -> None:
         super().__init__()
+        one_thread_after_fork()
         self.config = config
         self.input_size = spec.input_size
         self.num_classes = spec.num_classes

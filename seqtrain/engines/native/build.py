@@ -122,7 +122,8 @@ def _compile(
         if process.returncode:
             return _first_error(error)
     defined = [f'-DSEQTRAIN_SOURCES="{sources_digest()}"', *(f"-DHAS_{name}" for name in paths)]
-    link = [*command, *defined, "-shared", str(HERE / "dispatch.cpp"), *objects, "-o", str(target)]
+    source = str(HERE / "dispatch.cpp")
+    link = [*command, *defined, "-shared", "-pthread", source, *objects, "-o", str(target)]
     linked = subprocess.run(link, stderr=subprocess.PIPE, text=True, check=False)
     return _first_error(linked.stderr) if linked.returncode else ""
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "interface.h"
+#include "team.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -72,11 +73,6 @@ static const Kernels* find_rounding(const Kernels* found) {
 #endif
   return found;
 }
-
-Threads seqtrain_threads = {};
-
-// Sets the functions that run several threads. Without them there is one thread.
-EXPORT void seqtrain_use_threads(const Threads* threads) { seqtrain_threads = *threads; }
 
 // Returns a path by name ("auto": the widest), whose products round to bfloat16 or don't, or null if
 // the processor lacks it.

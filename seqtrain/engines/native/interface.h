@@ -110,15 +110,11 @@ struct TreeCall {
   double least_rows, ridge, least_gain;
 };
 
-// Functions of the OpenMP library that torch has loaded, by their names in GCC.
-struct Threads {
-  void (*parallel)(void (*run)(void*), void* data, unsigned threads, unsigned flags);
-  void (*barrier)();
-  int (*number)();
-  int (*of)();
-};
+#define HIDDEN extern "C" __attribute__((visibility("hidden")))
 
-extern "C" __attribute__((visibility("hidden"))) Threads seqtrain_threads;
+// The threads of a pass: see team.h.
+HIDDEN void seqtrain_run(void (*run)(void*, int64_t number, int64_t of), void* data, int64_t threads);
+HIDDEN void seqtrain_barrier();
 
 // Kernels of one vector path. A second path may have products that round to bfloat16.
 struct Kernels {

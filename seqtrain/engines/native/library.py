@@ -19,8 +19,6 @@ CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
 """Values of the variable. With avx512 and neon, matrix products can round to bfloat16."""
 CELL_KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
 """Maps each cell that the library computes to its number in `enum CellKind` of interface.h."""
-OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-"""Names of the functions of `Threads` in the OpenMP libraries of GCC, LLVM and Intel."""
 ALLOCATOR_OPTIONS = ((-4, 0), (-1, 2**31 - 1))
 """glibc's M_MMAP_MAX and M_TRIM_THRESHOLD. Freed memory is kept, because new pages are slow."""
 
@@ -112,15 +110,6 @@ class TreeCall(ctypes.Structure):
     )
 
 
-class Threads(ctypes.Structure):
-    """Addresses of the OpenMP functions that start threads.
-
-    The fields equal the fields of `struct Threads` in interface.h.
-    """
-
-    _fields_ = _fields(_POINTER, "parallel barrier number of")
-
-
 _function: Any = ctypes.CFUNCTYPE
 _CALL, _UPDATE, _SUMS, _POOL, _TREE = map(
     ctypes.POINTER, (LayerCall, Update, RowSums, PoolCall, TreeCall)
@@ -173,7 +162,7 @@ class Library(SimpleNamespace):
 
 
 def _open(path: Path, path_name: str) -> Library:
-    """Load the library from a file, check it, and let it use torch's threads.
+    """Load the library from a file, and check it.
 
     Under glibc, also make the process keep freed memory; see `ALLOCATOR_OPTIONS`.
 
@@ -194,28 +183,12 @@ def _open(path: Path, path_name: str) -> Library:
     if not found:
         raise OSError(f"{VARIABLE}={path_name}: this processor has no {path_name}")
     process = ctypes.CDLL(None)
-    threads = _threads_of_torch(process)
-    if threads is not None:
-        library.seqtrain_use_threads(ctypes.byref(threads))
     for option, value in ALLOCATOR_OPTIONS if hasattr(process, "mallopt") else ():
         process.mallopt(option, value)
     kernels = Library(found.contents)
     if rounding.contents.name != found.contents.name:
         kernels.rounding = Library(rounding.contents)
     return kernels
-
-
-def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
-    """Return the addresses of the OpenMP functions that torch uses, or None without OpenMP.
-
-    Args:
-        process: the functions of all libraries that this process has loaded.
-    """
-    try:
-        functions = [getattr(process, name) for name in OPENMP]
-    except AttributeError:
-        return None
-    return Threads(*(ctypes.cast(function, _POINTER).value for function in functions))
 
 
 @functools.cache

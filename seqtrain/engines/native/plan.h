@@ -1,8 +1,6 @@
 // Sizes, the layout of scratch memory, blocks of sequences that are computed together, and threads.
 //
-// The threads are torch's. Python passes the functions of the OpenMP library that torch has loaded
-// (seqtrain_threads), so that a process doesn't have two sets of threads. A pass is one parallel
-// region with barriers between its stages.
+// A pass is computed by a team of threads (team.h), with barriers between its stages.
 
 #pragma once
 
@@ -188,23 +186,18 @@ class WithoutDenormals {
 };
 
 template <class F>
-void run_member(void* run) {
+void run_member(void* run, Index number, Index of) {
   WithoutDenormals quick;
-  (*(F*)run)(Member{seqtrain_threads.number(), seqtrain_threads.of()});
+  (*(F*)run)(Member{number, of});
 }
 
 template <class F>
 void as_team(Index threads, F run) {
-  if (threads > 1 && seqtrain_threads.parallel) {
-    seqtrain_threads.parallel(run_member<F>, &run, (unsigned)threads, 0);
-  } else {
-    WithoutDenormals quick;
-    run(Member{0, 1});
-  }
+  seqtrain_run(run_member<F>, &run, threads);
 }
 
 INLINE void wait_for_all(Member member) {
-  if (member.of > 1) seqtrain_threads.barrier();
+  if (member.of > 1) seqtrain_barrier();
 }
 
 // Returns the next number that no thread has taken.
