@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.api.check import check as check
+    from seqtrain.api.compare import compare as compare
     from seqtrain.api.diff import diff as diff
     from seqtrain.api.evaluate import evaluate as evaluate
     from seqtrain.api.export import export as export
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.session import fit as fit
-    from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
@@ -46,7 +46,7 @@ _MODULES = {
     "Run": "seqtrain.api.named_runs",
     "SeqtrainWarning": "seqtrain.errors",
     "check": "seqtrain.api.check",
-    "compare": "seqtrain.comparison.compare",
+    "compare": "seqtrain.api.compare",
     "diff": "seqtrain.api.diff",
     "evaluate": "seqtrain.api.evaluate",
     "export": "seqtrain.api.export",
