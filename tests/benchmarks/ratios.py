@@ -86,6 +86,7 @@ class Script:
 
     def __init__(self, config: Config, data: PreparedData, *, packed: bool) -> None:
         measured = Measured(VARIANTS["torch"].config(config), data, torch.device("cpu"))
+        measured.network.set_sparse_gradients(False)  # torch's Adam takes no sparse ones
         self.packed, self.train = packed, measured.train
         self.model = recurrent_branch(measured.network)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.training.lr)
