@@ -26,7 +26,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.engines.layout import Layout, Packed, Padded, lengths_of, rows_and_steps
+from seqtrain.engines.layout import (
+    Layout,
+    Packed,
+    Padded,
+    lengths_of,
+    rows_and_steps,
+)
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.inputs import SideInputs

@@ -20,7 +20,11 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
-from seqtrain.model.branches.branch import Branch, ForwardContext, Table
+from seqtrain.model.branches.branch import (
+    Branch,
+    ForwardContext,
+    Table,
+)
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch

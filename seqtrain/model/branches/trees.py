@@ -16,7 +16,10 @@ from seqtrain.config.schema import BatchingConfig, ModelConfig
 from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
-from seqtrain.model.branches.branch import Branch, ForwardContext
+from seqtrain.model.branches.branch import (
+    Branch,
+    ForwardContext,
+)
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import collate
