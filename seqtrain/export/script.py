@@ -164,7 +164,7 @@ def load(folder: str) -> ExportedModel:
         with damage_in("ngrams.npz"):
             tables = np.load(os.path.join(folder, "ngrams.npz"))
             ngrams = NgramVocabulary.described(described, tables["keys"], tables["idf"])
-    with damage_in("preprocessing.json"):
+    with damage_in("preprocessing.json or vocabulary.json"):
         fitted = Preprocessing.from_dict(values, tokens, ngrams)
     with damage_in("model.onnx"):
         return ExportedModel(onnx, fitted, thresholds)
