@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.classifier import new_network
+from seqtrain.model.network import new_network
 from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.columns.tables import ColumnTable, NumberColumn
