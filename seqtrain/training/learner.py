@@ -187,7 +187,7 @@ class Learner:
         loss, losses, count = (self._shared_backward if is_shared else self._backward)(batch)
         norm: float | Tensor = math.nan
         if self.optimizer.is_fused or math.isfinite(float(loss)):
-            norm = self.optimizer.step(lr=lr, examples=count, loss=loss)
+            norm = self.optimizer.step(lr=lr, loss=loss)
         copied = None
         if isinstance(norm, Tensor):
             stacked = torch.stack([loss.float(), losses.correct.float(), norm])

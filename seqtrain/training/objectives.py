@@ -223,8 +223,7 @@ class Classification(Objective):
         self.sort = config.batching.sort
         self.num_branches = len(model.branch_names)
         self.sample_weight: Tensor | None = None
-        self.prepared = model.prepare(train)
-        self._fixed_logits: list[Tensor] = []
+        self._solved_logits: list[Tensor] = []
         self._epoch_logits: list[Tensor] = []
         self.names = names
         self.groups = carried_groups(model, train)
@@ -253,7 +252,7 @@ class Classification(Objective):
         the states after the batch are kept for the next sequences of the groups.
         """
         carried = None if self.groups is None else self.carried
-        context = ForwardContext(random, bptt=self.settings.bptt, prepared=self.prepared)
+        context = ForwardContext(random, bptt=self.settings.bptt)
         compute = self.classifier.branch_logits
         branches = forward_carried(compute, self.classifier, batch, carried, context)
         labels = torch.cat([batch.labels] * len(branches))
@@ -275,15 +274,15 @@ class Classification(Objective):
     def _validation_logits(self) -> list[Tensor]:
         """Return the logits of each branch on validation, (B, C) each.
 
-        Fixed branches are computed only once.
+        Solved branches are computed only once.
         """
         assert self.validation is not None
-        network, fixed = self.classifier, self.classifier.fixed_branches
+        network, solved = self.classifier, self.classifier.solved_branches
         shared = network, self.validation, self.device, self.processes
-        if fixed and not self._fixed_logits:
-            self._fixed_logits = shared_logits(*shared, names=fixed)
-        found = dict(zip(fixed, self._fixed_logits, strict=True))
-        learning = [name for name in network.branch_names if name not in fixed]
+        if solved and not self._solved_logits:
+            self._solved_logits = shared_logits(*shared, names=solved)
+        found = dict(zip(solved, self._solved_logits, strict=True))
+        learning = [name for name in network.branch_names if name not in solved]
         found |= zip(learning, shared_logits(*shared, names=learning), strict=True)
         return [found[name] for name in network.branch_names]
 

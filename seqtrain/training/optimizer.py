@@ -7,15 +7,12 @@ don't change, as with torch.optim.SparseAdam: neither momentum nor weight decay 
 On CPUs, the native library updates all weights in one call, if it is available and the rule isn't
 SGD. On CUDA, `training.fused_update` updates them.
 
-With training.ngrams_lr, the linear classifier on n-grams learns by plain SGD. With Adam, rare
-n-grams would count as much as frequent ones, which costs accuracy if there are few rows.
-
 To add a schedule, add an entry to ``SCHEDULES`` and its name to ``training.schedule`` in
 ``config/schema.py``.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -23,20 +20,15 @@ from torch import Tensor, nn
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.engines.native.library import Weight, why_unavailable
 from seqtrain.engines.native.update import adam, describe_weight
-from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.network import ClassifierNetwork
-from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
+from seqtrain.training.fused_update import WeightUpdate, fused_update
 from seqtrain.training.state import check_tensors
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
-NEVER_DECAYING = ("initial_state", "ngrams.weight")
+NEVER_DECAYING = ("initial_state",)
 """Endings of the names of matrices without weight decay."""
-MOST_EXAMPLES = 64
-"""training.ngrams_lr is multiplied by the number of examples of a batch, up to this number."""
-NGRAM_BIAS = 0.1
-"""Ratio of the learning rate for the bias of the n-grams to the one for their weights."""
 MOMENTS = {
     "adamw": ("exp_avg", "exp_avg_sq"),
     "adam": ("exp_avg", "exp_avg_sq"),
@@ -81,9 +73,7 @@ class Optimizer:
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
         self._rule = config.optimizer
         self._max_grad_norm = config.max_grad_norm
-        self._ngrams_lr = config.ngrams_lr
-        skipped = () if config.ngrams_lr is None else ("ngrams.weight", "ngrams.bias")
-        self._decay = decay_of_each(model, config.weight_decay, skipped)
+        self._decay = decay_of_each(model, config.weight_decay)
         self._state: dict[Tensor, dict[str, Tensor]] = {}
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
         network = model.classifier if isinstance(model, PretrainingModel) else model
@@ -93,8 +83,6 @@ class Optimizer:
         self.is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
         self._failed: Tensor | None = None
         self._described: dict[Tensor, Weight] = {}
-        self._lr = config.lr
-        self._ngrams = None if config.ngrams_lr is None else network.find(NgramBranch)
 
     def freeze(self, *, frozen: bool) -> None:
         """Freeze the embedding of tokens if `frozen` is True; let it learn again if it is False.
@@ -108,7 +96,7 @@ class Optimizer:
     @property
     def weights(self) -> Collection[Tensor]:
         """All weights that `step` updates if they have a gradient."""
-        return [*self._decay, *([] if self._ngrams is None else self._ngrams.parameters())]
+        return [*self._decay]
 
     def forget_gradient(self) -> None:
         """Remove the gradients of all weights."""
@@ -116,7 +104,7 @@ class Optimizer:
             weight.grad = None
 
     @torch.no_grad()
-    def step(self, *, lr: float, examples: int, loss: Tensor | None = None) -> float | Tensor:
+    def step(self, *, lr: float, loss: Tensor | None = None) -> float | Tensor:
         """Scale down the gradients if their joint norm exceeds max_grad_norm; update the weights.
 
         If the norm isn't finite, no weight is changed. On CUDA, a loss that isn't finite has the
@@ -124,17 +112,15 @@ class Optimizer:
 
         Args:
             lr: Learning rate.
-            examples: Number of examples of the batch, over all processes. training.ngrams_lr is
-                multiplied by this number, up to `MOST_EXAMPLES`.
             loss: Loss of the batch, which is checked on CUDA only, or None to check nothing.
 
         Returns:
-            The norm of the gradients before scaling, without the weights that training.ngrams_lr is
-            for. It is a float, or on CUDA a scalar tensor that may still be computed.
+            The norm of the gradients before scaling. It is a float, or on CUDA a scalar tensor
+            that may still be computed.
         """
         limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
         if self.is_fused:
-            return self._fused_step(lr, examples, loss, limit)
+            return self._fused_step(lr, loss, limit)
         norm = self._native_step(lr, limit) if self._is_native else None
         if norm is None:
             norm = float(clip_gradients(self._decay, limit))
@@ -144,16 +130,13 @@ class Optimizer:
                 self._native_step(lr, math.inf)
             else:
                 self._torch_step(lr)
-        if math.isfinite(norm):
-            for weight, gradient, rate in self._ngram_gradients(lr, examples):
-                weight.add_(gradient, alpha=rate)
         return norm
 
-    def _fused_step(self, lr: float, examples: int, loss: Tensor | None, limit: float) -> Tensor:
+    def _fused_step(self, lr: float, loss: Tensor | None, limit: float) -> Tensor:
         if self._failed is None:
             self._failed = torch.zeros((), device=next(iter(self._decay)).device)
         found = [(weight, weight.grad, decay) for weight, decay in self._decay.items()]
-        norm = fused_update(
+        return fused_update(
             self._rule,
             [
                 WeightUpdate(weight, gradient, self._state_of(weight), decay)
@@ -168,28 +151,11 @@ class Optimizer:
             momentum=MOMENTUM,
             limit=limit,
         )
-        for weight, gradient, rate in self._ngram_gradients(lr, examples):
-            add_gradient(weight, gradient, rate, self._failed)
-        return norm
-
-    def _ngram_gradients(self, lr: float, examples: int) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield each weight that training.ngrams_lr is for, its gradient, and the (negative) rate.
-
-        The rate is the factor by which the gradient must be added to the weight.
-        """
-        if self._ngrams is None or self._ngrams_lr is None:
-            return
-        rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
-        table, bias = self._ngrams.weight, self._ngrams.bias
-        if table.grad is not None and bias.grad is not None:
-            yield table, table.grad, rate / GAIN**2
-            yield bias, bias.grad, rate * NGRAM_BIAS
 
     def _native_step(self, lr: float, limit: float) -> float | None:
         """Update the weights by the native library, and return the norm as `step` does.
 
-        Weights that training.ngrams_lr is for aren't updated here. If a sparse gradient has a row
-        twice, change nothing and return None.
+        If a sparse gradient has a row twice, change nothing and return None.
         """
         found = ((weight, weight.grad) for weight in self._decay)
         gradients = ((self._describe(weight), grad) for weight, grad in found if grad is not None)
@@ -273,9 +239,7 @@ def can_update_natively(weight: Tensor) -> bool:
     return mine and weight.is_contiguous() and not why_unavailable()
 
 
-def decay_of_each(
-    model: nn.Module, weight_decay: float, skipped: tuple[str, ...] = ()
-) -> dict[Tensor, float]:
+def decay_of_each(model: nn.Module, weight_decay: float) -> dict[Tensor, float]:
     """Return a dict that maps each weight that requires a gradient to its weight decay.
 
     Weights of two or more dimensions, such as matrices, have `weight_decay`. Biases and other
@@ -284,12 +248,11 @@ def decay_of_each(
     Args:
         model: The model.
         weight_decay: Weight decay of matrices.
-        skipped: Endings of the names of weights that are left out.
     """
     decaying: dict[Tensor, float] = {}
     others: dict[Tensor, float] = {}
     for name, weight in model.named_parameters():
-        if not weight.requires_grad or name.endswith(skipped):
+        if not weight.requires_grad:
             continue
         if weight.ndim > 1 and not name.endswith(NEVER_DECAYING):
             decaying[weight] = weight_decay

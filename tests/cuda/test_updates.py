@@ -17,7 +17,7 @@ PARTS = [
     ((), 110),
     (("model.ngrams=[1, 2]", "model.subwords=[3, 5]", "model.embedding_dropout=0.3"), 150),
     (("model.pooling=[last, attention]", "model.bidirectional=true"), 190),
-    (("training.optimizer=sgd", "model.initial_state=random", "training.ngrams_lr=1.5",
+    (("training.optimizer=sgd", "model.initial_state=random",
       "model.ngrams=[1, 2]"), 130),
 ]  # fmt: skip
 

@@ -95,6 +95,6 @@ def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make
             loss = torch.stack(losses).mean()
             reference.optimizer.forget_gradient()
             loss.backward()
-            reference.optimizer.step(lr=0.1, examples=1)
+            reference.optimizer.step(lr=0.1)
             assert next(events).loss == pytest.approx(loss.item(), abs=1e-5)
         assert isinstance(next(events), EpochEvent)

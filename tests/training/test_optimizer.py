@@ -106,7 +106,7 @@ def test_rows_that_a_gradient_names_twice_are_summed(native, make_learner):
         table = functional.embedding(torch.tensor(rows), weight, sparse=True)
         learner.optimizer.forget_gradient()
         (table.sum(1) * torch.tensor(values)).sum().backward()
-        learner.optimizer.step(lr=0.1, examples=1)
+        learner.optimizer.step(lr=0.1)
         weights.append(weight.detach().clone())
     torch.testing.assert_close(*weights)
 
