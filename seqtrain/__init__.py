@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.api.check import check as check
+    from seqtrain.api.compare import compare as compare
     from seqtrain.api.diff import diff as diff
     from seqtrain.api.evaluate import evaluate as evaluate
     from seqtrain.api.export import export as export
+    from seqtrain.api.fit import fit as fit
     from seqtrain.api.init import init as init
     from seqtrain.api.load import load as load
     from seqtrain.api.named_runs import Run as Run
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from seqtrain.api.prediction import Predictions as Predictions
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
-    from seqtrain.api.session import fit as fit
-    from seqtrain.comparison.compare import compare as compare
+    from seqtrain.api.run_events import STOP as STOP
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "STOP": "seqtrain.api.run_events",
     "Classifier": "seqtrain.api.predictors",
     "Config": "seqtrain.config",
     "Prediction": "seqtrain.api.prediction",
@@ -46,11 +48,11 @@ _MODULES = {
     "Run": "seqtrain.api.named_runs",
     "SeqtrainWarning": "seqtrain.errors",
     "check": "seqtrain.api.check",
-    "compare": "seqtrain.comparison.compare",
+    "compare": "seqtrain.api.compare",
     "diff": "seqtrain.api.diff",
     "evaluate": "seqtrain.api.evaluate",
     "export": "seqtrain.api.export",
-    "fit": "seqtrain.api.session",
+    "fit": "seqtrain.api.fit",
     "init": "seqtrain.api.init",
     "load": "seqtrain.api.load",
     "load_config": "seqtrain.config",

@@ -55,6 +55,10 @@ class StopSignals:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
+    def request(self) -> None:
+        """Ask to stop as SIGINT does, for a caller that wants the run to end."""
+        self.received = self.received or signal.SIGINT
+
     def _record(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt

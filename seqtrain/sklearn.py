@@ -32,7 +32,6 @@ from seqtrain.api.estimator_input import (
 from seqtrain.api.fit import fit
 from seqtrain.api.prediction import Predictions
 from seqtrain.api.predictors import Classifier
-from seqtrain.api.progress import Progress
 from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
@@ -40,7 +39,6 @@ from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.readers.table_source import columns_of
-from seqtrain.sequences.sources import with_given_data
 from seqtrain.training.events import EpochEvent
 
 try:
@@ -188,7 +186,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
-        rows = {"train": {"s": sequences, "l": self._encoded(y)}}
+        rows: dict[str, Any] = {"train": {"s": sequences, "l": self._encoded(y)}}
         if validation_data is not None:
             others, labels = validation_data
             if self._binarizer is not None:
@@ -202,13 +200,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.history_: list[dict[str, float]] = []
         with TemporaryDirectory() as folder:
             try:
-                config, _tables = with_given_data(self._config(sequences), rows)
                 fit(
-                    config,
+                    self._config(sequences),
+                    **rows,
+                    sample_weight=weights,
                     run_dir=Path(folder, RUN),
                     cache=False,
-                    listener=self._listener(),
-                    sample_weight=weights,
+                    progress=self.verbose,
+                    listener=self._note_epoch,
                 )
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
@@ -291,21 +290,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         index = {label: number for number, label in enumerate(self.classes_.tolist())}
         return [index.get(label, "unknown") for label in y.tolist()]
 
-    def _listener(self) -> Any:
-        """Return a listener of `fit` that fills `history_` and, if `verbose`, shows progress."""
-        progress = Progress() if self.verbose else None
-
-        def follow(event: Event) -> None:
-            if progress is not None:
-                progress(event)
-            if isinstance(event, EpochEvent) and event.phase != "refit":
-                row = {"epoch": event.epoch, "train_loss": event.loss}
-                row["train_accuracy"] = event.accuracy
-                scores = event.validation.metric_values() if event.validation else {}
-                row |= {f"validation_{name}": value for name, value in scores.items()}
-                self.history_.append(row)
-
-        return follow
+    def _note_epoch(self, event: Event) -> None:
+        """Add an epoch of pretraining or training to `history_`."""
+        if isinstance(event, EpochEvent) and event.phase != "refit":
+            row = {"epoch": event.epoch, "train_loss": event.loss}
+            row["train_accuracy"] = event.accuracy
+            scores = event.validation.metric_values() if event.validation else {}
+            row |= {f"validation_{name}": value for name, value in scores.items()}
+            self.history_.append(row)
 
     def _predictions(self, X: Any) -> Predictions:
         check_is_fitted(self)

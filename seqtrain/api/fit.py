@@ -1,9 +1,12 @@
-"""Training a classifier: from a config to a finished run directory."""
+"""`seqtrain.fit`: from a config and data to a finished run directory."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,10 +16,11 @@ import torch
 
 from seqtrain.api.named_runs import Run
 from seqtrain.api.predictions import save_predictions
-from seqtrain.api.run_events import DataEvent, Listener, StartEvent
+from seqtrain.api.progress import Progress
+from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.engines.choice import choose_engine
-from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
+from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted, warn
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
@@ -42,7 +46,7 @@ from seqtrain.runs.starting_point import (
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
 from seqtrain.sequences.readers import FileSource
-from seqtrain.sequences.sources import check_files, split_sources
+from seqtrain.sequences.sources import check_files, split_sources, with_given_data
 from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
 from seqtrain.training.distributed import Processes, connected
@@ -52,18 +56,22 @@ from seqtrain.training.phases import TrainingSession, train_session
 
 
 def fit(
-    config: Config | Mapping[str, Any] | str | Path,
+    config: Config | Mapping[str, Any] | str | PathLike[str],
     *,
-    run_dir: str | Path | None = None,
+    train: Any = None,
+    validation: Any = None,
+    test: Any = None,
+    sample_weight: Any = None,
+    run_dir: str | PathLike[str] | None = None,
     device: str | None = None,
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    source: Path | None = None,
-    init_from: str | Path | None = None,
+    init_from: str | PathLike[str] | None = None,
+    progress: bool = True,
     listener: Listener = lambda event: None,
     finish: bool = True,
-    sample_weight: Array | None = None,
+    source: Path | None = None,
 ) -> Run:
     """Train a classifier and write its run directory.
 
@@ -71,52 +79,116 @@ def fit(
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
+        train: Data for training, or None for the files in ``data.train``. It is a file, a list of
+            files, or a table in memory: a DataFrame, a Dataset of Hugging Face, a table of pyarrow,
+            a dict of lists, or a list of dicts. ``data.sequence`` and ``data.label`` name columns
+            of the table. To resume a run, pass the same data again.
+        validation: Data like `train` in place of ``data.validation``; also a share such as 0.1 to
+            hold out of train, or a fold such as ``{"fold": 1, "of": 5}``.
+        test: Data like `train` in place of ``data.test``.
+        sample_weight: Weight of each row of `train` in the loss, (N,), or None for equal weights.
+            `train` must be a table. To resume a run, pass the same weights again.
         run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
-        device: Device in place of ``training.device``, or None.
+        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``; or None.
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
         cache: Store encoded data in the user's cache folder, and load it from there.
-        source: YAML file that a Config was read from, or None. The default run directory is named
-            after it.
         init_from: Run directory or model folder with the initial weights, or None for random ones.
-        listener: Function that is called with each event, on rank 0.
+        progress: Show data, epochs and scores on stderr, or as one table in a notebook.
+        listener: Function that is called with each event, on rank 0. If it returns `seqtrain.STOP`
+            or raises an exception, training ends as after a signal: saved, and resumable.
         finish: True to calibrate, refit and score test after training. False to leave these steps
             to a resume of the run.
-        sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. It
-            needs a table in memory. To resume a run, pass the same weights again.
+        source: YAML file that a Config was read from, or None. The default run directory is named
+            after it.
 
     Returns:
-        The finished run. On other ranks than 0, its path is empty.
+        The finished run. Its warnings are also issued as `SeqtrainWarning`. On other ranks than 0,
+        its path is empty.
 
     Raises:
-        ConfigError: If the config, an argument or the device is wrong.
-        DataError: If the data can't be used.
+        ConfigError: If the config, an argument or the device is wrong. Nothing was written.
+        DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.
         RunError: If training failed, for example because a loss isn't finite or memory ran out.
-            Also if the disk has too little space.
-        Interrupted: If a signal stopped training. A checkpoint was saved.
+            Checkpoints that were saved stay valid.
+        Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
+        Exception: If the listener raised it. A checkpoint was saved.
     """
-    if source is None and isinstance(config, str | Path):
-        source = Path(config)
-    config = resolved_config(config, device)
+    source = source or _source_of(config)
+    given = {"train": train, "validation": validation, "test": test}
+    resolved, tables = with_given_data(config, given)
+    resolved = resolved_config(resolved, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
+    told = StoppingListener(_reporting(listener, Progress() if progress else None))
     with ExitStack() as stack:
-        chosen = select_device(config.training.device)
+        chosen = select_device(resolved.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
-        config = _checked_config(config, source, chosen, processes)
+        resolved = _checked_config(resolved, source, chosen, processes)
         start = find_starting_point(
-            config, processes, stack, directory, source, name, init_from, resume=resume, force=force
+            resolved,
+            processes,
+            stack,
+            directory,
+            source,
+            name,
+            None if init_from is None else Path(init_from),
+            resume=resume,
+            force=force,
         )
-        data = _read_data(config, start, processes, default_folder() if cache else None, listener)
-        _check_data(config, data, chosen, processes)
-        stack.enter_context(_training_mode(config, processes))
-        session, origin = _start_session(config, data, chosen, processes, start, sample_weight)
+        data = _read_data(resolved, start, processes, default_folder() if cache else None, told)
+        _raise_if_unwanted(told)
+        _check_data(resolved, data, chosen, processes)
+        stack.enter_context(_training_mode(resolved, processes))
+        weights = None if sample_weight is None else _weights_of_rows(sample_weight, resolved, data)
+        session, origin = _start_session(resolved, data, chosen, processes, start, weights)
         if not processes.is_first:
             return _follow(session, finish=finish)
-        writer = _start_writer(session, start, directory, name, origin, listener, stack)
-        return _write_run(session, writer, listener, finish=finish)
+        writer = _start_writer(session, start, directory, name, origin, told, stack)
+        run = replace(_write_run(session, writer, told, finish=finish), tables=tables)
+    told.tell_end(run)
+    return run
+
+
+def _source_of(config: object) -> Path | None:
+    """Return the path of a config, or None for a config in memory.
+
+    Raises:
+        ConfigError: If `config` is neither a path nor a config. A mapping of lists isn't a config,
+            but a table.
+    """
+    is_table = isinstance(config, Mapping) and all(
+        hasattr(column, "__len__") and not isinstance(column, str | Mapping)
+        for column in config.values()
+    )
+    if isinstance(config, Config | Mapping) and not (is_table and config):
+        return None
+    if isinstance(config, str | PathLike):
+        return Path(config)
+    raise ConfigError(
+        f"config: found an object of type {type(config).__name__}; expected a config; "
+        "to train on data: fit(init(data), train=data)"
+    )
+
+
+def _reporting(listener: Listener, progress: Progress | None) -> Listener:
+    """Return a listener that issues warnings and shows progress, and then calls `listener`.
+
+    Args:
+        listener: The listener to call with each event.
+        progress: Progress to show, or None to show none.
+    """
+
+    def report(event: Event) -> object:
+        if isinstance(event, DataEvent | StartEvent | Run):
+            warn(*event.warnings)
+        if progress is not None:
+            progress(event)
+        return listener(event)
+
+    return report
 
 
 @contextmanager
@@ -128,6 +200,14 @@ def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
     deterministic = deterministic_algorithms(config.training.deterministic)
     with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
         yield
+
+
+def _raise_if_unwanted(told: StoppingListener) -> None:
+    """Raise the error of a listener that wants no run, or Interrupted. Nothing was written yet."""
+    if told.error is not None:
+        raise told.error
+    if told.wants_stop:
+        raise Interrupted(signal.SIGINT, "stopped by the listener before training; nothing written")
 
 
 def _follow(session: TrainingSession, *, finish: bool) -> Run:
@@ -142,38 +222,43 @@ def _follow(session: TrainingSession, *, finish: bool) -> Run:
 
 
 def _write_run(
-    session: TrainingSession, writer: RunWriter, listener: Listener, *, finish: bool
+    session: TrainingSession, writer: RunWriter, told: StoppingListener, *, finish: bool
 ) -> Run:
     """Train on rank 0, write the run directory, and call the listener with each event.
 
     Args:
         session: The training session at its start.
         writer: Writer of the run directory.
-        listener: Function that is called with each UpdateEvent and EpochEvent, and at last with the
-            returned run.
+        told: Listener that is called with each UpdateEvent and EpochEvent.
         finish: As for `fit`. If it is False, no predictions are saved.
 
     Raises:
         RunError: If training failed, or a file can't be written.
-        Interrupted: If a signal stopped training. A checkpoint was saved.
+        Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
+        Exception: If the listener raised it. A checkpoint was saved.
     """
     processes = session.processes
     session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
     try:
+        if told.wants_stop:  # at the StartEvent
+            processes.signals.request()
+            processes.raise_if_stopped()
         for event in train_session(session, finish=finish):
             writer.record(event)
             if isinstance(event, UpdateEvent | EpochEvent):
-                listener(event)
+                told(event)
+            if told.wants_stop:
+                processes.signals.request()  # so that all processes stop after the same update
             if session.learner.is_settled:  # otherwise at the next event
                 processes.raise_if_stopped()
     except Interrupted as stop:
-        raise writer.stop(stop.signal_number) from None
+        stopped_by = "the listener" if told.wants_stop else signal.Signals(stop.signal_number).name
+        saved = writer.stop(stop.signal_number, stopped_by)
+        raise (told.error or saved) from None
     writer.finish()
     if finish:
         save_predictions(session, writer.run)
-    run = _finished_run(session, writer.run.path, writer.single_class_warnings())
-    listener(run)
-    return run
+    return _finished_run(session, writer.run.path, writer.single_class_warnings())
 
 
 def _checked_config(
@@ -289,8 +374,6 @@ def _start_session(
     """
     old, origin = start.old_model, None
     with processes.first_before_others():
-        if sample_weight is not None:
-            _check_sample_weight(sample_weight, config, data)
         if start.point is not None:
             session = _resumed_session(config, data, device, processes, start.point)
         else:
@@ -304,18 +387,27 @@ def _start_session(
     return session, origin
 
 
-def _check_sample_weight(sample_weight: Array, config: Config, data: PreparedData) -> None:
-    """Check that each row of train has a weight.
+def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> Array:
+    """Return the weight of each row of train, (N,).
 
     Raises:
-        ConfigError: If train isn't a table in memory, or has more rows than there are weights.
+        ConfigError: If train isn't a table in memory, if there isn't a weight for each of its rows,
+            or if a weight is negative or isn't finite, or all are 0.
     """
     if any(isinstance(source, FileSource) for source in split_sources(config.data, "train")):
         problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
         raise ConfigError(f"sample_weight: {problem}")
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        kind = type(sample_weight).__name__
+        raise ConfigError(f"sample_weight: found {kind}; expected a number for each row") from None
     rows = int(data.splits["train"].lines.max())
-    if len(sample_weight) < rows:
-        raise ConfigError(f"sample_weight: found {len(sample_weight)} weights for {rows} rows")
+    if weights.ndim != 1 or len(weights) < rows:
+        raise ConfigError(f"sample_weight: found shape {weights.shape}; expected ({rows},)")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ConfigError("sample_weight: expected finite numbers of at least 0, not all of them 0")
+    return weights
 
 
 def _resumed_session(

@@ -1,34 +1,27 @@
 """Repeats: training one config once per seed or once per fold.
 
-The runs are trained one after another, or at the same time in worker processes.
+The runs are trained one after another.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
-from seqtrain.errors import ConfigError, Interrupted, RunError
+from seqtrain.errors import ConfigError
 from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, FORMAT_VERSION, MOST_RUNS
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import check_files
-from seqtrain.signals import StopSignals
 from seqtrain.text import quote
-from seqtrain.training.workers import WorkerPool
 
 LARGEST_SEED = 2**63 - 1
-POLL_SECONDS = 0.2
-"""Seconds between two checks for signals."""
 
 
 def seeds_of(text: str) -> list[int]:
@@ -82,7 +75,6 @@ def fit_repeats(
     *,
     resume: bool = False,
     force: bool = False,
-    jobs: int = 1,
     listener: Callable[[str], Listener] = lambda name: lambda event: None,
     cache: bool = True,
     source: Path | None = None,
@@ -97,10 +89,7 @@ def fit_repeats(
         path: Directory of the ensemble. The runs are in folders with their names.
         resume: Resume the runs that have a config already, and start the others.
         force: Replace earlier runs. They are only removed once the data are read.
-        jobs: Number of runs to train at the same time, in worker processes that share the threads.
-            With 1, the runs are trained in this process, one after another.
-        listener: Function that returns the listener of a run, given the run's name. With several
-            jobs, the listeners are called in the worker processes.
+        listener: Function that returns the listener of a run, given the run's name.
         cache: Store encoded data in the user's cache folder, and load it from there.
         source: YAML file of the config, or None.
         init_from: Run directory or model folder with the initial weights, or None.
@@ -110,8 +99,8 @@ def fit_repeats(
 
     Raises:
         ConfigError, DataError, CheckpointError: If `fit` raises it for a run.
-        RunError: If a run failed. The other runs can be resumed.
-        Interrupted: If a signal came. All runs can be resumed.
+        RunError: If a run failed. It can be resumed.
+        Interrupted: If a signal came. The runs can be resumed.
     """
     first = next(iter(configs.values()))
     if not resume:
@@ -122,58 +111,21 @@ def fit_repeats(
         remove_earlier(path)  # the data can be read
     with suppress(OSError):
         (path / ENSEMBLE).unlink()  # it may only name finished runs
-    each = partial(fit, cache=cache, source=source, force=force)
-    fits = {}
+    runs = []
     for name, config in configs.items():
         begun = resume and (path / name / CONFIG).exists()
-        start = None if begun else init_from
-        fits[name] = partial(each, config, run_dir=path / name, resume=begun, init_from=start)
-    if jobs > 1:
-        heard = [partial(train, listener=listener(name)) for name, train in fits.items()]
-        runs = _train_side_by_side(heard, jobs)
-    else:
-        runs = [train(listener=listener(name)) for name, train in fits.items()]
+        run = fit(
+            config,
+            run_dir=path / name,
+            resume=begun,
+            force=force,
+            cache=cache,
+            source=source,
+            init_from=None if begun else init_from,
+            progress=False,
+            listener=listener(name),
+        )
+        runs.append(run)
     ensemble = {"format_version": FORMAT_VERSION, "members": list(configs)}
     write_file(path / ENSEMBLE, to_json(ensemble))
     return runs
-
-
-def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
-    """Train runs in worker processes, and return them in order.
-
-    If a signal comes or one of the runs fails, all others save a checkpoint and stop.
-
-    Args:
-        fits: Function that trains each run.
-        jobs: Number of worker processes.
-
-    Raises:
-        RunError: If a process was killed. An error of a run is raised as it is.
-        Interrupted: If a signal came.
-    """
-    with StopSignals() as signals, WorkerPool(jobs) as workers:
-        calls = [workers.submit(train) for train in fits]
-        waiting = {*calls}
-        while waiting and not (workers.has_lost_worker or any(map(_failed, calls))):
-            _, waiting = wait(waiting, POLL_SECONDS, FIRST_EXCEPTION)
-            if signals.received:
-                workers.stop()
-                raise Interrupted(signals.received, "stopped; every run is saved")
-        if waiting:
-            workers.stop()
-        errors = [error for call in calls if (error := _failed(call))]
-        if not waiting and not errors:
-            return [call.result() for call in calls]
-    # The errors of runs that were stopped for this reason say nothing about the cause.
-    own = [e for e in errors if not isinstance(e, Interrupted | BrokenProcessPool)]
-    if own:
-        raise own[0]
-    if errors and isinstance(errors[0], Interrupted):
-        raise errors[0]
-    problem = "a run's process was killed; memory may have run out"
-    raise RunError(f"{problem}; the others are saved; continue all with --resume")
-
-
-def _failed(call: Future[Run]) -> BaseException | None:
-    """Return the error with which a call ended, or None if it succeeded or is still running."""
-    return call.exception() if call.done() and not call.cancelled() else None

@@ -1,10 +1,15 @@
-"""Events for a listener of `fit`, in order: data, start, updates, epochs, and the run."""
+"""Events for a listener of `fit`, in order: data, start, updates, epochs, and the run.
+
+A listener ends training by returning `STOP`, or by raising an exception. The run is saved and can
+be resumed, as after a signal.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from seqtrain.api.named_runs import Run
 from seqtrain.config.schema import Config
@@ -81,5 +86,46 @@ class StartEvent:
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | Run
 """An event of `fit`. A finished `Run` is the last one."""
-Listener: TypeAlias = Callable[[Event], None]
-"""Function that `fit` calls with each event, on rank 0."""
+Listener: TypeAlias = Callable[[Event], object]
+"""Function that `fit` calls with each event, on rank 0. Its result counts only if it is `STOP`."""
+
+
+class Stop(Enum):
+    """Type of `STOP`."""
+
+    STOP = "stop"
+
+
+STOP: Final = Stop.STOP
+"""What a listener returns to end training."""
+
+
+class StoppingListener:
+    """Listener that calls another one, and keeps its wish to end training.
+
+    After that wish, the other listener isn't called any more.
+
+    Args:
+        listener: The other listener.
+
+    Attributes:
+        wants_stop: True if the listener returned `STOP` or raised an exception.
+        error: The exception, or None.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.wants_stop = False
+        self.error: Exception | None = None
+        self._listener = listener
+
+    def __call__(self, event: Event) -> None:
+        if self.wants_stop:
+            return
+        try:
+            self.wants_stop = self._listener(event) is STOP
+        except Exception as error:
+            self.error, self.wants_stop = error, True
+
+    def tell_end(self, run: Run) -> None:
+        """Call the other listener with the finished run, whose training can't be ended any more."""
+        self._listener(run)

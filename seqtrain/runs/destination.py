@@ -9,7 +9,16 @@ from typing import Literal, TypeAlias
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.reading import kind_of, path_problem, read_json
 from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, remove, remove_strays
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FILES, FOLDERS, MEMBER, RUNS, TRIALS
+from seqtrain.runs.run_directory import (
+    CONFIG,
+    ENVIRONMENT,
+    FILES,
+    FOLDERS,
+    LAST,
+    MEMBER,
+    RUNS,
+    TRIALS,
+)
 from seqtrain.text import quote
 
 SEARCH_FILES = ("base.yaml", "trials.jsonl", "best.yaml")
@@ -121,7 +130,7 @@ def check_replaceable(
     """Check that a new run can be written into an existing directory.
 
     - Without `force`, the directory must be empty, except for files of a run that was killed while
-      it started.
+      it started: it has no config.yaml and no metrics yet.
     - With `force`, it may hold earlier runs, and files of the user with other names than a run's
       files.
 
@@ -136,8 +145,7 @@ def check_replaceable(
         OSError: If a folder of an earlier run can't be read.
     """
     config = path / CONFIG
-    early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
-    if not force and not all(early):
+    if not force and not all(map(_is_of_start, path.iterdir())):
         advice = (
             "continue the run in it with --resume, or use it with --force (this replaces a run in "
             "it, and keeps other files)"
@@ -153,6 +161,18 @@ def check_replaceable(
     if found and not _holds_runs(path):
         advice = "move it away, or choose another directory"
         raise ConfigError(f"{option}: no run wrote {found[0]}; {advice}")
+
+
+def _is_of_start(path: Path) -> bool:
+    """Return True if a run writes this file or folder before its config.yaml.
+
+    Such a folder is ``last/`` beside a run's environment.json. It may be unfinished.
+    """
+    if path.name == LOCK or is_stray(path.name):
+        return True
+    if path.name == LAST and path.is_dir() and not path.is_symlink():
+        return _is_environment(path.with_name(ENVIRONMENT))
+    return _is_environment(path)
 
 
 def _holds_runs(path: Path) -> bool:

@@ -1,7 +1,6 @@
 """Writing a run directory during training: metrics, checkpoints, and the best model."""
 
 import math
-import signal
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -154,11 +153,12 @@ class RunWriter:
         is_late = self._checkpoint_age() >= 60 * every.get("minutes", math.inf)
         return is_late or update % every.get("steps", update + 1) == 0
 
-    def stop(self, signal_number: int) -> Interrupted:
+    def stop(self, signal_number: int, stopped_by: str) -> Interrupted:
         """Write a checkpoint if anything changed since the last one, and return an error to raise.
 
         Args:
             signal_number: Signal that stopped the run.
+            stopped_by: Name of the signal, or of what else stopped the run.
 
         Returns:
             An Interrupted error whose message has the command that resumes the run.
@@ -170,7 +170,7 @@ class RunWriter:
             self.save_checkpoint()
         run = self.run.path
         command = self.session.processes.command()
-        done = f"stopped by {signal.Signals(signal_number).name} after {self.position()}, saved"
+        done = f"stopped by {stopped_by} after {self.position()}, saved"
         options = f"--resume --run-dir {quote(str(run))}"
         return Interrupted(
             signal_number,

@@ -29,7 +29,7 @@ from seqtrain.files.writing import (
 from seqtrain.sequences.store import IN_MEMORY, Array, blocks
 
 PACKAGE = Path(__file__).parents[1]
-SOURCES = ("data/**/*.py", "files/*.py", "text.py")
+SOURCES = ("sequences/**/*.py", "files/*.py", "text.py")
 """Patterns of the package's source files that read and encode rows."""
 MOST_BYTES = 10 * 2**30
 """Largest size of all entries together, in bytes. The least recently used ones are removed."""

@@ -160,7 +160,8 @@ def tune(
         except Interrupted as error:
             raise _interrupted(error, study, directory) from None
         _move(directory / FOLDER / str(best.number), directory)
-    run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
+    winner = changed(config, best.settings)
+    run = fit(winner, run_dir=directory, resume=True, cache=cache, progress=False)
     return Tuned(run, best, study.trials)
 
 
@@ -264,7 +265,7 @@ def train_trial(
 
     try:
         tried = changed(config, differing(config, trial.settings))
-        fit(tried, run_dir=run_dir, cache=cache, finish=False, listener=follow)
+        fit(tried, run_dir=run_dir, cache=cache, finish=False, progress=False, listener=follow)
         trial = replace(trial, state="complete")
     except _TrialEnded:
         pass

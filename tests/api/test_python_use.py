@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,11 +17,11 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.tuning.trials import Trial
 from seqtrain.tuning.tune import Tuned
 from tests.helpers.program import FORKS
-from tests.helpers.tiny import write_table
+from tests.helpers.tiny import assert_same_run, write_table
 
 WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
 
@@ -140,6 +141,53 @@ def test_listener_hears_every_update(config, tmp_path):
     assert heard[:2] == ["DataEvent", "StartEvent"]
     assert heard[-1] == "Run"
     assert heard.count("UpdateEvent") == epochs * 5
+
+
+def stopped_at(kind: str, number: int, ending: object) -> Callable[[object], object]:
+    """Return a listener that ends training at an event: it returns STOP, or raises an error."""
+    heard = 0
+
+    def listener(event: object) -> object:
+        nonlocal heard
+        heard += type(event).__name__ == kind
+        if heard != number or type(event).__name__ != kind:
+            return None
+        if isinstance(ending, Exception):
+            raise ending
+        return ending
+
+    return listener
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [("StartEvent", 1), ("UpdateEvent", 7), ("EpochEvent", 1)]
+)
+@pytest.mark.parametrize(
+    ("ending", "raised"), [(seqtrain.STOP, Interrupted), (KeyError("my own"), KeyError)]
+)
+def test_a_listener_ends_training_and_the_run_goes_on_exactly(
+    config, tmp_path, kind, number, ending, raised
+):
+    whole = seqtrain.fit(config, run_dir=tmp_path / "whole", progress=False)
+    stop = stopped_at(kind, number, ending)
+    with pytest.raises(raised) as caught:
+        seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, listener=stop)
+    if raised is Interrupted:
+        assert "by the listener" in str(caught.value)
+        assert "resume=True" in str(caught.value)
+    else:
+        assert caught.value is ending
+    if kind == "EpochEvent":
+        assert seqtrain.load(tmp_path / "r").predict(["a"])
+    seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, resume=True)
+    assert_same_run(whole.path, tmp_path / "r")
+
+
+def test_a_listener_that_stops_before_training_leaves_nothing(config, tmp_path):
+    stop = stopped_at("DataEvent", 1, seqtrain.STOP)
+    with pytest.raises(Interrupted, match="nothing"):
+        seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, listener=stop)
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_notebook_has_one_output_per_fit_which_ends_as_a_table(

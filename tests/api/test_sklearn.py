@@ -318,11 +318,11 @@ def test_lists_of_whole_numbers_say_how_they_were_read():
 
 
 def test_a_stop_ends_cross_validation_with_advice_of_no_folder(monkeypatch):
-    def stop(event: object) -> None:
+    def stop(self: object, event: object) -> None:
         if isinstance(event, UpdateEvent):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(SequenceClassifier, "_listener", lambda self: stop)
+    monkeypatch.setattr(SequenceClassifier, "_note_epoch", stop)
     with pytest.raises(KeyboardInterrupt) as caught:
         cross_val_score(small(), list(TEXTS), list(LABELS), cv=2)
     assert "--resume" not in str(caught.value)

@@ -391,3 +391,27 @@ def test_paths_lists_of_paths_and_folds_are_given_as_in_a_config(tmp_path: Path)
     run = fit(tmp_path / "fold", train=parts, validation=fold)
     assert seqtrain.evaluate(run, split="validation").scores.num_examples == len(ROWS) // 2
     assert weights(fit(tmp_path / "rows", train=ROWS, validation=fold)) == weights(run)
+
+
+def test_a_row_without_weight_is_not_learned(tmp_path):
+    """Each text occurs once per class, so that only the weights can tell the classes apart."""
+    table = {"s": [f"a{i // 2} b" for i in range(40)], "l": ["x", "y"] * 20}
+    config = {
+        "data": {"sequence": "s", "label": "l", "validation": None},
+        "model": {"hidden_size": 4, "embedding_dim": 4, "dropout": 0.0, "ngrams": None},
+        "training": {"max_epochs": 20, "lr": 0.05},
+    }
+    run = seqtrain.fit(
+        config, train=table, sample_weight=[0, 1] * 20, run_dir=tmp_path / "r", progress=False
+    )
+    assert {each.label for each in seqtrain.load(run).predict(table["s"])} == {"y"}
+
+
+@pytest.mark.parametrize("weights", [[1.0], [[1.0]] * 40, [-1.0] * 40, [float("nan")] * 40, "no"])
+def test_wrong_weights_are_refused_in_a_line(weights, tmp_path):
+    table = {"s": ["a b", "b c"] * 20, "l": ["x", "y"] * 20}
+    config = {"data": {"sequence": "s", "label": "l"}}
+    with pytest.raises(ConfigError, match=r"^sample_weight: ") as caught:
+        seqtrain.fit(config, train=table, sample_weight=weights, run_dir=tmp_path / "r")
+    assert len(str(caught.value).splitlines()) == 1
+    assert not (tmp_path / "r").exists()

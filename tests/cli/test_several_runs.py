@@ -6,9 +6,6 @@ import re
 import shlex
 import shutil
 import signal
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,7 @@ import seqtrain
 from seqtrain.config import load_config
 from seqtrain.errors import ConfigError
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.program import children, ended, started
+from tests.helpers.program import started
 from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 
 
@@ -31,23 +28,6 @@ def trained(tmp_path_factory) -> Path:
     assert ended.out == "many\n"
     (folder / "said").write_text(ended.err)
     return folder
-
-
-def test_runs_at_the_same_time_are_those_one_after_another(beside, cli):
-    """With one thread in all, so that no bit depends on the number of jobs."""
-    command = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,10", "--jobs", "2")
-    program = ended(beside, *command)
-    assert program.out == "beside\n"
-    before = [x for x in Path("said").read_text().splitlines() if x.startswith("warning: ")]
-    said = [line for line in program.err.splitlines() if line.startswith("warning: ")]
-    assert sorted(x.split(": ", 2)[2] for x in said) == sorted(x.split(": ", 1)[1] for x in before)
-    for seed in (0, 1, 10):
-        assert_same_run(f"many/seed-{seed}", f"beside/seed-{seed}")
-        assert f"seed-{seed}: epoch 2, accuracy " in program.err
-    figures = [line for line in Path("said").read_text().splitlines() if "test accuracy" in line]
-    assert figures[0] in program.err
-    assert answers(cli, "beside") == answers(cli, "many")
-    shutil.rmtree("beside")
 
 
 def test_several_runs_may_be_the_newest(beside, cli, tmp_path, monkeypatch):
@@ -64,9 +44,8 @@ def test_several_runs_may_be_the_newest(beside, cli, tmp_path, monkeypatch):
     assert ": runs/many\nrun: runs/old\n" in ended.err
 
 
-@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
-def test_a_signal_names_the_command_that_goes_on_with_all(project, jobs):
-    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", *jobs)
+def test_a_signal_names_the_command_that_goes_on_with_all(project):
+    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k")
     with started(project, *words, "--set", "training.max_epochs=9999") as running:
         running.wait_for(project / "k/seed-0/last/manifest.json")
         running.send(signal.SIGINT)
@@ -76,60 +55,10 @@ def test_a_signal_names_the_command_that_goes_on_with_all(project, jobs):
     assert not (project / "k/ensemble.json").exists()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until something is true."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def command_line(process: int) -> str:
-    """Return the words that started a process."""
-    return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
-
-
-def updates_saved(run: Path) -> int:
-    """Return the number of updates in the last checkpoint of a run."""
-    state = json.loads((run / "last/training_state.json").read_text())
-    return int(state["progress"]["updates"])
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_the_progress_of_every_worker(project, number):
-    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", "--jobs", "2")
-    runs = [project / "k/seed-0", project / "k/seed-1"]
-    with started(project, *words, "--set", "training.max_epochs=9999") as running:
-        for run in runs:
-            running.wait_for(run / "metrics.jsonl")
-            wait_until(lambda run=run: (run / "metrics.jsonl").stat().st_size > 2000)
-        running.send(number)
-        assert running.end() == 128 + number
-    assert min(map(updates_saved, runs)) > 0
-    for run in runs:
-        lines = (run / "metrics.jsonl").read_text().splitlines()
-        assert updates_saved(run) >= json.loads(lines[-1])["step"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="finds workers under /proc")
-def test_a_killed_worker_costs_the_others_nothing(project):
-    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", "--jobs", "2")
-    runs = [project / "k/seed-0", project / "k/seed-1"]
-    with started(project, *words, "--set", "training.max_epochs=9999") as running:
-        for run in runs:
-            running.wait_for(run / "metrics.jsonl")
-            wait_until(lambda run=run: (run / "metrics.jsonl").stat().st_size > 2000)
-        workers = [x for x in children(running.process.pid) if "spawn_main" in command_line(x)]
-        os.kill(max(workers), signal.SIGKILL)
-        assert running.end() == 3
-    assert sorted(map(updates_saved, runs))[-1] > 0
-
-
 def test_one_that_fails_ends_the_others(beside, cli):
-    settings = ("--set", "data.label=nosuch", "--jobs", "2")
+    settings = ("--set", "data.label=nosuch")
     ended = cli("fit", "c.yaml", "--run-dir", "none", "--seeds", "0,1", *settings, code=2)
-    (problem,) = ended.problems
-    assert problem.startswith("seqtrain: train.tsv:1: no column 'nosuch'")
+    assert ended.problems[-1].startswith("seqtrain: train.tsv:1: no column 'nosuch'")
     assert not Path("none").exists()
 
 

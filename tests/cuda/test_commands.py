@@ -116,7 +116,7 @@ def test_search_folds_and_seeds(project, device, cli: Cli):
     best = cli("tune", "c.yaml", "--budget", "60s", "--trials", "2", "--run-dir", "t", *where)
     assert Path(best.out.strip()).is_dir()
     cli("fit", "c.yaml", "--run-dir", "f", "--folds", "2", *where)
-    cli("fit", "c.yaml", "--run-dir", "s", "--seeds", "0,1", "--jobs", "2", *where)
+    cli("fit", "c.yaml", "--run-dir", "s", "--seeds", "0,1", *where)
 
 
 def test_the_estimator(device):

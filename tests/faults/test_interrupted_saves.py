@@ -8,9 +8,9 @@ import pytest
 
 from seqtrain.runs.run_directory import RunDirectory
 from tests.faults.conftest import SHORT
-from tests.helpers.program import FORKS, fit, fit_arguments, run_program, started
+from tests.helpers.program import FORKS, ended, fit, fit_arguments, run_program, started
 from tests.helpers.tiny import fingerprint
-from tests.helpers.tracing import NEW, calls, copied, good, recovered, save, save_new, trace
+from tests.helpers.tracing import NEW, calls, copied, good, plain, recovered, save, save_new, trace
 
 every = pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 """Of so many calls one is tried."""
@@ -49,7 +49,7 @@ def test_error_at_every_write_and_flush_keeps_what_was_saved(template, strace, e
 
 
 def begin(folder: Path) -> None:
-    """The whole path of the run is given, for that is how `calls` knows it."""
+    """Train; the whole path of the run is given, for that is how `calls` knows it."""
     arguments = fit_arguments(folder, str(folder / "r"), *SHORT, "--no-cache")
     run_program(str(folder), arguments, None)
 
@@ -65,6 +65,42 @@ def test_kill_at_every_call_of_a_whole_run(project, strace):
         assert "+++ killed by SIGKILL +++" in lines[-1], point
         fit(project, "r", *SHORT)
         assert fingerprint(project / "r") == fingerprint(project / "whole"), point
+
+
+def begin_repeats(folder: Path) -> None:
+    """Train folds, the second of which is to be killed at a call."""
+    run_program(str(folder), repeats_arguments(folder), None)
+
+
+def repeats_arguments(folder: Path) -> list[str]:
+    words = ["fit", "folds.yaml", "--folds", "2", "--run-dir", str(folder / "r"), "--no-cache"]
+    return [*words, "--quiet", *SHORT, *(["--resume"] if (folder / "r").exists() else [])]
+
+
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_kill_at_every_call_of_a_fold_keeps_the_finished_fold(project, strace, step):
+    """By default at some of the calls with which a fold starts, before it has a config."""
+    text = (project / "c.yaml").read_text()
+    (project / "folds.yaml").write_text(text.replace("validation: 0.2, ", ""))
+    ended(project, *repeats_arguments(project))
+    whole = {name: fingerprint(project / "r" / name) for name in ("fold-1", "fold-2")}
+    (project / "r").rename(project / "whole")
+    _, lines = trace(strace, project, begin_repeats)
+    second = str(project / "r/fold-2")
+    points = [point for point in calls(lines, project / "r") if second in plain(point.line)]
+    named = [point.name == "rename" and "config.yaml" in plain(point.line) for point in points]
+    if step > 1:
+        points = points[: named.index(True) + 1]
+    for point in points[step // 2 :: step]:
+        shutil.rmtree(project / "r")
+        inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
+        _, lines = trace(strace, project, begin_repeats, "-e", inject)
+        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        epoch = (project / "r/fold-1/metrics.jsonl").read_text().splitlines()[0]
+        ended(project, *repeats_arguments(project))
+        assert (project / "r/fold-1/metrics.jsonl").read_text().startswith(epoch)  # its seconds too
+        found = {name: fingerprint(project / "r" / name) for name in whole}
+        assert found == whole, point
 
 
 def predict(folder: Path) -> None:

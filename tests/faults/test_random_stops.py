@@ -16,10 +16,7 @@ from tests.helpers.tasks import Task, random_task
 from tests.helpers.tiny import fingerprint
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-REPEATS = (
-    (), (), (), ("--seeds", "0,1"), ("--folds", "2"), ("--seeds", "0,1", "--jobs", "2"),
-    ("--folds", "2", "--jobs", "2"),
-)  # fmt: skip
+REPEATS = ((), (), (), ("--seeds", "0,1"), ("--folds", "2"))
 
 
 def prepare(seed: int, folder: Path) -> list[str]:

@@ -150,7 +150,7 @@ def test_other_source_code_means_another_entry(make, folder, monkeypatch, tmp_pa
     monkeypatch.setattr(cache, "PACKAGE", copy)
     cache.source_digest.cache_clear()
     assert prepare(make(), cache_folder=folder).from_cache
-    with (copy / "data" / "columns" / "text_column.py").open("a") as file:
+    with (copy / "sequences" / "columns" / "text_column.py").open("a") as file:
         file.write("# another version\n")
     cache.source_digest.cache_clear()
     assert not prepare(make(), cache_folder=folder).from_cache

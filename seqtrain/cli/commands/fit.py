@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,8 +16,6 @@ from seqtrain.cli.options import flag, option, refuse
 from seqtrain.errors import Interrupted
 
 if TYPE_CHECKING:
-    from seqtrain.api.named_runs import Run
-    from seqtrain.api.run_events import Listener
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.config import Config
 
@@ -37,7 +34,6 @@ SEEDS = option(
 FOLDS = option(
     "N-fold cross-validation: train N times, each time with another N-th as validation split.", "N"
 )
-JOBS = option("With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1)
 LOG = option("Also write event files for TensorBoard, into tensorboard/ of the run.")
 VERBOSE = flag(
     "Also show the share of padding, the share of words that model.vectors contains, and why the "
@@ -58,7 +54,6 @@ def fit(
     init_from: str | None = INIT_FROM,
     seeds: str | None = SEEDS,
     folds: int | None = FOLDS,
-    jobs: int | None = JOBS,
     log: Literal["tensorboard"] | None = LOG,
     quiet: bool = options.QUIET,
     verbose: bool = VERBOSE,
@@ -69,12 +64,8 @@ def fit(
 
     settings = load_config(config, overrides or [])
     is_repeated = seeds is not None or folds is not None
-    at_once, unnamed = (jobs or 1) > 1, resume and run_dir is None
-    refuse(
-        ("--jobs: needs --seeds or --folds, whose runs it trains at once", jobs, not is_repeated),
-        ("--log: can't follow runs that train at once; leave out --jobs", log, at_once),
-        ("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated),
-    )
+    unnamed = resume and run_dir is None
+    refuse(("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated))
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen, show_repeats
@@ -90,14 +81,14 @@ def fit(
         if not is_repeated:
             _fit_once(settings, path, screen, {**arguments, "device": device})
             return
-        from seqtrain.api.repeats import repeats_of, seeds_of
+        from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
         from seqtrain.config import resolved_config
 
         numbers = None if seeds is None else seeds_of(seeds)
         configs = repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds)
         directory = path or default_path(Path(config).stem)
         with _resume_command(context.obj, directory, is_named=path is not None):
-            runs = _fit_repeats(configs, directory, screen, jobs or 1, arguments)
+            runs = fit_repeats(configs, directory, listener=screen.of_run, **arguments)
     if not quiet:
         show_repeats(runs, directory, settings, folds=folds is not None)
     print_path(directory)
@@ -117,39 +108,9 @@ def _fit_once(
     from seqtrain.api.fit import fit as run_fit
     from seqtrain.cli.output.console import print_path
 
-    run = run_fit(settings, run_dir=path, listener=screen, **arguments)
+    run = run_fit(settings, run_dir=path, progress=False, listener=screen, **arguments)
     if os.environ.get("RANK", "0") == "0":
         print_path(run.path)
-
-
-def _fit_repeats(
-    configs: Mapping[str, Config],
-    directory: Path,
-    screen: FitScreen,
-    jobs: int,
-    arguments: dict[str, Any],
-) -> list[Run]:
-    """Train each config and return the runs, in the order of the configs.
-
-    Runs that train at once print a line per epoch, unless the screen is quiet.
-
-    Args:
-        configs: Maps the name of each run to its config.
-        directory: Directory of the runs.
-        screen: Listener of runs that train one after another.
-        jobs: Number of runs that train at the same time.
-        arguments: Further arguments of `fit_repeats`.
-    """
-    from seqtrain.api.repeats import fit_repeats
-    from seqtrain.cli.output.fit_screen import show_line
-
-    monitor = next(iter(configs.values())).training.monitor
-
-    def lines_of(name: str) -> Listener:
-        return partial(show_line, monitor, screen.is_quiet, name)
-
-    listener = screen.of_run if jobs == 1 else lines_of
-    return fit_repeats(configs, directory, jobs=jobs, listener=listener, **arguments)
 
 
 @contextmanager

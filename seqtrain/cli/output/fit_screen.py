@@ -166,23 +166,6 @@ def score_text(name: str, value: float) -> str:
     return METRICS[name.rpartition(" ")[2]].text(value)
 
 
-def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
-    """Print a line about an event of one of several runs that train at the same time.
-
-    Args:
-        monitor: Metric that chooses the best epoch.
-        quiet: Print warnings only.
-        name: Name of the run.
-        event: Event of the run. Only warnings, and epochs with scores on validation, are printed.
-    """
-    if isinstance(event, DataEvent | StartEvent | Run):
-        warn(*(f"{name}: {line}" for line in event.warnings))
-    elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
-        score = score_text(monitor, getattr(event.validation, monitor))
-        best = ", best so far" if event.is_best else ""
-        note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
-
-
 def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool) -> None:
     """Print statistics of the scores of several runs, and commands that can use the runs.
 

@@ -14,7 +14,11 @@ from seqtrain.engines.cells import zero_state
 from seqtrain.engines.choice import choose_engine
 from seqtrain.engines.interface import Between, Engine
 from seqtrain.engines.layout import Layout, Packed
-from seqtrain.model.branches.branch import Branch, ForwardContext, Table
+from seqtrain.model.branches.branch import (
+    Branch,
+    ForwardContext,
+    Table,
+)
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.encoder import RunSteps, make_encoder, run_in_segments
 from seqtrain.model.initialization import draw_embedding, draw_head, draw_recurrence

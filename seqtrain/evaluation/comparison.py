@@ -1,8 +1,16 @@
-"""Results of `compare`, and the recommendation of a variant."""
+"""Comparison of variants of a classifier: speeds that are measured in turns, and a recommendation.
 
-from collections.abc import Sequence
+A variant is a way to handle sequences of unequal length. A turn is a short measurement of one
+variant. The variants alternate, so that noise of the machine affects all of them equally.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from seqtrain.errors import SeqtrainError
 from seqtrain.text import Summarized
 
 MIN_TURNS = 3
@@ -17,7 +25,7 @@ MIN_SPEEDUP = 1.25
 class Speed:
     """Speed of a variant in training or prediction, in tokens per second.
 
-    A token is a time step without padding. A turn is a short measurement of one variant.
+    A token is a time step without padding.
 
     Attributes:
         tokens_per_second: Speed over all turns together.
@@ -31,6 +39,14 @@ class Speed:
     slowest: float
     fastest: float
 
+    @classmethod
+    def of(cls, turns: Sequence[tuple[int, float]]) -> Speed:
+        """Return the speed of turns, given the tokens and the seconds of each."""
+        rates = [tokens / seconds for tokens, seconds in turns]
+        tokens = sum(tokens for tokens, _ in turns)
+        seconds = sum(seconds for _, seconds in turns)
+        return cls(tokens / seconds, len(turns), min(rates), max(rates))
+
     @property
     def spread(self) -> str:
         """Slowest and fastest speed, as text in thousands of tokens per second, like "5.1-6.2"."""
@@ -43,14 +59,14 @@ class VariantResult:
 
     Attributes:
         name: Name of the variant.
-        kind: Kind of the variant, as in `Variant`.
+        kind: "engine" for a value of model.engine, "option" for another option of seqtrain.
         setting: Keys and values that turn the config into the variant, such as
-            "model.engine: torch", or "" for a plain torch script.
+            "model.engine: torch".
         training: Speed in training, or None if not measured.
         prediction: Speed in prediction, or None if not measured.
         padding: Share of the time steps computed in training that are padding, in [0, 1).
         largest_difference: Largest difference between the variant's logits and the logits of single
-            sequences with the same pooling, or None if not measured.
+            sequences, or None if not measured.
         accuracy: Accuracy on held-out sequences after training, in [0, 1], or None if not measured.
             All variants are trained on equally many examples.
         problem: Reason why the variant wasn't measured, or why its measurement ended early, or "".
@@ -68,15 +84,9 @@ class VariantResult:
 
     @property
     def is_right(self) -> bool:
-        """True if the variant may be recommended.
-
-        - Its speed in training was measured.
-        - Its logits differ from the reference by at most TOLERANCE.
-        - Its kind isn't "wrong" or "pooling".
-        """
+        """True if training was measured, and the logits are those of single sequences."""
         difference = self.largest_difference
-        is_same = difference is not None and difference <= TOLERANCE
-        return is_same and self.training is not None and self.kind not in ("wrong", "pooling")
+        return self.training is not None and difference is not None and difference <= TOLERANCE
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,8 +99,8 @@ class Comparison(Summarized):
         rnn: Recurrent cell, as in model.rnn.
         rows: Number of sequences of train.
         tokens: Number of time steps of train.
-        warnings: Lines for the user about data and config.
-        candidates: Results of the variants that `variants_for` returns, in the order of VARIANTS.
+        warnings: Lines for the user about the data.
+        candidates: Results of the variants.
         passes: Number of epochs of training before accuracies were measured, which may be a
             fraction; 0 if no accuracy was measured.
         held_out: Number of sequences that accuracies are measured on.
@@ -115,23 +125,50 @@ class Comparison(Summarized):
 
     def summary(self) -> dict[str, str]:
         """Return the recommendation with its reason, the speeds in training, and any warnings."""
-        speeds = {
-            f"{each.name}, tokens/s": f"{each.training.tokens_per_second:,.0f}"
-            for each in self.candidates
-            if each.training is not None
-        }
-        found = {"recommended": self.recommended or "none", "reason": self.reason, **speeds}
-        return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
+        found = {"recommended": self.recommended or "none", "reason": self.reason}
+        for each in self.candidates:
+            if each.training is not None:
+                found[f"{each.name}, tokens/s"] = f"{each.training.tokens_per_second:,.0f}"
+        if self.warnings:
+            found["warnings"] = "; ".join(self.warnings)
+        return found
 
 
-def thousands(tokens_per_second: float) -> str:
-    """Return a speed in thousands of tokens per second as text, such as "0.51", "5.1" or "510".
+def take_turns(
+    measures: dict[str, Callable[[], tuple[int, float]]],
+    seconds: float,
+    before: Callable[[str], None] = lambda name: None,
+) -> tuple[dict[str, Speed], dict[str, str]]:
+    """Measure variants in turns, until the time is over. Each variant has one turn at least.
+
+    The variant that has used the least time is next. Its first turn warms up and isn't counted.
 
     Args:
-        tokens_per_second: The speed in tokens per second, not in thousands.
+        measures: Maps the name of each variant to a function that takes a turn. The function
+            returns the number of tokens and the duration in seconds.
+        seconds: Time for all turns together.
+        before: Function that is called with the name of a variant before each turn.
+
+    Returns:
+        The speed of each variant by name, and the problem of each variant that failed.
     """
-    value = tokens_per_second / 1e3
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+    turns: dict[str, list[tuple[int, float]]] = {name: [] for name in measures}
+    problems: dict[str, str] = {}
+    end = time.perf_counter() + seconds
+    waiting = list(measures)
+    while waiting:
+        name = min(waiting, key=lambda name: sum(spent for _, spent in turns[name]))
+        before(name)
+        try:
+            if not turns[name]:
+                measures[name]()
+            turns[name].append(measures[name]())
+        except SeqtrainError as error:
+            problems[name] = str(error)
+            waiting.remove(name)
+        if time.perf_counter() > end:
+            waiting = [name for name in waiting if not turns[name]]
+    return {name: Speed.of(own) for name, own in turns.items() if own}, problems
 
 
 def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, str]:
@@ -160,33 +197,27 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
     if not right:
         return None, "nothing could be measured in training; allow more seconds"
     usual, usual_speed = next((pair for pair in right if pair[0].name == auto), right[0])
-    faster = (
-        (result, speed)
-        for result, speed in right
-        if min(speed.turns, usual_speed.turns) >= MIN_TURNS
-        and speed.slowest > usual_speed.fastest
-        and (result.kind == "engine" or _ratio(speed, usual_speed) >= MIN_SPEEDUP)
-    )
-    best, speed = next(faster, (usual, usual_speed))
-    reason = (
-        "It is what model.engine: auto takes; no other engine is faster beyond noise."
-        if best.name == auto
-        else "It is the fastest in training here, beyond noise."
-    )
-    reason += f" {thousands(speed.tokens_per_second)} thousand tokens/s (turns {speed.spread})"
-    kind, title = "recipe", "plain torch script"
-    if best.kind == "recipe":
-        kind, title = "engine", "engine of seqtrain"
-    others = [pair for pair in right if pair[0].kind == kind]
-    if others:
-        other, other_speed = others[0]
-        reason += (
-            f": {_ratio(speed, other_speed):.1f} times as fast as {other.name}, the fastest "
-            f"{title} ({thousands(other_speed.tokens_per_second)}; turns {other_speed.spread})"
-        )
-    return best.name, f"{reason}."
+    best, best_speed = usual, usual_speed
+    for result, speed in reversed(right):
+        least = 1.0 if result.kind == "engine" else MIN_SPEEDUP
+        beyond_noise = min(speed.turns, usual_speed.turns) >= MIN_TURNS
+        beyond_noise &= speed.slowest > usual_speed.fastest
+        if beyond_noise and speed.tokens_per_second >= least * usual_speed.tokens_per_second:
+            best, best_speed = result, speed
+    reason = "It is the fastest in training here, beyond noise."
+    if best.name == auto:
+        reason = "It is what model.engine: auto takes; no other variant is faster beyond noise."
+    rate = thousands(best_speed.tokens_per_second)
+    return best.name, f"{reason} {rate} thousand tokens/s (turns {best_speed.spread})."
 
 
-def _ratio(speed: Speed, other: Speed) -> float:
-    """Return how many times as fast `speed` is as `other`, each over all of its turns."""
-    return speed.tokens_per_second / other.tokens_per_second
+def thousands(tokens_per_second: float) -> str:
+    """Return a speed in thousands of tokens per second as text, such as "0.51", "5.1" or "510".
+
+    Args:
+        tokens_per_second: The speed in tokens per second, not in thousands.
+    """
+    value = tokens_per_second / 1e3
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
