@@ -1,8 +1,6 @@
 """A classifier of sequences for scikit-learn: cross_val_score, GridSearchCV, Pipeline, pickle.
 
-    SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
-
-It needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
+SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
 """
 
 from __future__ import annotations
@@ -14,6 +12,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import MultiLabelBinarizer
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
 from seqtrain.api.estimator_input import (
     LAYOUTS,
@@ -40,24 +49,6 @@ from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.readers.table_source import columns_of
 from seqtrain.training.events import EpochEvent
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.metrics import accuracy_score
-    from sklearn.preprocessing import MultiLabelBinarizer
-    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        check_array,
-        check_is_fitted,
-        validate_data,
-    )
-except ImportError as error:
-    raise ConfigError(
-        f"seqtrain.sklearn needs scikit-learn 1.6 or newer ({error}); "
-        "install it with: pip install 'seqtrain[sklearn]'"
-    ) from None
 
 Array = npt.NDArray[Any]
 RUN = "run"
