@@ -28,8 +28,11 @@ class SolvedBranch(Branch):
     In training mode the classifier leaves out such branches.
     """
 
+    @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
-        """Do nothing: the arrays are zero until `solve` sets them."""
+        """Set all arrays that `solve` will set to zero."""
+        for name in self.state_dict():
+            self.get_buffer(name).zero_()
 
     @abstractmethod
     def features(self, store: SequenceStore) -> Any:
