@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import STOP as STOP
+    from seqtrain.api.split_results import split_results as split_results
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
@@ -60,6 +61,7 @@ _MODULES = {
     "predict_steps": "seqtrain.api.predict",
     "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
+    "split_results": "seqtrain.api.split_results",
     "tune": "seqtrain.tuning.tune",
 }
 """Maps each public name to its module, which `__getattr__` imports on first use."""

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import errno
 import re
-import shlex
 import sys
 import warnings
-from collections.abc import Callable
-from functools import partial
 from types import FrameType
 
-PACKAGE = __name__.partition(".")[0]
+PACKAGE_NAME = __name__.partition(".")[0]
 """Name of this package."""
 MACHINE_FAULTS = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
@@ -51,81 +48,95 @@ def ran_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
-FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
-"""Maps each command-line option without a value to its counterpart in Python.
+MARKED = re.compile("\ufdd0([^\ufdd0-\ufdd2]*)\ufdd1([^\ufdd0-\ufdd2]*)\ufdd2(?P<place>:?)")
+"""Pattern of a part of a message that has two spellings, as `either` marks it.
 
-The counterpart is the value of the argument of the same name, or a whole argument ("cache=False").
-"""
-OPTION = re.compile(
-    r"seqtrain init … --(?P<option>[a-z]+) (?P<quoted>(?:'[^']*'|\"[^\"]*\"|[^ '\"])+)"
-    r"|(?P<command>\b(?:seqtrain|fit) [^;]*)"
-    r"|(?<!^)--set (?P<setting>[a-z_.]+=\w+)"
-    r"|--(?P<valued>split|input-format) (?P<value>\w+)"
-    r"|(?!--set )--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?(?: (?=[A-Z]{2}))?"
-)
-"""Pattern of the commands and command-line options that a message mentions.
-
-The groups are named after what they match. "option" follows "seqtrain init …", and "quoted" is
-its value, as for a shell. "command" is a whole command, such as "seqtrain fit …".
-"setting" is the value of --set. "valued" is an option whose value follows as "value". "name" is any
-other option. Then "place" is a colon if the option begins the message, as the place of the problem.
+The marks are noncharacters of Unicode, which are reserved for such internal use.
 """
 
 
-def python_names(problem: str) -> str:
-    """Return a message with command-line options replaced by arguments of Python functions.
+OPTION = re.compile("--([a-z]+(?:-[a-z]+)*)(?: ([A-Z]{2,}))?")
+"""Pattern of an option with or without a placeholder for its value, such as "--label COLUMN"."""
 
-    `--run-dir: …` becomes `run_dir: …`, `--label COLUMN` becomes `label=COLUMN`, `--force` becomes
-    `force=True`, and `--set a.b=c` becomes `settings=['a.b=c']`. Whole commands such as
-    `seqtrain fit … --resume` don't change.
+
+def either(command_line: str, in_python: str) -> str:
+    """Return a part of a message that reads differently on the command line and in Python.
+
+    `SeqtrainError`, `Interrupted` and `warn` spell it for their reader. All other text of a message
+    is shown as it is, also if it resembles an option.
     """
+    return f"\ufdd0{command_line}\ufdd1{in_python}\ufdd2"
 
-    def argument(match: re.Match[str]) -> str:
-        if match["command"]:
-            return match[0]
-        if match["option"]:
-            value = shlex.split(match["quoted"])[0]
-            is_setting = match["option"] == "set"
-            return f"settings=[{value!r}]" if is_setting else f"{match['option']}={value!r}"
-        if match["setting"]:
-            return f"settings=[{match['setting']!r}]"
-        if match["valued"]:
-            return f"{match['valued'].replace('-', '_')}={match['value']!r}"
-        name = match["name"].replace("-", "_")
-        if match["place"]:
-            return f"{name}:"
-        flag = FLAGS.get(match["name"])
-        return f"{name}=" if flag is None else flag if "=" in flag else f"{name}={flag}"
 
-    return OPTION.sub(argument, problem)
+def parameter(name: str, value: str | bool | None = None) -> str:
+    """Return the name of an parameter for a message.
+
+    The command line shows `--run-dir`, `--data FILE` or `--force`. Python shows `run_dir=`,
+    `data=FILE` or `force=True`; a name that a colon follows is shown as `run_dir:`.
+
+    Args:
+        name: Name of the parameter in Python.
+        value: Value to give, True for a flag, or None for the name alone. A text in capital letters
+            stands for a value, as FILE does.
+    """
+    option = "--" + name.replace("_", "-")
+    if value is None or value is True:
+        return either(option, f"{name}={value or ''}")
+    is_placeholder = isinstance(value, str) and value.isupper()
+    return either(f"{option} {value}", f"{name}={value if is_placeholder else repr(value)}")
+
+
+def marked(text: str) -> str:
+    """Return a text of this program in which the options of the command line are marked.
+
+    "give --label COLUMN" is shown as "give label=COLUMN" in Python. The text must hold nothing of
+    the user's, which might resemble an option.
+    """
+    return OPTION.sub(lambda found: parameter(found[1].replace("-", "_"), found[2]), text)
+
+
+def on_command_line(message: str) -> str:
+    """Return a message as the command line shows it."""
+    return MARKED.sub(r"\1\g<place>", message)
+
+
+def in_python(message: str) -> str:
+    """Return a message as Python shows it."""
+
+    def spelled(match: re.Match[str]) -> str:
+        return f"{match[2].removesuffix('=')}:" if match["place"] else match[2]
+
+    return MARKED.sub(spelled, message)
 
 
 class SeqtrainError(Exception):
     """Base of all errors meant for the user. The command line prints them without a traceback.
 
-    Messages in `problems` name options of the command line, such as `--run-dir`. `str(error)` names
-    arguments of Python functions in their place, such as `run_dir=`.
-
     Args:
-        problems: Messages of one line each: where, what was found, what is allowed, what to do.
+        lines: Messages of one line each: where, what was found, what is allowed, what to do.
 
     Attributes:
-        problems: The same messages.
+        lines: The messages, with marks where the two readers see different words (`parameter`).
         exit_code: Exit code of the command line after this error.
     """
 
     exit_code = 1
 
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(map(python_names, problems)))
-        self.problems = problems
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(map(in_python, lines)))
+        self.lines = lines
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The messages as the command line prints them. `str(error)` names Python's arguments."""
+        return tuple(map(on_command_line, self.lines))
 
     def __reduce__(self) -> tuple[type[SeqtrainError], tuple[str, ...]]:
-        return type(self), self.problems
+        return type(self), self.lines
 
 
 class ConfigError(SeqtrainError):
-    """Error: the configuration, a command-line option, an argument or the device is wrong."""
+    """Error: the configuration, a command-line option, an parameter or the device is wrong."""
 
     exit_code = 2
 
@@ -165,18 +176,25 @@ class SeqtrainWarning(UserWarning):
     """Warning about data or results, for the user."""
 
 
+def _is_own(frame: FrameType) -> bool:
+    """Return True if a frame runs code of this package."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == PACKAGE_NAME
+
+
 def warn(*lines: str) -> None:
     """Issue a SeqtrainWarning for each message in `lines`.
 
-    The warning names the line of the user's code that called this package. Command-line options in
-    a message are replaced by arguments of Python functions, as `python_names` does.
+    The warning names the line of the user's code that called this package.
     """
     frame: FrameType | None = sys._getframe()
     level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+    while (
+        frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE_NAME
+    ):
         frame, level = frame.f_back, level + 1
     for line in lines:
-        warnings.warn(python_names(line), SeqtrainWarning, stacklevel=level)
+        warnings.warn(in_python(line), SeqtrainWarning, stacklevel=level)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -187,23 +205,24 @@ class Interrupted(KeyboardInterrupt):
 
     Args:
         signal_number: Number of the signal.
-        problems: Message with the command that resumes the run. There is none until the run is
-            saved, and on ranks other than 0.
-        in_python: Message for users of Python functions, which `str` returns, or None for
-            `problems`.
+        lines: Message with the way to resume the run. There is none until the run is saved, and on
+            ranks other than 0. It may have marks, as in `SeqtrainError`.
 
     Attributes:
-        signal_number: Number of the signal.
-        problems: The message, as a tuple.
+        signal_number, lines: The arguments.
         exit_code: 128 plus the number of the signal.
     """
 
-    def __init__(self, signal_number: int, *problems: str, in_python: str | None = None) -> None:
-        super().__init__("\n".join(problems) if in_python is None else in_python)
+    def __init__(self, signal_number: int, *lines: str) -> None:
+        super().__init__("\n".join(map(in_python, lines)))
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number
-        self.problems = problems
+        self.lines = lines
 
-    def __reduce__(self) -> tuple[Callable[..., Interrupted], tuple[int | str, ...]]:
-        make = partial(type(self), in_python=str(self))
-        return make, (self.signal_number, *self.problems)
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The message as the command line prints it."""
+        return tuple(map(on_command_line, self.lines))
+
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[int | str, ...]]:
+        return type(self), (self.signal_number, *self.lines)

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import MultiLabelBinarizer
@@ -36,6 +35,7 @@ from seqtrain.api.estimator_input import (
     steps_first,
     weights_by_index,
     whole_numbers,
+    with_labels,
     without_padding,
 )
 from seqtrain.api.fit import fit
@@ -43,24 +43,31 @@ from seqtrain.api.prediction import Predictions
 from seqtrain.api.predictors import Classifier
 from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
-from seqtrain.config.schema import Config
+from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.readers.table_source import columns_of
+from seqtrain.sequences.store import Array
+from seqtrain.text import nearest
 from seqtrain.training.events import EpochEvent
 
-Array = npt.NDArray[Any]
-RUN = "run"
+RUN_NAME = "run"
 """Name of the run in a temporary folder."""
-KEYS = {
+KEYS_OF_PARAMETERS = {
     **{name: f"model.{name}" for name in ("rnn", "embedding_dim", "hidden_size", "dropout")},
     **{name: f"training.{name}" for name in ("lr", "max_epochs", "device")},
     "class_weight": "training.class_weights",
     "validation_fraction": "data.validation",
 }
 """Maps each parameter that sets a key of the config under another name to this key."""
-SECTIONS = tuple(Config.model_fields)
+CONTINUING = ("warm_start", "partial_fit")
+"""Names under which scikit-learn trains an estimator further."""
+CONTINUE = "; train further with seqtrain.fit(config, train=…, init_from=estimator.classifier_)"
+"""The way to train a model further. New rows may have words that its vocabulary lacks, so the state
+of its optimizer can't be continued."""
+X_COLUMN, Y_COLUMN = "sequence", "label"
+"""Names of the columns of the table that an estimator trains on."""
 
 
 class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
@@ -93,10 +100,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     Attributes:
         classes_: The labels, sorted; in a multi-label task with 0s and 1s, the column numbers of y.
-        classifier_: The trained `seqtrain.Classifier`. Its labels are indices of `classes_`, as
-            text.
+        classifier_: The trained `seqtrain.Classifier`, which `evaluate`, `check`, `export` and
+            `fit(init_from=…)` take, and which has `save(folder)`. Its labels are those of y. They
+            are indices of `classes_` if y has labels that a file can't hold, such as blank ones.
+        thresholds_: Lowest probability at which each of `classes_` is predicted, (C,), or None if
+            the most probable class is. A task with a rare class or several labels has thresholds.
         history_: A dict for each epoch of training: epoch, train_loss, train_accuracy, and with
-            validation examples validation_loss and the like. Epochs of a refit aren't included.
+            validation examples validation_loss and the like. Epochs of pretraining and of a refit
+            aren't included.
         n_features_in_: Number of columns, if X was an array (B, T) or a DataFrame.
         feature_names_in_: Names of the columns, if X was a DataFrame.
     """
@@ -134,9 +145,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        if not all(map(_is_key, keys)):
+            raise TypeError(self._unknown([name for name in keys if not _is_key(name)]))
         for name, value in keys.items():
-            if not _is_key(name):
-                raise TypeError(f"SequenceClassifier() has no parameter {name!r}")
             setattr(self, name, value)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -146,11 +157,34 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return params | keys
 
     def set_params(self, **params: Any) -> SequenceClassifier:
-        """Set parameters, also those such as `model__num_layers`, and return the estimator."""
+        """Set parameters, also those such as `model__num_layers`, and return the estimator.
+
+        Raises:
+            ValueError: If there is no parameter of a name. The error lists all such names.
+        """
+        known = {*self._get_param_names()}
+        unknown = [name for name in params if name not in known and not _is_key(name)]
+        if unknown:
+            raise ValueError(self._unknown(unknown))
         for name in filter(_is_key, params):
             setattr(self, name, params[name])
         super().set_params(**{name: x for name, x in params.items() if not _is_key(name)})
         return self
+
+    def _unknown(self, names: list[str]) -> str:
+        """Return a message about parameters that don't exist, with similar ones that do."""
+        known = [*self._get_param_names(), *_nested_names()]
+        found = []
+        for name in names:
+            near = nearest(name, known)
+            similar = f" (did you mean {near}?)" if near else ""
+            found.append(f"{name!r}{CONTINUE if name in CONTINUING else similar}")
+        return f"SequenceClassifier has no parameter {', '.join(found)}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in CONTINUING:
+            raise AttributeError(f"SequenceClassifier has no {name}{CONTINUE}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(
         self,
@@ -177,14 +211,17 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
-        rows: dict[str, Any] = {"train": {"s": sequences, "l": self._encoded(y)}}
+        rows: dict[str, Any] = {"train": {X_COLUMN: sequences, Y_COLUMN: self._encoded(y)}}
         if validation_data is not None:
             others, labels = validation_data
             if self._binarizer is not None:
                 labels = self._binarizer.transform(labels)
             others = self._sequences(others, reset=False)
             check_consistent_length(others, labels)
-            rows["validation"] = {"s": others, "l": self._encoded(np.asarray(labels))}
+            rows["validation"] = {
+                X_COLUMN: others,
+                Y_COLUMN: self._encoded(np.asarray(labels)),
+            }
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, sequences, ensure_non_negative=True)
@@ -195,22 +232,26 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                     self._config(sequences),
                     **rows,
                     sample_weight=weights,
-                    run_dir=Path(folder, RUN),
+                    run_dir=Path(folder, RUN_NAME),
                     cache=False,
                     progress=self.verbose,
                     listener=self._note_epoch,
                 )
-                model = load_model(Path(folder, RUN, "best"))
+                model = load_model(Path(folder, RUN_NAME, "best"))
             except SeqtrainError as error:
                 raise InputError(*renamed(error, self._parameters())) from None
             except Interrupted as stop:
                 problem = "fit was stopped; the estimator isn't trained"
                 raise Interrupted(stop.signal_number, problem) from None
-        self.classifier_ = self._classifier(model)
+        self._columns = [int(label) for label in model.preprocessing.labels]
+        self.classifier_ = self._classifier(with_labels(model, self.classes_.tolist()))
         return self
 
     def predict(self, X: Any) -> Any:
         """Return the label of each sequence, (B,).
+
+        It is the most probable label, unless the task has `thresholds_`: with two classes of which
+        one is rare, the rare one is predicted from its threshold on.
 
         In a multi-label task return 0s and 1s, (B, C), or a list of lists of labels, as y was.
 
@@ -219,14 +260,27 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             ValueError: If X fails a check of scikit-learn, or the estimator isn't fitted.
         """
         found = self._predictions(X)
+        values = self.classifier_.preprocessing.label_set.values
+        column = dict(zip(values, self._columns, strict=True))
         if not self._multi_label:
-            return self.classes_[[int(each.label) for each in found]]
+            return self.classes_[[column[each.label] for each in found]]
         has = np.zeros((len(found), len(self.classes_)), dtype=int)
         for row, each in zip(has, found, strict=True):
-            row[[int(label) for label in each.labels]] = 1
+            row[[column[label] for label in each.labels]] = 1
         if self._binarizer is None:
             return has
         return [self.classes_[row > 0].tolist() for row in has]
+
+    @property
+    def thresholds_(self) -> Array | None:
+        """Threshold of each of `classes_`, (C,), or None. NaN for a class that train lacked."""
+        check_is_fitted(self)
+        least = self.classifier_.decision_thresholds
+        if not least:
+            return None
+        thresholds = np.full(len(self.classes_), np.nan)
+        thresholds[self._columns] = least
+        return thresholds
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of `classes_` for each sequence, (B, C).
@@ -236,8 +290,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """
         found = self._predictions(X)
         probabilities = np.zeros((len(found), len(self.classes_)))
-        columns = [int(label) for label in self.classifier_.labels]
-        probabilities[:, columns] = found.probabilities
+        probabilities[:, self._columns] = found.probabilities
         return probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -282,8 +335,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return [index.get(label, "unknown") for label in y.tolist()]
 
     def _note_epoch(self, event: Event) -> None:
-        """Add an epoch of pretraining or training to `history_`."""
-        if isinstance(event, EpochEvent) and event.phase != "refit":
+        """Add an epoch of training to `history_`."""
+        if isinstance(event, EpochEvent) and event.phase == "training":
             row = {"epoch": event.epoch, "train_loss": event.loss}
             row["train_accuracy"] = event.accuracy
             scores = event.validation.metric_values() if event.validation else {}
@@ -300,7 +353,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _parameters(self) -> dict[str, str]:
         """Map each key of the config that a parameter sets to the name of the parameter."""
-        found = {key: name for name, key in KEYS.items()}
+        found = {key: name for name, key in KEYS_OF_PARAMETERS.items()}
         nested = filter(_is_key, self.get_params(deep=False))
         return found | {name.replace("__", "."): name for name in nested}
 
@@ -314,13 +367,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             InputError: If `class_weight` names an unknown label.
         """
         values: dict[str, Any] = {
-            "data.sequence": "s",
-            "data.label": "l",
+            "data.sequence": X_COLUMN,
+            "data.label": Y_COLUMN,
             "data.empty": "unk",
             "data.kind": kind_of_sequences(sequences),
             "data.label_separator": "," if self._multi_label else None,
         }
-        values |= {key: getattr(self, name) for name, key in KEYS.items()}
+        values |= {key: getattr(self, name) for name, key in KEYS_OF_PARAMETERS.items()}
         nested = self.get_params(deep=False)
         values |= {name.replace("__", "."): x for name, x in nested.items() if _is_key(name)}
         values |= self.settings or {}
@@ -425,6 +478,16 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _nested_names() -> list[str]:
+    """Return the names of the parameters that are named as keys of the config."""
+    sections = {name: field.annotation for name, field in Config.model_fields.items()}
+    return [
+        f"{section}__{key}"
+        for section, kind in sections.items()
+        for key in getattr(kind, "model_fields", ())
+    ]
 
 
 def _is_key(name: str) -> bool:

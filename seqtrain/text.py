@@ -21,7 +21,7 @@ With "seqtrain: " before it, a line on the screen has fewer than 200 characters.
 """
 QUOTE_LENGTH = 80
 """Largest number of characters of a quoted piece of the user's data, with the quotes."""
-COMPARED = 1000
+MOST_COMPARED = 1000
 """Largest number of valid names with which an unknown name is compared."""
 LISTED = 5
 """Largest number of names that a message lists."""
@@ -153,10 +153,10 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
 
     Args:
         name: Unknown name, such as a misspelt one.
-        names: Valid names. Only the first `COMPARED` names are compared.
+        names: Valid names. Only the first `MOST_COMPARED` names are compared.
         cutoff: Smallest similarity of the two names, in [0, 1], as in difflib.
     """
-    near = get_close_matches(name[:100], islice(names, COMPARED), 3, cutoff)
+    near = get_close_matches(name[:100], islice(names, MOST_COMPARED), 3, cutoff)
     return next((known for known in near if _may_be_misspelt(name, known)), None)
 
 

@@ -5,8 +5,19 @@ import pickle
 import numpy as np
 import pytest
 
+import seqtrain
 from seqtrain.api.estimator_input import series_of
-from seqtrain.errors import Interrupted, SeqtrainError, SeqtrainWarning, python_names, warn
+from seqtrain.errors import (
+    CheckpointError,
+    DataError,
+    Interrupted,
+    SeqtrainError,
+    SeqtrainWarning,
+    either,
+    marked,
+    parameter,
+    warn,
+)
 
 
 def test_a_loop_that_catches_exceptions_ends_at_an_interrupt():
@@ -30,7 +41,7 @@ def test_a_warning_names_the_line_of_the_caller():
 
 
 def test_an_interrupted_run_names_python_arguments_also_after_pickling():
-    stopped = Interrupted(2, "resume with: seqtrain fit c.yaml --resume", in_python="resume=True")
+    stopped = Interrupted(2, either("resume with: seqtrain fit c.yaml --resume", "resume=True"))
     for error in (stopped, pickle.loads(pickle.dumps(stopped))):
         assert (str(error), error.exit_code) == ("resume=True", 130)
         assert error.problems == ("resume with: seqtrain fit c.yaml --resume",)
@@ -43,23 +54,59 @@ def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
 
 
 @pytest.mark.parametrize(
-    ("problem", "expected"),
+    ("message", "on_command_line", "in_python"),
     [
-        ("--run-dir: runs/a exists", "run_dir: runs/a exists"),
-        ("name it with --label COLUMN", "name it with label=COLUMN"),
-        ("replace it with --force", "replace it with force=True"),
-        ("seqtrain init … --label 'my column'  # 2 values", "label='my column'  # 2 values"),
-        ("""seqtrain init … --id 'it'"'"'s'""", 'id="it\'s"'),
-        ("out: seqtrain init … --set data.bad_rows=drop", "out: settings=['data.bad_rows=drop']"),
-        ("give --split validation or train", "give split='validation' or train"),
-        ("give one with --data", "give one with data="),
-        ("tokens: --set data.kind=features", "tokens: settings=['data.kind=features']"),
-        ("--set data.kind=x: found x", "--set data.kind=x: found x"),
-        ("seqtrain fit c.yaml --resume", "seqtrain fit c.yaml --resume"),
+        (
+            f"{parameter('run_dir')}: runs/a exists",
+            "--run-dir: runs/a exists",
+            "run_dir: runs/a exists",
+        ),
+        (
+            f"name it with {parameter('label', 'COLUMN')}",
+            "name it with --label COLUMN",
+            "name it with label=COLUMN",
+        ),
+        (f"use {parameter('force', True)}", "use --force", "use force=True"),
+        (f"give {parameter('split', 'test')}", "give --split test", "give split='test'"),
+        (f"with {parameter('data')}", "with --data", "with data="),
+        (either("--no-x", "x=False"), "--no-x", "x=False"),
+        (
+            marked("give --id COLUMN, or --run-dir"),
+            "give --id COLUMN, or --run-dir",
+            "give id=COLUMN, or run_dir=",
+        ),
     ],
 )
-def test_errors_in_python_name_arguments(problem: str, expected: str):
-    assert python_names(problem) == expected
+def test_an_error_names_the_argument_as_its_reader_writes_it(
+    message: str, on_command_line: str, in_python: str
+):
+    error = DataError("a: b", message)
+    assert error.problems == ("a: b", on_command_line)
+    assert str(error) == f"a: b\n{in_python}"
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.problems, str(again)) == (error.problems, str(error))
+
+
+@pytest.mark.parametrize("text", ["models--org--name", "--force", "a --set b", "é--data x", "--"])
+def test_text_of_the_user_that_resembles_an_option_is_shown_as_it_is(text: str):
+    assert str(DataError(f"{text}: found '{text}'")) == f"{text}: found '{text}'"
+    with pytest.warns(SeqtrainWarning) as caught:
+        warn(text)
+    assert str(caught[0].message) == text
+
+
+def test_a_label_that_resembles_an_option_is_shown_as_it_is(tmp_path):
+    table = {"s": ["a b"] * 8, "l": ["--force"] * 8}
+    with pytest.raises(DataError) as caught:
+        seqtrain.fit(
+            {"data": {"sequence": "s", "label": "l"}},
+            train=table,
+            run_dir=tmp_path / "models--org--name",
+            progress=False,
+        )
+    assert "force=" not in str(caught.value)
+    with pytest.raises(CheckpointError, match="models--org--name"):
+        seqtrain.load(tmp_path / "models--org--name")
 
 
 def test_code_without_a_module_name_is_warned():

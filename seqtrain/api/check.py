@@ -9,13 +9,14 @@ from seqtrain.api.evaluate import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predict import input_source
-from seqtrain.errors import DataError, RunError
+from seqtrain.api.predictors import Classifier
+from seqtrain.errors import DataError, RunError, parameter
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.run_directory import CONFIG
 from seqtrain.text import Summarized
 
-TOLERANCE = 1e-5
+LOGIT_TOLERANCE = 1e-5
 """Largest difference of logits due to rounding, divided by max(1, largest absolute logit)."""
 
 
@@ -85,7 +86,8 @@ def check(
     data, a sample is compared (`SAMPLE_ROWS`, `SAMPLE_STEPS`, `SAMPLE_LENGTH`).
 
     Args:
-        run: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        run: A run directory, a model folder, what `fit` or `load` returned, or None for the newest
+            run.
         data: A file of sequences, or a table as `fit` takes it, with or without labels. None for
             the first split that the run has of test, validation and train.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -100,7 +102,8 @@ def check(
         RunError: If memory ran out, or a prediction isn't finite.
     """
     directory = directory_of(run)
-    path, classifier = directory.path, load_one(directory.path, device=device)
+    path = directory.path
+    classifier = load_one(run if isinstance(run, Classifier) else path, device=device)
     if data is None:
         named = directory.config().data if directory.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
@@ -112,11 +115,16 @@ def check(
         source = given.name
         store = rules.encode_files([given], labelled=False)[0]
     if not len(store):
-        raise DataError(f"{source}: no rows to check; give a file with sequences (--data FILE)")
+        raise DataError(
+            f"{source}: no rows to check; give a file with sequences ({parameter('data', 'FILE')})"
+        )
     carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
     logits, differing = differences(classifier.network, sample, classifier.device, listener)
     if not bool(logits.isfinite().all()):
         raise RunError(f"{path}: the model's predictions for {source} aren't finite numbers")
-    steps, allowed = int(sample.lengths.sum()), TOLERANCE * max(1.0, float(logits.abs().max()))
+    steps, allowed = (
+        int(sample.lengths.sum()),
+        LOGIT_TOLERANCE * max(1.0, float(logits.abs().max())),
+    )
     return Check(path, source, len(sample), len(store), steps, cut, carried, allowed, differing)

@@ -34,8 +34,8 @@ from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.training.learner import Learner
-from seqtrain.training.objectives import Classification
+from seqtrain.training.loop import keys_to_lower, update
+from seqtrain.training.trainer import Trainer
 
 SPEED_SHARES = {"training": 0.45, "prediction": 0.2}
 """Maps each mode to the share of the time in which its speeds are measured.
@@ -116,10 +116,8 @@ class Measured:
         self.network = new_network(config.model, data.preprocessing, self.train.lengths)
         self.network.initialize(config.seed)
         self.network.to(device).train()
-        labels = data.preprocessing.labels
-        objective = Classification(self.network, self.train, None, labels, config, device)
-        self.learner = Learner(objective)
-        self.plan = self.learner.plan(1)
+        self.trainer = Trainer(config, data, device, network=self.network)
+        self.plan = self.trainer.plan(1)
         self.batches = cycle(self.plan)
         lengths = self.train.lengths.cumsum()
         most = max(1, int((lengths <= PREDICTED_STEPS).sum()))
@@ -133,11 +131,11 @@ class Measured:
 
     def learn(self, rows: Ints) -> None:
         """Update the weights once on a batch of train."""
-        update = partial(self.learner.update, lr=self.config.training.lr)
+        step = partial(update, self.trainer, lr=self.config.training.lr)
         collate_as = partial(collate, sort=self.config.batching.sort)
-        lower = self.learner.objective.lower
+        lower = keys_to_lower(self.trainer)
         batches = map_batches(
-            update, self.train, [rows], self.device, collate=collate_as, lower=lower
+            step, self.train, [rows], self.device, collate=collate_as, lower=lower
         )
         next(batches)
 
@@ -392,7 +390,7 @@ def _accuracy(
     """Return the accuracy of a new model after training on a number of examples."""
     new, done, epoch = Measured(measured.config, data, measured.device), 0, 0
     while done < examples:
-        for rows in new.learner.plan(epoch):
+        for rows in new.trainer.plan(epoch):
             if done < examples:
                 new.learn(rows)
                 done += len(rows)

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from seqtrain.api.named_runs import NO_TEST, RunLike, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, parameter
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.sequences.labels import LabelSet, unknown_rows
@@ -62,17 +62,19 @@ def diff(
     b: RunLike,
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     device: str = "auto",
 ) -> RunDifference:
     """Compare the predictions of two runs, a and b, for the same examples.
 
     Args:
-        a: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        a: A run directory, a model folder, what `fit` or `load` returned, or None for the newest
+            run.
         b: The other run, as for `a`.
         split: test, validation or train. None is test, or validation if only this split is in both
             runs.
-        data: A labelled file to compare the runs on, in place of a split, or None.
+        data: Labelled data to compare the runs on, in place of a split: a file, or a table as `fit`
+            takes it; or None.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
@@ -143,7 +145,7 @@ def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
         DataError: If the data differ both in name and in content. If both runs predicted no common
             example, or read different labels for one.
     """
-    hint = "give one labelled file for both with --data"
+    hint = f"give one labelled file for both with {parameter('data')}"
     names = " and ".join(display_name(each.found.source) for each in (a, b))
     digests = [list(each.found.digests.values()) for each in (a, b)]
     if a.found.source != b.found.source and digests[0] != digests[1]:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError, SeqtrainError, warn
+from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.read_options import Schema
 from seqtrain.sequences.readers import TableSource
 from seqtrain.sequences.readers.sequences import plain
-from seqtrain.text import quote
+from seqtrain.sequences.store import Array
+from seqtrain.text import quote, shorten
 
-Array = npt.NDArray[Any]
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
-IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
+TYPE_NAMES: dict[type, str] = {str: "text", int: "integer", bool: "boolean"}
+"""Maps each type of labels that a label set can hold to its name there."""
+ROWS_IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Pattern of the start of an error message about data in memory, which `renamed` replaces."""
 
 
@@ -48,7 +51,7 @@ def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
         names: Maps each key of the config at the beginning of a line to the parameter that set it.
     """
     lines = [
-        IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
+        ROWS_IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
         for line in error.problems
     ]
     parts = [line.partition(": ") for line in lines]
@@ -185,7 +188,7 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
 def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:
     """Return a dict that maps the index of each label, as text, to the label's weight.
 
-    Labels are compared as text: 1 and "1" are equal.
+    Labels are compared by value: 0, 0.0 and False are equal, and 1 and "1" aren't.
 
     Args:
         weights: Maps labels to weights. A label without a weight gets 1.
@@ -194,10 +197,31 @@ def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[s
     Raises:
         InputError: If `weights` has a label that isn't in `classes`.
     """
-    by_name = {str(label): weight for label, weight in weights.items()}
-    names = [str(label) for label in classes]
-    unknown = [name for name in by_name if name not in names]
+    unknown = [label for label in weights if label not in classes]
     if unknown:
-        found, known = (", ".join(map(quote, each)) for each in (unknown, names))
+        found, known = (shorten(", ".join(map(repr, each)), 60) for each in (unknown, classes))
         raise InputError(f"class_weight: found {found}; expected the labels {known}")
-    return {str(index): by_name.get(name, 1.0) for index, name in enumerate(names)}
+    return {str(index): weights.get(label, 1.0) for index, label in enumerate(classes)}
+
+
+def with_labels(model: Model, classes: list[Any]) -> Model:
+    """Return a model whose labels are those of y, in place of their indices.
+
+    A model of labels that a file can't hold is returned unchanged: of several types, of other types
+    than `TYPE_NAMES`, blank or padded with blanks, or with the separator of labels in them.
+
+    Args:
+        model: The model. Its labels are indices of `classes`, as text.
+        classes: All labels of y.
+    """
+    label_set = model.preprocessing.label_set
+    labels = [classes[int(index)] for index in label_set.classes]
+    kind = type(labels[0])
+    names = tuple(str(label).lower() if kind is bool else str(label) for label in labels)
+    separator = label_set.separator
+    is_clear = all(name.strip() == name != "" for name in names) and len({*names}) == len(names)
+    has_separator = separator is not None and any(separator in name for name in names)
+    if kind not in TYPE_NAMES or {*map(type, labels)} != {kind} or has_separator or not is_clear:
+        return model
+    named = replace(label_set, classes=names, type=TYPE_NAMES[kind])
+    return replace(model, preprocessing=replace(model.preprocessing, label_set=named))

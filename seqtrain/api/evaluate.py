@@ -21,7 +21,7 @@ from seqtrain.api.named_runs import (
 )
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
-from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
+from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, parameter, warn
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, single_class_warnings
@@ -45,7 +45,7 @@ from seqtrain.sequences.store import SequenceStore
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SPLITS = ("test", "validation", "train")
-A_FILE = "a labelled file with --data"
+A_FILE = f"a labelled file with {parameter('data')}"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
 SMALLEST, LARGEST = 1e-300, 1 - 1e-16
 """Probabilities that replace 0 and 1, because their logits aren't finite."""
@@ -120,9 +120,10 @@ def load_labelled(
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     if split is not None and data is not None:
-        raise ConfigError("--split: --data names the file to score on; give one of them")
+        both = f"{parameter('data')} names the file to score on; give one of them"
+        raise ConfigError(f"{parameter('split')}: {both}")
     directory = directory_of(run)
-    classifier = load_one(directory.path, device=device)
+    classifier = load_one(run if isinstance(run, Classifier) else directory.path, device=device)
     if data is not None:
         found = _read_data(classifier, data)
         learned = _learned_files(directory, found.digests)
@@ -166,8 +167,8 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]
-        advice = f"give --split {one_of(given)}, or {A_FILE}"
-        raise ConfigError(f"--split: {run.path} has no {split} split; {advice}")
+        advice = f"give {parameter('split')} {one_of(given)}, or {A_FILE}"
+        raise ConfigError(f"{parameter('split')}: {run.path} has no {split} split; {advice}")
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
         found = _hold_out_again(run, config, classifier, split)
@@ -210,7 +211,7 @@ def _read_data(classifier: Classifier, data: Any) -> Labelled:
     """Read and encode labelled data: a path, a pattern of several files, or a table in memory."""
     fitted = classifier.preprocessing
     if isinstance(data, str | PathLike):
-        return _read_files(classifier, fspath(data), "--data")
+        return _read_files(classifier, fspath(data), parameter("data"))
     table = TableSource(data, fitted.schema, bad_rows=fitted.bad_rows)
     return _encoded(classifier, table.name, [table])
 
@@ -322,7 +323,8 @@ def evaluate(
     Warnings are also issued as `SeqtrainWarning`.
 
     Args:
-        run: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        run: A run directory, a model folder, what `fit` or `load` returned, or None for the newest
+            run.
         split: test, validation or train, as the run's config names them. None for test, or
             validation if there is no test split.
         data: Data to score in place of a split: a labelled file, a pattern of several files, or a
@@ -343,8 +345,9 @@ def evaluate(
     path = directory_of(run).path
     runs = members(path)
     if runs and steps:
-        raise ConfigError(f"--steps: {name_one(path)}")
-    each = [load_labelled(at, split=split, data=data, device=device) for at in runs or [path]]
+        raise ConfigError(f"{parameter('steps')}: {name_one(path)}")
+    chosen: list[RunLike] = [*runs] or [run if isinstance(run, Classifier) else path]
+    each = [load_labelled(one, split=split, data=data, device=device) for one in chosen]
     first = each[0]
     scores, parts = _score_together(path, each) if runs else first.scores()[1:]
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
@@ -389,8 +392,8 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     )
     if {one.source for one in each} != {first.source} or not (shared or pooled):
         raise ConfigError(
-            f"--split: the runs in {path} hold out different rows, so that {first.split} differs; "
-            f"name one of them, such as {first.classifier.path}, or {A_FILE}"
+            f"{parameter('split')}: the runs in {path} hold out different rows, so that "
+            f"{first.split} differs; name one of them, such as {first.classifier.path}, or {A_FILE}"
         )
     scored = {one.classifier.path.name: one.scores() for one in each}
     own = [first.classifier.network.probabilities(logits) for logits, _, _ in scored.values()]

@@ -4,6 +4,8 @@ from os import PathLike
 from pathlib import Path
 
 from seqtrain.api.named_runs import RunLike, directory_of
+from seqtrain.api.predictors import Classifier, one_model
+from seqtrain.errors import either
 from seqtrain.export.export_folder import Exported, export_model
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import load_model
@@ -14,7 +16,8 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
     """Write a run's best model as ONNX, with a script that needs no torch.
 
     Args:
-        run: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        run: A run directory, a model folder, what `fit` or `load` returned, or None for the newest
+            run.
         folder: New or empty folder to write.
         force: Replace an earlier export in `folder`.
 
@@ -28,5 +31,7 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
         RunError: If predictions of the exported model and of the run differ, or the disk is full.
     """
     target = Path(folder)
-    check_destination(target, "export", "DIR", force=force)
+    check_destination(target, "export", either("DIR", "folder="), force=force)
+    if isinstance(run, Classifier):
+        return export_model(one_model(run).models[0], target)
     return export_model(load_model(model_folder(directory_of(run).path)), target)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqtrain.api.named_runs import Run
+from seqtrain.api.named_runs import Run, RunLike
 from seqtrain.api.predictions import save_predictions
-from seqtrain.api.progress import Progress
+from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.engines.choice import choose_engine
@@ -30,12 +30,10 @@ from seqtrain.runs.environment import (
     check_longest,
     check_model,
     check_same_data,
-    check_space,
     deterministic_algorithms,
     environment,
     inexact_resume_warnings,
 )
-from seqtrain.runs.run_directory import RUNS
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import (
     LINEAGE,
@@ -49,10 +47,12 @@ from seqtrain.sequences.readers import FileSource
 from seqtrain.sequences.sources import check_files, split_sources, with_given_data
 from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
-from seqtrain.training.phases import TrainingSession, train_session
+from seqtrain.training.phases import advice, nothing_left
+from seqtrain.training.phases import run as run_phases
+from seqtrain.training.processes import Processes, connected
+from seqtrain.training.trainer import Trainer
 
 
 def fit(
@@ -67,7 +67,7 @@ def fit(
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    init_from: str | PathLike[str] | None = None,
+    init_from: RunLike = None,
     progress: bool = True,
     listener: Listener = lambda event: None,
     finish: bool = True,
@@ -93,7 +93,8 @@ def fit(
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
         cache: Store encoded data in the user's cache folder, and load it from there.
-        init_from: Run directory or model folder with the initial weights, or None for random ones.
+        init_from: Model with the initial weights: a run directory, a model folder, or what `fit` or
+            `load` returned. None for random weights.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
         listener: Function that is called with each event, on rank 0. If it returns `seqtrain.STOP`
             or raises an exception, training ends as after a signal: saved, and resumable.
@@ -107,7 +108,7 @@ def fit(
         its path is empty.
 
     Raises:
-        ConfigError: If the config, an argument or the device is wrong. Nothing was written.
+        ConfigError: If the config, an parameter or the device is wrong. Nothing was written.
         DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.
@@ -122,7 +123,7 @@ def fit(
     resolved = resolved_config(resolved, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
-    told = StoppingListener(_reporting(listener, Progress() if progress else None))
+    told = StoppingListener(_reporting(listener, FitProgress() if progress else None))
     with ExitStack() as stack:
         chosen = select_device(resolved.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
@@ -134,7 +135,7 @@ def fit(
             directory,
             source,
             name,
-            None if init_from is None else Path(init_from),
+            _initial_folder(init_from, stack),
             resume=resume,
             force=force,
         )
@@ -150,6 +151,20 @@ def fit(
         run = replace(_write_run(session, writer, told, finish=finish), tables=tables)
     told.tell_end(run)
     return run
+
+
+def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
+    """Return the run directory or model folder with the initial weights, or None.
+
+    A classifier that was loaded from no folder, such as an estimator's, is saved in a temporary
+    folder.
+    """
+    if init_from is None or isinstance(init_from, str | PathLike):
+        return None if init_from is None else Path(init_from)
+    if isinstance(init_from, Run) or init_from.path.exists():
+        return init_from.path
+    folder = resources.enter_context(TemporaryDirectory())
+    return init_from.save(Path(folder, init_from.path.name))
 
 
 def _source_of(config: object) -> Path | None:
@@ -173,12 +188,12 @@ def _source_of(config: object) -> Path | None:
     )
 
 
-def _reporting(listener: Listener, progress: Progress | None) -> Listener:
+def _reporting(listener: Listener, progress: FitProgress | None) -> Listener:
     """Return a listener that issues warnings and shows progress, and then calls `listener`.
 
     Args:
         listener: The listener to call with each event.
-        progress: Progress to show, or None to show none.
+        progress: FitProgress to show, or None to show none.
     """
 
     def report(event: Event) -> object:
@@ -210,20 +225,18 @@ def _raise_if_unwanted(told: StoppingListener) -> None:
         raise Interrupted(signal.SIGINT, "stopped by the listener before training; nothing written")
 
 
-def _follow(session: TrainingSession, *, finish: bool) -> Run:
+def _follow(session: Trainer, *, finish: bool) -> Run:
     """Train together with rank 0, without writing a file. The returned run has an empty path.
 
     Raises:
         Interrupted: If a signal stopped training.
     """
-    for _ in train_session(session, finish=finish):
+    for _ in run_phases(session, finish=finish):
         session.processes.raise_if_stopped()
     return _finished_run(session, Path(), [])
 
 
-def _write_run(
-    session: TrainingSession, writer: RunWriter, told: StoppingListener, *, finish: bool
-) -> Run:
+def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, finish: bool) -> Run:
     """Train on rank 0, write the run directory, and call the listener with each event.
 
     Args:
@@ -238,19 +251,17 @@ def _write_run(
         Exception: If the listener raised it. A checkpoint was saved.
     """
     processes = session.processes
-    session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
     try:
         if told.wants_stop:  # at the StartEvent
             processes.signals.request()
             processes.raise_if_stopped()
-        for event in train_session(session, finish=finish):
+        for event in run_phases(session, finish=finish):
             writer.record(event)
             if isinstance(event, UpdateEvent | EpochEvent):
                 told(event)
             if told.wants_stop:
                 processes.signals.request()  # so that all processes stop after the same update
-            if session.learner.is_settled:  # otherwise at the next event
-                processes.raise_if_stopped()
+            processes.raise_if_stopped()
     except Interrupted as stop:
         stopped_by = "the listener" if told.wants_stop else signal.Signals(stop.signal_number).name
         saved = writer.stop(stop.signal_number, stopped_by)
@@ -258,7 +269,7 @@ def _write_run(
     writer.finish()
     if finish:
         save_predictions(session, writer.run)
-    return _finished_run(session, writer.run.path, writer.single_class_warnings())
+    return _finished_run(session, writer.run.path, writer.warnings())
 
 
 def _checked_config(
@@ -363,7 +374,7 @@ def _start_session(
     processes: Processes,
     start: StartingPoint,
     sample_weight: Array | None,
-) -> tuple[TrainingSession, str | None]:
+) -> tuple[Trainer, str | None]:
     """Return the session of a new or resumed run, with the training state of rank 0.
 
     Also return a line about the weights that were copied from an earlier model, or None if no
@@ -375,15 +386,13 @@ def _start_session(
     old, origin = start.old_model, None
     with processes.first_before_others():
         if start.point is not None:
-            session = _resumed_session(config, data, device, processes, start.point)
+            session = _resumed_session(config, data, device, processes, start.point, sample_weight)
         else:
-            session = TrainingSession(config, data, device, processes)
+            session = Trainer(config, data, device, processes, sample_weight=sample_weight)
         if old is not None:
             new, rules = session.network, data.preprocessing
             origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
     session.copy_from_rank_zero()
-    if sample_weight is not None:
-        session.set_sample_weights(sample_weight)
     return session, origin
 
 
@@ -416,7 +425,8 @@ def _resumed_session(
     device: torch.device,
     processes: Processes,
     point: ResumePoint,
-) -> TrainingSession:
+    sample_weight: Array | None,
+) -> Trainer:
     """Return the session of a resumed run, with the training state of its last checkpoint.
 
     Raises:
@@ -428,26 +438,27 @@ def _resumed_session(
     if model.network.config != config.model.architecture:
         problem = "the architecture isn't that of the run's config; restore the folder from a copy"
         raise CheckpointError(f"{point.folder}: {problem}")
-    session = TrainingSession(
+    session = Trainer(
         config,
         data,
         device,
         processes,
         model.network,
         model.calibration,
-        pretrains=progress.get("phase") == "pretraining",
+        sample_weight=sample_weight,
     )
+    state = {"network": model.network.state_dict(), "training": point.checkpoint.tensors}
     try:
-        session.restore(point.checkpoint.tensors, progress)
+        session.load_state_dict({**state, "progress": progress})
     except ValueError as error:
         raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
-    if point.best is not None and session.learner.progress.phase == "training":
-        session.learner.best_weights = point.best.network.state_dict()
+    if point.best is not None and session.progress.phase == "training":
+        session.best = point.best.network.state_dict()
     return session
 
 
 def _start_writer(
-    session: TrainingSession,
+    session: Trainer,
     start: StartingPoint,
     directory: Path | None,
     name: str,
@@ -470,7 +481,7 @@ def _start_writer(
 
     Raises:
         ConfigError: If the directory holds another run that can't be replaced.
-        RunError: If the disk has too little space, or a file can't be written.
+        RunError: If a file can't be written.
     """
     point, facts = start.point, environment(session)
     if point is not None:
@@ -478,14 +489,13 @@ def _start_writer(
         warnings = point.warnings + inexact_resume_warnings(point.run.environment(), facts)
         writer.resume()
     else:
-        check_space(directory or RUNS, session)
         run = run_directory.make(directory, name)
         resources.enter_context(locked(run.path))
         if start.lineage:
             facts[LINEAGE] = start.lineage
         writer, warnings = RunWriter(run, session), []
         writer.start(facts, force=start.force)
-    training, progress = session.classifier_learner, session.learner.progress
+    progress = session.progress
     listener(
         StartEvent(
             run=writer.run.path,
@@ -493,10 +503,10 @@ def _start_writer(
             device=str(session.device),
             **writer.engine,
             parameters=sum(weight.numel() for weight in session.network.parameters()),
-            epochs=training.stopping.epochs,
-            updates=training.total_updates,
+            epochs=session.rule.epochs,
+            updates=session.training_updates,
             resumed_at=progress.updates,
-            nothing_left=session.nothing_left(),
+            nothing_left=nothing_left(session),
             pretraining=progress.phase == "pretraining",
             warnings=warnings,
             origin=origin,
@@ -505,7 +515,7 @@ def _start_writer(
     return writer
 
 
-def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> Run:
+def _finished_run(session: Trainer, path: Path, warnings: list[str]) -> Run:
     """Return the result of a session whose training ended, as `fit` returns it.
 
     Args:
@@ -513,20 +523,20 @@ def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> 
         path: Run directory.
         warnings: Warnings about the predictions, one line each.
     """
-    learner, progress = session.learner, session.learner.progress
+    progress = session.progress
     test = session.test_scores
     is_rare = test is not None and test.has_rare_class
     metric = compared_metric(session.config.training.monitor, has_rare_class=is_rare).name
     return Run(
         path=path,
         epochs=progress.epoch,
-        best_epoch=progress.best_epoch,
+        best_epoch=session.best_epoch,
         best_value=session.best_value(),
-        stopped_early=learner.stopped_early,
+        stopped_early=session.stopped_early,
         refit=progress.phase == "refit",
         test=test,
         validation=session.validation_scores,
         branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
-        advice=session.advice(),
+        advice=advice(session),
         warnings=warnings,
     )

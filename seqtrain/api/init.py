@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from seqtrain.config import Config, parse_config
-from seqtrain.errors import DataError, warn
+from seqtrain.errors import DataError, parameter, warn
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.runs.destination import check_destination
@@ -71,7 +71,7 @@ def init(
     """
     _check_not_empty(data)
     if output is not None:
-        check_destination(Path(output), "file", "output", force=force)
+        check_destination(Path(output), "file", parameter("output"), force=force)
     tables = list[TableSource]()  # held until the config is written
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))

@@ -12,7 +12,7 @@ from seqtrain.runs.run_directory import members, model_folder
 from seqtrain.sequences.preprocessing import Preprocessing
 
 
-def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:
+def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run, or of an ensemble.
 
     Processes that are forked after this call compute with one thread of torch.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 from seqtrain.config import Config
 from seqtrain.evaluation.scores import Scores
@@ -13,6 +13,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import Summarized
 
 if TYPE_CHECKING:
+    from seqtrain.api.predictors import Classifier
     from seqtrain.sequences.readers import TableSource
 
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
@@ -63,19 +64,24 @@ class Run(Summarized):
         return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 
-RunLike: TypeAlias = Run | str | PathLike[str] | None
-"""A run directory, a model folder, what `fit` returned, or None for the newest run."""
+RunLike: TypeAlias = Union[Run, "Classifier", str, PathLike[str], None]
+"""A run directory, a model folder, what `fit` or `load` returned, or None for the newest run."""
 
 
 def directory_of(run: RunLike) -> RunDirectory:
     """Return the directory of a run, or of the newest run with a model if `run` is None.
 
-    A path isn't checked to hold a run.
+    A path isn't checked to hold a run. The directory of a classifier is the one that it was loaded
+    from. It needn't exist, because an estimator has none.
 
     Raises:
         CheckpointError: If there is no such directory, or no run at all.
     """
-    return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
+    if run is None:
+        return find(None)
+    if isinstance(run, str | PathLike):
+        return find(Path(run))
+    return find(run.path) if isinstance(run, Run) else RunDirectory(run.path)
 
 
 def default_split(*runs: RunLike) -> str:

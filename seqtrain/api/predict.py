@@ -24,7 +24,7 @@ from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
 from seqtrain.api.python_input import examples_of
-from seqtrain.errors import ConfigError, RunError
+from seqtrain.errors import ConfigError, RunError, parameter
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
@@ -70,7 +70,7 @@ def input_source(
     if not isinstance(source, FileSource) or not options.keep:
         return source
     if source.format.name not in WITH_COLUMNS:
-        columns = f"--keep: columns of {source.format.name} can't be copied"
+        columns = f"{parameter('keep')}: columns of {source.format.name} can't be copied"
         raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
     return replace(source, keep=_columns_by_index(options.keep, fitted.schema))
 
@@ -312,7 +312,7 @@ def predict_steps(
         ConfigError: If the run is an ensemble, or the task is multi-label.
         CheckpointError, ConfigError, DataError, RunError: If `predict` would raise it.
     """
-    one = one_model(load(run, device=device), "--steps")
+    one = one_model(load(run, device=device), parameter("steps"))
     options = PredictionOptions(input_format, delimiter, encoding, keep)
     refuse_multi_label(one)
     fitted, carried = one.preprocessing, CarriedStates()

@@ -27,7 +27,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.readers.times import NUMBER
 from seqtrain.sequences.sources import numbered_rows
 from seqtrain.text import duration
-from seqtrain.training.phases import TrainingSession
+from seqtrain.training.trainer import Trainer
 
 BINS = 10
 """Number of intervals of probability in which reliability is measured."""
@@ -60,7 +60,7 @@ def predict_split(
     run: RunLike = None,
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     explain: int = 0,
     device: str = "auto",
 ) -> SplitPredictions:
@@ -69,7 +69,7 @@ def predict_split(
     Args:
         run: One run, as `evaluate` takes it, not an ensemble.
         split: As for `evaluate`.
-        data: A labelled file in place of a split, or None.
+        data: Labelled data in place of a split: a file, or a table as `fit` takes it; or None.
         explain: Number of the most confident errors whose weights of time steps are computed.
         device: As for `evaluate`.
 
@@ -145,7 +145,7 @@ def results_of(shown: SplitPredictions) -> SplitResults:
     )
 
 
-def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
+def save_predictions(session: Trainer, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
     The files of the split are read again. In these cases nothing is saved, and the predictions are

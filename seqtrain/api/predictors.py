@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as List
 from itertools import chain, tee
+from os import PathLike
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,14 +20,16 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, either, parameter
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
+from seqtrain.files.writing import write_folder
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.network import ClassifierNetwork
-from seqtrain.runs.model_folder import Model, pack_model, unpack_model
+from seqtrain.runs.destination import check_destination
+from seqtrain.runs.model_folder import Model, model_files, pack_model, unpack_model
 from seqtrain.runs.run_directory import name_one
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.encoding import EncodingReport, unknown_shares
@@ -85,6 +88,25 @@ class Classifier(Summarized):
         """
         return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
+    def save(self, folder: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the model to a folder that `load` and all commands take, and return its path.
+
+        Thresholds of `set_threshold` aren't saved.
+
+        Args:
+            folder: New folder.
+            force: Replace a model folder at this path.
+
+        Raises:
+            ConfigError: If this is an ensemble, or the folder holds anything else.
+            RunError: If the folder can't be written.
+        """
+        target, model = Path(folder), one_model(self, "save").models[0]
+        check_destination(target, "model", parameter("folder"), force=force)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_folder(target, model_files(model))
+        return target
+
     def summary(self) -> dict[str, str]:
         """Return facts for a short representation, by heading: path, model, classes and so on."""
         fitted, members = self.preprocessing, len(self.models)
@@ -120,9 +142,11 @@ class Classifier(Summarized):
             probability: The threshold, in [0, 1].
 
         Raises:
-            ConfigError: If there is no such label.
+            ConfigError: If there is no such label, or the threshold isn't a probability.
         """
-        self.thresholds[self._known_label(label)] = probability
+        if not 0 <= probability <= 1:
+            raise ConfigError(f"threshold: found {probability!r}; expected a number from 0 to 1")
+        self.thresholds[self._known_label(label)] = float(probability)
 
     def _known_label(self, label: Any) -> str:
         """Return a label of the model as text.
@@ -293,13 +317,16 @@ class Classifier(Summarized):
             ConfigError: If there is no such label, or no stored threshold reaches the precision.
                 Also if the classifier is an ensemble, or if it is multi-label and `label` is None.
         """
-        option, given, points = "--precision", "--min-probability", self.calibration.coverage
+        option, points = parameter("precision"), self.calibration.coverage
+        given = either("--min-probability", "a probability")
         if label is not None:
-            option, given = "--class-precision", f"--threshold {label}=P"
+            option = either("--class-precision", "precision")
+            given = either(f"--threshold {label}=P", f"set_threshold({label!r}, P)")
             of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
             points = of_class.get(self._known_label(label), [])
         elif self.preprocessing.multi_label:
-            advice = "--class-precision LABEL=SHARE chooses the threshold of one"
+            chosen = either("--class-precision LABEL=SHARE", "label=")
+            advice = f"{chosen} chooses the threshold of one"
             raise ConfigError(f"{option}: a row may have several labels here; {advice}")
         if not points:
             raise ConfigError(
@@ -384,7 +411,7 @@ def one_model(classifier: Classifier, option: str = "") -> Classifier:
 def refuse_multi_label(classifier: Classifier) -> None:
     """Raise a ConfigError if the task is multi-label. The message is about the option --steps."""
     if classifier.preprocessing.multi_label:
-        raise ConfigError("--steps: follows one label; a row may have several here")
+        raise ConfigError(f"{parameter('steps')}: follows one label; a row may have several here")
 
 
 def _description(config: ModelConfig) -> str:

@@ -1,10 +1,9 @@
-"""Progress of `fit` in Python: lines on stderr, or one updating table in a notebook."""
+"""Progress of `fit` in Python: lines on stderr, and a bar in a terminal or a notebook."""
 
 import sys
-import time
-from html import escape
-from importlib import import_module
 from typing import Any
+
+from tqdm.auto import tqdm
 
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import DataEvent, Event, StartEvent
@@ -12,82 +11,65 @@ from seqtrain.metrics import METRICS
 from seqtrain.text import counted, printable
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
-SHOWN = ("loss", "accuracy", "macro_f1")
+SHOWN_METRICS = ("loss", "accuracy", "macro_f1")
 """Names of the metrics of validation that are shown for each epoch."""
 WIDTH = 12
-"""Width of a column on stderr, in characters."""
-SECONDS_BETWEEN = 0.5
-"""Least number of seconds between two updates of a notebook's table within an epoch."""
+"""Width of a column of the epochs, in characters."""
 
 
-class Progress:
-    """Listener of `fit` that shows data, epochs and scores.
+class FitProgress:
+    """Listener of `fit` that shows data, epochs and scores as lines, and a bar for each epoch.
 
-    Outside a notebook it prints lines on stderr, one of them for each epoch. In a notebook it shows
-    one table and updates it. A saved notebook then has the last state of the table only.
+    The bar is tqdm's. It isn't shown where stderr is a file.
     """
 
     def __init__(self) -> None:
-        self._is_notebook = _in_notebook()
-        self._lines: list[str] = []
-        self._rows: list[dict[str, str]] = []
-        self._display: Any = None
-        self._shown_at = 0.0
+        self._bar: Any = None
+        self._headings: list[str] = []
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, UpdateEvent):
+            self._show_update(event)
+            return
+        self._close_bar()
         if isinstance(event, DataEvent):
             self._say(*_data_lines(event))
         elif isinstance(event, StartEvent):
-            self._rows = []
+            self._headings = []
             self._say(*start_lines(event))
         elif isinstance(event, EpochEvent):
-            self._add_row(_epoch_row(event))
-        elif isinstance(event, UpdateEvent):
-            now = time.monotonic()
-            if self._is_notebook and now - self._shown_at > SECONDS_BETWEEN:
-                share = event.batch / event.num_batches
-                self._show(f"epoch {event.epoch}: {share:.0%}, loss {event.loss:.4f}")
+            self._show_epoch(_epoch_row(event))
         elif isinstance(event, Run):
             self._say(*_end_lines(event))
 
+    def _show_update(self, event: UpdateEvent) -> None:
+        """Show the share of the epoch that is done, and the loss."""
+        if self._bar is None:
+            self._bar = tqdm(
+                desc=f"epoch {event.epoch}",
+                total=event.num_batches,
+                initial=event.batch - 1,
+                file=sys.stderr,
+                leave=False,
+                disable=False if _in_notebook() else None,  # None: where stderr is no terminal
+            )
+        self._bar.set_postfix_str(f"loss {event.loss:.4f}", refresh=False)
+        self._bar.update(event.batch - self._bar.n)
+
+    def _close_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
     def _say(self, *lines: str) -> None:
-        """Show lines of text: above the table in a notebook, or else on stderr."""
-        self._lines += lines
-        if self._is_notebook:
-            self._show()
-        else:
-            print(*map(printable, lines), sep="\n", file=sys.stderr)
+        print(*map(printable, lines), sep="\n", file=sys.stderr)
 
-    def _add_row(self, row: dict[str, str]) -> None:
-        """Show the row of an epoch. On stderr, its headings precede it if they are new."""
-        is_first = not self._rows or self._rows[-1].keys() != row.keys()
-        self._rows.append(row)
-        if self._is_notebook:
-            self._show()
-            return
-        for cells in ([*row], [*row.values()]) if is_first else ([*row.values()],):
-            print(*(f"{cell:>{WIDTH}}" for cell in cells), sep=" ", file=sys.stderr)
-
-    def _show(self, status: str = "") -> None:
-        """Show all lines and rows in the notebook, in place of what was shown before.
-
-        Args:
-            status: Line about the current epoch, or "".
-        """
-        display = import_module("IPython.display")
-        lines = "<br>".join(escape(printable(line)) for line in [*self._lines, status] if line)
-        headings = list(dict.fromkeys(name for row in self._rows for name in row))
-        head = "".join(f"<th>{escape(name)}</th>" for name in headings)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(row.get(name, ''))}</td>" for name in headings) + "</tr>"
-            for row in self._rows
-        )
-        page = display.HTML(f"<p>{lines}</p><table><tr>{head}</tr>{body}</table>")
-        if self._display is None:
-            self._display = display.display(page, display_id=True)
-        else:
-            self._display.update(page)
-        self._shown_at = time.monotonic()
+    def _show_epoch(self, row: dict[str, str]) -> None:
+        """Show the row of an epoch. Its headings precede it if they are new."""
+        if self._headings != [*row]:
+            self._headings = [*row]
+            self._say(" ".join(f"{heading:>{WIDTH}}" for heading in row))
+        self._say(" ".join(f"{cell:>{WIDTH}}" for cell in row.values()))
 
 
 def _data_lines(event: DataEvent) -> list[str]:
@@ -125,7 +107,7 @@ def _epoch_row(event: EpochEvent) -> dict[str, str]:
         "train loss": f"{event.loss:.4f}",
     }
     if event.validation is not None:
-        for name in SHOWN:
+        for name in SHOWN_METRICS:
             row[f"val. {METRICS[name].title}"] = event.validation.text(METRICS[name])
     return {**row, "seconds": f"{event.seconds:.1f}"}
 

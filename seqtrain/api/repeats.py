@@ -12,10 +12,10 @@ from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
-from seqtrain.errors import ConfigError
-from seqtrain.files.writing import to_json, write_file
+from seqtrain.errors import ConfigError, parameter
+from seqtrain.files.writing import write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
-from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, FORMAT_VERSION, MOST_RUNS
+from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, MOST_RUNS, Ensemble
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import check_files
@@ -38,7 +38,8 @@ def seeds_of(text: str) -> list[int]:
         if 2 <= len({*seeds}) == len(seeds) <= MOST_RUNS and max(seeds) <= LARGEST_SEED:
             return seeds
     raise ConfigError(
-        f"--seeds: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers such as 0,1,2"
+        f"{parameter('seeds')}: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers "
+        "such as 0,1,2"
     )
 
 
@@ -59,9 +60,12 @@ def repeats_of(
             out of range.
     """
     if (seeds is None) == (folds is None):
-        raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
+        raise ConfigError(
+            f"{parameter('folds')}: trains on parts of train, {parameter('seeds')} on all; give "
+            "one of them"
+        )
     if folds is not None and not 2 <= folds <= MOST_RUNS:
-        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST_RUNS:,}")
+        raise ConfigError(f"{parameter('folds')}: found {folds}; expected 2 to {MOST_RUNS:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
     parts = ({"fold": number, "of": folds} for number in range(1, int(folds or 0) + 1))
@@ -104,7 +108,7 @@ def fit_repeats(
     """
     first = next(iter(configs.values()))
     if not resume:
-        check_destination(path, "run", "--run-dir", force=force, sources=[source])
+        check_destination(path, "run", parameter("run_dir"), force=force, sources=[source])
     check_files(first, None if source is None else source.parent)
     if force and path.exists():
         prepare(first, cache_folder=default_folder() if cache else None)
@@ -126,6 +130,5 @@ def fit_repeats(
             listener=listener(name),
         )
         runs.append(run)
-    ensemble = {"format_version": FORMAT_VERSION, "members": list(configs)}
-    write_file(path / ENSEMBLE, to_json(ensemble))
+    write_file(path / ENSEMBLE, Ensemble(members=list(configs)).to_json())
     return runs

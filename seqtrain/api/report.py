@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any, cast
 
-from seqtrain.api.named_runs import Run, RunLike, directory_of, learned_rows
+from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
 from seqtrain.api.split_results import split_results
 from seqtrain.config import render_config
-from seqtrain.errors import ConfigError, warn
+from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
 from seqtrain.reports.facts import RunFacts, model_card
@@ -38,7 +39,7 @@ def report(
     output: str | PathLike[str] = "report.html",
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     steps: bool = False,
     force: bool = False,
     device: str = "auto",
@@ -51,7 +52,7 @@ def report(
         output: HTML file to write.
         split: test, validation or train; or None for test, or validation if there is no test split,
             or else train.
-        data: Labelled file to score on in place of a split, or None.
+        data: Labelled data to score on in place of a split: a file, or a table as `fit` takes it.
         steps: Also show scores after 10 %, 20 % … of each sequence.
         force: Replace the file `output` if it exists.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -65,10 +66,13 @@ def report(
     """
     target = Path(output)
     if target.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"--output: {target}: a report is HTML; expected a name like report.html")
-    sources = [data] if data else []
-    check_destination(target, "file", "--output", force=force, sources=sources)
-    named = [runs] if isinstance(runs, Run | str | PathLike | None) else [*runs]
+        raise ConfigError(
+            f"{parameter('output')}: {target}: a report is HTML; expected a name like report.html"
+        )
+    sources = [data] if isinstance(data, str) else []
+    check_destination(target, "file", parameter("output"), force=force, sources=sources)
+    is_one = runs is None or isinstance(runs, str | PathLike) or hasattr(runs, "path")
+    named: list[Any] = [runs] if is_one else [*cast(Sequence[RunLike], runs)]
     directories = [directory_of(run).path for run in named]
     chosen = [one for path in directories for one in members(path) or [path]]
     facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
@@ -83,7 +87,7 @@ def run_facts(
     run: RunLike = None,
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     steps: bool = False,
     device: str = "auto",
 ) -> RunFacts:

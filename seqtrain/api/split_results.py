@@ -1,8 +1,10 @@
 """Predictions of a run for a split: loaded if `fit` saved them, or else computed."""
 
 from dataclasses import replace
+from os import PathLike
+from typing import Any
 
-from seqtrain.api.named_runs import NO_TEST, RunLike, default_split, directory_of
+from seqtrain.api.named_runs import NO_TEST, Run, RunLike, default_split, directory_of
 from seqtrain.runs.saved_predictions import SplitResults, saved_results
 
 
@@ -10,7 +12,7 @@ def split_results(
     run: RunLike = None,
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     explain: int = 0,
     device: str = "auto",
 ) -> SplitResults:
@@ -23,7 +25,7 @@ def split_results(
     Args:
         run: One run, as `evaluate` takes it, not an ensemble.
         split: As for `evaluate`.
-        data: A labelled file in place of a split, or None.
+        data: Labelled data in place of a split: a file, or a table as `fit` takes it; or None.
         explain: Number of the most confident errors whose weights of time steps are computed.
         device: As for `evaluate`.
 
@@ -38,9 +40,8 @@ def split_results(
     if found is None:
         from seqtrain.api.predictions import predict_split, results_of
 
-        rows = predict_split(
-            directory.path, split=chosen, data=data, explain=explain, device=device
-        )
+        one = directory.path if isinstance(run, Run | str | PathLike | None) else run
+        rows = predict_split(one, split=chosen, data=data, explain=explain, device=device)
         found = results_of(rows)
     if chosen == "validation" and split is None:
         return replace(found, warnings=[NO_TEST, *found.warnings])

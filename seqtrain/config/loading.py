@@ -122,12 +122,20 @@ def resolved_config(
 
 
 def _plain(value: object) -> object:
-    """Return a value of a mapping with section objects as dicts, and path objects as texts."""
+    """Return a value of a mapping as YAML has it.
+
+    Section objects become dicts, tuples and arrays lists, paths texts. NumPy's numbers become
+    Python's.
+    """
     if isinstance(value, Section):
         return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of NumPy, which isn't imported here
+        return _plain(value.tolist())
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _apply_override(values: dict[str, Any], locations: Locations, option: str, number: int) -> None:

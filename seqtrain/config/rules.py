@@ -94,6 +94,7 @@ CONFLICTS: tuple[Conflict, ...] = (
         "multi-label tasks have thresholds instead; expected 0.0",
     ),
     ("training.refit", SET, {"model.initial_state": ("carried",)}, NO_REFIT),
+    ("training.refit", SET, {"data.validation": DEFAULT}, "no row is left to add; expected false"),
     ("training.refit", SET, {"pretraining.objective": SET}, NO_REFIT),
     ("training.refit", SET, {"training.schedule": ("plateau",)}, NO_REFIT),
     ("pretraining.objective", SET, {"data.kind": STEPS}, "expected null"),
@@ -124,7 +125,6 @@ HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
     "model.join": lambda config: config.model.bidirectional,
     "model.attention_size": lambda config: "attention" in config.model.pooling,
     "model.initial_scale": lambda config: config.model.initial_state == "random",
-    "training.refit": lambda config: config.data.validation is not None,
     "pretraining.data": lambda config: config.pretraining.objective is not None,
 }
 """Maps each key that only refines another one to a function: True if it has an effect."""

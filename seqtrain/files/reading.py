@@ -25,18 +25,18 @@ LARGEST_NUMBER = 1e18
 """Largest number that is accepted from an untrusted file, so that sums stay finite."""
 LARGEST_JSON = 2**28
 """Largest JSON file that is read, in bytes."""
-MOST_NAMES = 1000
+COMPARED_NAMES = 1000
 """Largest number of a folder's names with which the name of a missing file is compared."""
-KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+PATH_KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
 
 
-def kind_of(path: str | Path) -> str:
+def kind_of_path(path: str | Path) -> str:
     """Return the type of a path as words for messages, such as "a file". Links are followed.
 
     Raises:
         OSError: If the path doesn't exist or can't be examined.
     """
-    return KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "a device or socket")
+    return PATH_KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "a device or socket")
 
 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
@@ -46,7 +46,7 @@ def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
         OSError: If the path is a folder, a pipe or a device, or can't be opened. The
             function doesn't wait for a pipe.
     """
-    kind = kind_of(path)
+    kind = kind_of_path(path)
     if kind != "a file":
         raise OSError(errno.EINVAL, f"is {kind}; expected a regular file", str(path))
     return os.open(path, flags)
@@ -96,7 +96,7 @@ def path_problems(
 def nearest_file(path: str | Path) -> str | None:
     """Return the path in the same folder that is most similar to a missing path.
 
-    Control characters are escaped for a message. At most `MOST_NAMES` names are compared.
+    Control characters are escaped for a message. At most `COMPARED_NAMES` names are compared.
 
     Returns:
         The path, or None if no name is similar enough or the folder can't be read.
@@ -104,7 +104,7 @@ def nearest_file(path: str | Path) -> str | None:
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
-            names = [entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False)]
+            names = [entry.name for entry, _ in zip(entries, range(COMPARED_NAMES), strict=False)]
     except (OSError, ValueError):
         return None
     near = nearest(name, sorted(names), 0.75) if name else None

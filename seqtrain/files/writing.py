@@ -27,8 +27,8 @@ from seqtrain.files.reading import (
     open_regular,
     path_problems,
     read_file,
-    read_json,
 )
+from seqtrain.files.saved import SavedObject
 
 Content: TypeAlias = bytes | Iterable[bytes | memoryview]
 """Content of a file: bytes, or an iterable of blocks if the file is large."""
@@ -36,12 +36,22 @@ LOCK = ".lock"
 """Name of the file that the owner of a folder keeps locked. It contains the process id."""
 UNTOUCHED = "the old content is untouched"
 MANIFEST = "manifest.json"
-BLOCK = 2**20
+READ_AT_ONCE = 2**20
 """Bytes of a large file that are read together."""
 ATTEMPTS = 10
 """Largest number of times that `read_folder` reads a folder while other processes replace it."""
 
-T = TypeVar("T")
+Value = TypeVar("Value")
+
+
+class Manifest(SavedObject):
+    """Digests of a folder's files.
+
+    Attributes:
+        sha256: Maps the name of each file to its SHA-256 in hexadecimal digits.
+    """
+
+    sha256: dict[str, str]
 
 
 def to_json(value: Any) -> bytes:
@@ -216,7 +226,7 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
         with path_problems(target, RunError, UNTOUCHED):
             new.mkdir()
             digests = {name: write_new(new / name, x) for name, x in files.items()}
-            write_new(new / MANIFEST, to_json({"sha256": digests}))
+            write_new(new / MANIFEST, Manifest(sha256=digests).to_json())
             sync_folder(new)
             sync_folder(target.parent)
             _restore(target)
@@ -295,18 +305,14 @@ class VerifiedFolder:
         self.path = complete_folder(folder)
 
     @cached_property
-    def digests(self) -> dict[str, Any]:
+    def digests(self) -> dict[str, str]:
         """SHA-256 of each file, by the name of the file, from the manifest, which is read once.
 
         Raises:
             CheckpointError: If the manifest is missing or has no digests.
             RunError: If the machine fails while reading.
         """
-        values = read_json(self.path / MANIFEST)
-        digests = values.get("sha256") if isinstance(values, dict) else None
-        if not isinstance(digests, dict):
-            raise CheckpointError(f"{self.path / MANIFEST}: no digests in it; expected a manifest")
-        return digests
+        return Manifest.read(self.path / MANIFEST).sha256
 
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
         """Return the content of a file.
@@ -337,7 +343,7 @@ class VerifiedFolder:
         total = sha256()
         path = self.path / name
         with path_problems(path), open(path, "rb", opener=open_regular) as file:
-            while block := file.read(BLOCK):
+            while block := file.read(READ_AT_ONCE):
                 total.update(block)
                 yield block
         self._check(name, total.hexdigest())
@@ -353,7 +359,7 @@ class VerifiedFolder:
 
     def _check(self, name: str, found: str) -> None:
         expected = self.digests.get(name)
-        if not isinstance(expected, str):
+        if expected is None:
             raise CheckpointError(
                 f"{self.path / name}: {MANIFEST} has no SHA-256 of it; restore it from a copy"
             )
@@ -364,7 +370,7 @@ class VerifiedFolder:
             )
 
 
-def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
+def read_folder(folder: Path, read: Callable[[VerifiedFolder], Value]) -> Value:
     """Call `read` with a verified folder and return its result.
 
     Another process may replace the folder meanwhile, so that `read` raises CheckpointError. Then

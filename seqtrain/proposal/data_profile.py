@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, either
 from seqtrain.proposal.columns import ColumnProfile
 from seqtrain.proposal.options import INIT_COMMAND
 from seqtrain.proposal.reading_progress import ReadingProgress
@@ -298,5 +298,7 @@ def refuse_problems(problems: RowProblems, source: Source, *, any_good: bool) ->
         try:
             problems.raise_if_any()
         except DataError as error:
-            advice = f"to leave such rows out: {INIT_COMMAND} --set data.bad_rows=drop"
+            drop = "data.bad_rows=drop"
+            chosen = either(f"{INIT_COMMAND} --set {drop}", f"settings=[{drop!r}]")
+            advice = f"to leave such rows out: {chosen}"
             raise DataError(*error.problems, f"{problems.name}: {advice}") from None

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from seqtrain.config.document import flow
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, either, marked, parameter
 from seqtrain.proposal.column_names import GROUP_NAMES, LABEL_NAMES, TEXT_NAMES
 from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile, columns_named
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
@@ -64,15 +64,15 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
         return best[0]
     if candidates:
         raise DataError(
-            "--label: several columns may hold the label; choose one:",
+            f"{parameter('label')}: several columns may hold the label; choose one:",
             *commands("label", best),
             *_command_for_marks(best),
         )
-    advice = "give --label COLUMN"
+    advice = marked("give --label COLUMN")
     if any(column.kind == "number" and not column.can_be_label for column in columns):
         advice = f"group numbers into classes, or {advice}"
     raise DataError(
-        f"--label: no column has values that repeat as labels do; {advice}; found:",
+        f"{parameter('label')}: no column repeats values as labels do; {advice}; found:",
         *described(columns),
     )
 
@@ -86,7 +86,8 @@ def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
         return []
     setting = f"data.label={flow([each.column for each in columns])}"
-    return [f"  {INIT_COMMAND} --set {shlex.quote(setting)}  # a row can have several labels"]
+    chosen = either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
+    return [f"  {chosen}  # a row can have several labels"]
 
 
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
@@ -98,11 +99,14 @@ def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
         option: Option that names the column, such as "label".
         columns: Columns that the user can choose from, at least one.
     """
-    given = [f"{INIT_COMMAND} --{option} {shlex.quote(str(each.column))}" for each in columns]
-    width = max(map(len, given[:MOST_LISTED]))
+    listed = columns[:MOST_LISTED]
+    shell = [f"{INIT_COMMAND} --{option} {shlex.quote(str(each.column))}" for each in listed]
+    python = [f"{option}={each.column!r}" for each in listed]
+    widths = max(map(len, shell)), max(map(len, python))
     lines = [
-        f"  {command:<{width}}  # {counted(len(column.values), 'value')}"
-        for command, column in zip(given[:MOST_LISTED], columns, strict=False)
+        f"  {either(one.ljust(widths[0]), other.ljust(widths[1]))}"
+        f"  # {counted(len(column.values), 'value')}"
+        for one, other, column in zip(shell, python, listed, strict=True)
     ]
     more = len(columns) - len(lines)
     return [*lines, f"  and {more:,} more"] if more else lines
@@ -144,7 +148,7 @@ def with_one_label(
         try:
             marked = [name for name, cell in zip(names, row, strict=True) if is_mark(name, cell)]
         except BadRow as bad:
-            raise DataError(f"--label: row {number:,}: {bad}") from None
+            raise DataError(f"{parameter('label')}: row {number:,}: {bad}") from None
         cells.append("|".join(marked))
     joined = ColumnProfile(str(names), one_hot=[column.column for column in labels])
     joined.add(cells)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, marked
 from seqtrain.files.formats import resolve_format
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.sequences.readers.file_source import holds_whole_files
@@ -111,7 +111,7 @@ def check_labels(path: str, profile: DataProfile, *, has_validation: bool) -> It
     if is_unique and not has_validation:
         expected = "expected labels that several rows share"
         if profile.schema.label_columns:
-            expected += "; --label names their column"
+            expected += marked("; --label names their column")
         elif is_folder:
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {profile.rows} rows has a different label, such as {quote(labels[0], 40)}"

@@ -6,15 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.files.reading import kind_of, path_problem, read_json
+from seqtrain.errors import CheckpointError, ConfigError, parameter
+from seqtrain.files.reading import kind_of_path, path_problem, read_json
 from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, remove, remove_strays
 from seqtrain.runs.run_directory import (
     CONFIG,
     ENVIRONMENT,
     FILES,
     FOLDERS,
-    LAST,
+    LAST_CHECKPOINT,
     MEMBER,
     RUNS,
     TRIALS,
@@ -23,14 +23,16 @@ from seqtrain.text import quote
 
 SEARCH_FILES = ("base.yaml", "trials.jsonl", "best.yaml")
 """Files that a search for settings (`seqtrain tune`) writes in addition to those of a run."""
-Kind: TypeAlias = Literal["file", "stream", "export", "run"]
+SIGNS = {"export": ("an export", "model.onnx"), "model": ("a model", "model.json")}
+"""Maps the kind of a folder that is replaced as a whole to its name and to a file that it has."""
+Kind: TypeAlias = Literal["file", "stream", "export", "model", "run"]
 """Kind of a result, as `check_destination` describes it."""
 
 
 def check_destination(
     path: str | Path | None,
     what: Kind,
-    option: str,
+    name: str,
     *,
     force: bool,
     sources: Sequence[str | Path | None] = (),
@@ -39,10 +41,10 @@ def check_destination(
 
     Args:
         path: Path of the result, or None for a new directory under runs/.
-        what: Kind of the result. "file": a file. "stream": a file, pipe or device. "export": a
-            folder that is replaced as a whole. "run": a directory of one or several runs, or of a
-            search for settings.
-        option: Option that names the path, such as --output, for messages.
+        what: Kind of the result. "file": a file. "stream": a file, pipe or device. "export" and
+            "model": a folder that is replaced as a whole. "run": a directory of one or several
+            runs, or of a search for settings.
+        name: Name of the path in messages, such as ``parameter("output")``.
         force: True if an existing file, export or run at the path may be replaced.
         sources: Paths of the input, which is never replaced. None and missing files are skipped.
 
@@ -57,20 +59,21 @@ def check_destination(
         found = nearest_existing(target)
         folder = target.absolute().parent if is_file else found
         if is_file and found == target:
-            _check_file(target, what, option, force=force, sources=given)
+            _check_file(target, what, name, force=force, sources=given)
         if not folder.exists():
-            raise ConfigError(f"{option}: no folder {folder}; make it first")
+            raise ConfigError(f"{name}: no folder {folder}; make it first")
         if not folder.is_dir():
-            raise ConfigError(f"{option}: {folder} is {kind_of(folder)}; expected a folder")
+            raise ConfigError(f"{name}: {folder} is {kind_of_path(folder)}; expected a folder")
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            raise ConfigError(f"{option}: {folder} can't be written to; choose another")
-        if what == "export" and found == target:
-            _check_export(target, force=force)
+            raise ConfigError(f"{name}: {folder} can't be written to; choose another")
+        if what in SIGNS and found == target:
+            _check_replaced_folder(target, what, force=force)
         if what == "run" and found == target:
-            check_replaceable(target, option, force=force, sources=given)
+            check_replaceable(target, name, force=force, sources=given)
     except (OSError, ValueError) as error:
-        refused = f"{option}: {getattr(error, 'filename', None) or target}"
-        raise path_problem(refused, error, ConfigError, "choose another") from None
+        refused = getattr(error, "filename", None) or target
+        problem = path_problem(refused, error, ConfigError, "choose another")
+        raise type(problem)(f"{name}: {problem.lines[0]}") from None
 
 
 def nearest_existing(path: Path) -> Path:
@@ -88,28 +91,29 @@ def nearest_existing(path: Path) -> Path:
 
 
 def _check_file(
-    path: Path, what: Kind, option: str, *, force: bool, sources: Sequence[str | Path]
+    path: Path, what: Kind, name: str, *, force: bool, sources: Sequence[str | Path]
 ) -> None:
     """Raise a ConfigError if an existing path mustn't be overwritten.
 
     A file may be overwritten if `force` is True and the file isn't the input. With the kind
     "stream", pipes and devices may be overwritten without `force`.
     """
-    kind = kind_of(path)
+    kind = kind_of_path(path)
     if kind == "a folder" or (what == "file" and kind != "a file"):
-        raise ConfigError(f"{option}: {path} is {kind}; expected a file")
+        raise ConfigError(f"{name}: {path} is {kind}; expected a file")
     if any(path.samefile(source) for source in sources):
-        raise ConfigError(f"{option}: {path} is the input; choose another file")
+        raise ConfigError(f"{name}: {path} is the input; choose another file")
     if kind == "a file" and not force:
-        raise ConfigError(f"{option}: {path} exists; replace it with --force")
+        raise ConfigError(f"{name}: {path} exists; replace it with {parameter('force', True)}")
 
 
-def _check_export(path: Path, *, force: bool) -> None:
-    """Raise a ConfigError if an existing folder mustn't be replaced by an export.
+def _check_replaced_folder(path: Path, what: Kind, *, force: bool) -> None:
+    """Raise a ConfigError if an existing folder mustn't be replaced by an export or a model.
 
-    An empty folder may be replaced. With `force`, a folder that holds an export and nothing else
-    may be replaced. The current directory and mount points are never replaced.
+    An empty folder may be replaced. With `force`, a folder that holds an export (or a model) and
+    nothing else may be replaced. The current directory and mount points are never replaced.
     """
+    name, sign = SIGNS[what]
     if path.samefile(os.curdir) or os.path.ismount(path):
         why = "is the current directory or a mount point, which can't be replaced"
         raise ConfigError(f"{path}: {why}; expected a new folder, such as {path / 'model'}")
@@ -117,15 +121,17 @@ def _check_export(path: Path, *, force: bool) -> None:
     with suppress(CheckpointError):
         written |= VerifiedFolder(path).digests.keys()
     for each in found:
-        if each.name not in written or not each.is_file() or "model.onnx" not in written:
-            foreign = f"{quote(each.name)}, which is no part of an export"
+        if each.name not in written or not each.is_file() or sign not in written:
+            foreign = f"{quote(each.name)}, which is no part of {name}"
             raise ConfigError(f"{path}: holds {foreign}; choose another")
     if found and not force:
-        raise ConfigError(f"{path}: holds an export; replace it with --force, or choose another")
+        raise ConfigError(
+            f"{path}: holds {name}; replace it with {parameter('force', True)}, or choose another"
+        )
 
 
 def check_replaceable(
-    path: Path, option: str, *, force: bool, sources: Sequence[str | Path] = ()
+    path: Path, name: str, *, force: bool, sources: Sequence[str | Path] = ()
 ) -> None:
     """Check that a new run can be written into an existing directory.
 
@@ -136,7 +142,7 @@ def check_replaceable(
 
     Args:
         path: The directory.
-        option: Option that names the directory, for messages.
+        name: Name of the directory in messages, such as ``parameter("run_dir")``.
         force: True if earlier runs in it may be replaced.
         sources: Paths of the input, which is never replaced.
 
@@ -147,12 +153,12 @@ def check_replaceable(
     config = path / CONFIG
     if not force and not all(map(_is_of_start, path.iterdir())):
         advice = (
-            "continue the run in it with --resume, or use it with --force (this replaces a run in "
-            "it, and keeps other files)"
+            f"continue the run in it with {parameter('resume', True)}, or use it with "
+            f"{parameter('force', True)} (this replaces a run in it, and keeps other files)"
         )
-        raise ConfigError(f"{option}: {path} isn't empty; choose another, {advice}")
+        raise ConfigError(f"{name}: {path} isn't empty; choose another, {advice}")
     if config.exists() and any(config.samefile(source) for source in sources):
-        raise ConfigError(f"{option}: {config} is the input; choose another directory")
+        raise ConfigError(f"{name}: {config} is the input; choose another directory")
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
     found = [each for each in names if each.exists() and not each.is_symlink()]
     for folder in filter(Path.is_dir, found):
@@ -160,7 +166,7 @@ def check_replaceable(
     # This check comes last because a run that begins meanwhile writes environment.json first.
     if found and not _holds_runs(path):
         advice = "move it away, or choose another directory"
-        raise ConfigError(f"{option}: no run wrote {found[0]}; {advice}")
+        raise ConfigError(f"{name}: no run wrote {found[0]}; {advice}")
 
 
 def _is_of_start(path: Path) -> bool:
@@ -170,7 +176,7 @@ def _is_of_start(path: Path) -> bool:
     """
     if path.name == LOCK or is_stray(path.name):
         return True
-    if path.name == LAST and path.is_dir() and not path.is_symlink():
+    if path.name == LAST_CHECKPOINT and path.is_dir() and not path.is_symlink():
         return _is_environment(path.with_name(ENVIRONMENT))
     return _is_environment(path)
 

@@ -1,13 +1,12 @@
 """The environment of a run: a record of versions, device and data, and checks of it.
 
 The checks compare the data with the record of an earlier run, and the needs of a new run with the
-memory and the disk.
+memory.
 """
 
 import hashlib
 import os
 import platform
-import shutil
 import sys
 import time
 from collections.abc import Container, Iterator, Mapping
@@ -22,29 +21,19 @@ import torch
 import seqtrain
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.engines.native.library import vector_path
-from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
-from seqtrain.evaluation.logits import carried_groups
-from seqtrain.files.writing import blocks_of
-from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.model.network import new_network
-from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
-from seqtrain.runs.destination import nearest_existing
-from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
 from seqtrain.sequences.dataset import PreparedData, held_out_fractions
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import data_sources
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.training.phases import TrainingSession
+from seqtrain.training.trainer import Trainer
 
-HELD_OUT = "held_out"
+HELD_OUT_ROWS = "held_out"
 """Entry of environment.json with the result of `held_out`."""
 EXACT_ON = ("torch", "processes", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json that the last bits of a result depend on."""
-CHECKPOINTS = 5
-"""Most model folders that exist at one time: best, last, previous, and two being written."""
-
-
 COPIES = 4
 """Copies of the weights in memory: weights, gradients, and the optimizer's two moments."""
 STATES_SAVED = 6
@@ -54,7 +43,7 @@ CUBLAS_SETTING = "CUBLAS_WORKSPACE_CONFIG"
 """Environment variable that torch requires for deterministic algorithms on CUDA."""
 
 
-def environment(session: TrainingSession) -> dict[str, Any]:
+def environment(session: Trainer) -> dict[str, Any]:
     """Return the content of environment.json for a run that starts now.
 
     The content describes software, machine and processes, and has digests of the data files and of
@@ -76,7 +65,7 @@ def environment(session: TrainingSession) -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
-        HELD_OUT: held_out(session.config, data),
+        HELD_OUT_ROWS: held_out(session.config, data),
     }
     if processes.launch is not None:
         found["launch"] = processes.launch
@@ -161,35 +150,9 @@ def check_same_data(
     if data.preprocessing != preprocessing:
         problem = "vocabulary, labels or preprocessing differ from those of the run's train"
         raise CheckpointError(f"{run.path}: {problem}; restore it from a copy")
-    if HELD_OUT in recorded and recorded[HELD_OUT] != held_out(config, data):
+    if HELD_OUT_ROWS in recorded and recorded[HELD_OUT_ROWS] != held_out(config, data):
         problem = "holds out other rows than the run did; restore it from a copy"
         raise CheckpointError(f"{run.path / CONFIG}: {problem}")
-
-
-def check_space(folder: Path, session: TrainingSession) -> None:
-    """Check that the disk has enough space for the checkpoints of a new run.
-
-    Args:
-        folder: The run directory, or a folder above it. It needn't exist yet.
-        session: The session at its start.
-
-    Raises:
-        RunError: If the disk has no space for `CHECKPOINTS` model folders with training states.
-    """
-    model = Model(session.network, session.data.preprocessing, session.calibration)
-    size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
-    learning = session.learner.objective.model.parameters()
-    size += COUNTERS + (MOMENTS + 1) * sum(weight.nbytes for weight in learning)
-    groups = carried_groups(session.network, session.data.splits["train"])
-    if groups is not None:
-        bytes_of_state = recurrent_branch(session.network).zero_state(1).nbytes
-        size += (int(groups.max(initial=-1)) + 1) * (groups.itemsize + bytes_of_state)
-    needed, free = CHECKPOINTS * size, shutil.disk_usage(nearest_existing(folder)).free
-    if free < needed:
-        raise RunError(
-            f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "
-            "checkpoints; free some space, or choose another --run-dir"
-        )
 
 
 def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.device) -> None:

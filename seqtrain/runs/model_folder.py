@@ -42,12 +42,13 @@ from seqtrain.sequences.readers.times import ORDER_TYPES
 from seqtrain.sequences.saved_values import saved_flag, saved_integer
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
-from seqtrain.training.state import check_tensors
+from seqtrain.text import shorten
+from seqtrain.training.trainer import check_tensors
 
-FORMAT_VERSION = 4
+MODEL_VERSION = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
-FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
+MODEL_FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
 """Bytes of an n-gram's key and inverse document frequency together."""
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
@@ -100,7 +101,7 @@ def model_files(
     """
     kernels = model.network.find(KernelBranch)
     description = {
-        "format_version": FORMAT_VERSION,
+        "format_version": MODEL_VERSION,
         "architecture": model.network.config.model_dump(),
         "kernels": None if kernels is None else kernels.lengths,
         "preprocessing": model.preprocessing.to_dict(),
@@ -180,7 +181,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a verified folder. Raise the same errors as `load_model`."""
     path = saved.path / DESCRIPTION
-    description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
+    description = check_version(path, saved.read_json(DESCRIPTION), MODEL_VERSION)
     try:
         preprocessing = _read_preprocessing(saved, description["preprocessing"])
         config = _read_architecture(description["architecture"], preprocessing)
@@ -397,7 +398,7 @@ def _short_message(error: Exception) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     if isinstance(error, KeyError):
         return f"{brief(error.args[0])} is missing"
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return shorten((str(error).splitlines() or [type(error).__name__])[0], 80)
 
 
 def pack_model(model: Model) -> dict[str, bytes]:
@@ -416,7 +417,7 @@ def unpack_model(files: object) -> Model:
             missing, damaged or invalid.
     """
     is_whole = isinstance(files, dict) and all(isinstance(each, bytes) for each in files.values())
-    if not isinstance(files, dict) or not is_whole or not files.keys() <= FILES:
+    if not isinstance(files, dict) or not is_whole or not files.keys() <= MODEL_FILES:
         raise CheckpointError("pickle: expected the files of a model folder")
     with TemporaryDirectory() as folder:
         write_folder(Path(folder, "best"), files)

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
-from seqtrain.errors import ConfigError, SeqtrainError
+from seqtrain.errors import ConfigError, SeqtrainError, parameter
 from seqtrain.files.reading import number_at, path_problems
 from seqtrain.metrics import EPOCH_METRICS, METRICS
 from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, RunDirectory
@@ -181,7 +181,7 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
     if runs and name not in names:
         near = matching[0] if matching else nearest(name, names)
         hint = f"did you mean {near}?" if near else f"expected a key or {one_of(SORTABLE)}"
-        raise ConfigError(f"--sort: no key {quote(name)}; {hint}")
+        raise ConfigError(f"{parameter('sort')}: no key {quote(name)}; {hint}")
     metric = METRICS.get(name.removeprefix("test."))
     is_score = metric is not None and not metric.smaller_is_better
 

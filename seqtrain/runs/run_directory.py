@@ -8,33 +8,54 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
 
 from seqtrain.config import Config, load_config
-from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, ConfigError, RunError, parameter
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
+from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
 
 RUNS = Path("runs")
 """Folder of the runs for which no directory is named."""
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
+BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
-FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
+FOLDERS = (BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED)
 PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
 """Maps a split to the name of the file with its saved predictions."""
 FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
-FORMAT_VERSION = 1
-"""Version of ensemble.json."""
 MOST_RUNS = 1000
 """Largest number of runs that an ensemble may have."""
 TIME = "%Y%m%d-%H%M%S"
 """Format of the time in the name of a run directory."""
 DIGITS = 12
 """Number of digits of a digest that messages show."""
+
+
+class Ensemble(SavedObject):
+    """Content of ensemble.json: the runs that predict together.
+
+    Attributes:
+        format_version: Version of the file.
+        members: Names of the directories of the runs, each once.
+    """
+
+    format_version: Literal[1] = 1
+    members: list[str] = Field(min_length=2, max_length=MOST_RUNS)
+
+    @field_validator("members")
+    @classmethod
+    def check_names(cls, names: list[str]) -> list[str]:
+        """Raise ValueError unless the names are different and of the form of `MEMBER`."""
+        if not all(map(MEMBER.fullmatch, names)) or len({*names}) < len(names):
+            raise ValueError("expected different names such as seed-1 or fold-3")
+        return names
 
 
 class RunDirectory:
@@ -51,7 +72,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.best, self.last = path / BEST, path / LAST
+        self.best, self.last = path / BEST, path / LAST_CHECKPOINT
         self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
 
     def append_metrics(self, event: dict[str, Any]) -> int:
@@ -120,17 +141,17 @@ class RunDirectory:
         if size < length:
             raise CheckpointError(
                 f"{path}: truncated: found {size} bytes, expected at least {length}; "
-                "restore it from a copy, or begin a new run with --force"
+                f"restore it from a copy, or begin a new run with {parameter('force', True)}"
             )
 
     def holds(self, name: str) -> bool:
-        """Return True if the directory has a file or folder of this name.
+        """Return True if the directory exists and has a file or folder of this name.
 
         Raises:
-            CheckpointError: If the directory is missing or can't be read.
+            CheckpointError: If the directory can't be read.
         """
         with path_problems(self.path):
-            return name in os.listdir(self.path)
+            return self.path.exists() and name in os.listdir(self.path)
 
     def config(self) -> Config:
         """Return the config that the run was trained with.
@@ -192,9 +213,10 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     """
     wanted = path or default_path(config_name)
     taken = [FileExistsError] if path is None else []
+    advice = f"choose another {parameter('run_dir')}"
     for number in count(1):
         chosen = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
-        with path_problems(chosen, ConfigError, "choose another --run-dir"), suppress(*taken):
+        with path_problems(chosen, ConfigError, advice), suppress(*taken):
             chosen.mkdir(parents=True, exist_ok=path is not None)
             break
     return RunDirectory(chosen)
@@ -216,7 +238,9 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
         for run in [newest_trained()[0]] if name is None else newest_first(name):
             return RunDirectory(run)
         where = os.path.abspath(RUNS)
-        raise CheckpointError(f"no run of {name} under {where}; name one with --run-dir")
+        raise CheckpointError(
+            f"no run of {name} under {where}; name one with {parameter('run_dir')}"
+        )
     if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
         path = RUNS / path
     if not os.path.exists(path):
@@ -318,18 +342,7 @@ def members(path: Path) -> list[Path]:
     """
     if not os.path.lexists(path / ENSEMBLE):
         return []
-    values = read_json(path / ENSEMBLE)
-    names = values.get("members") if isinstance(values, dict) else None
-    if (
-        not isinstance(names, list)
-        or values.get("format_version") != FORMAT_VERSION
-        or not 2 <= len(names) <= MOST_RUNS
-        or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
-        or len({*names}) < len(names)
-    ):
-        expected = "format_version 1 and different names of runs"
-        raise CheckpointError(f"{path / ENSEMBLE}: expected {expected}")
-    return [path / name for name in names]
+    return [path / name for name in Ensemble.read(path / ENSEMBLE).members]
 
 
 def name_one(path: Path) -> str:

@@ -19,7 +19,7 @@ from seqtrain.sequences.dataset import held_out_fractions
 from seqtrain.sequences.readers.opening import file_digest
 from seqtrain.sequences.sources import files_of
 
-LARGEST = 2**25
+LARGEST_PREDICTIONS = 2**25
 """Largest size of a file of predictions, in bytes. A larger one isn't written."""
 
 
@@ -77,7 +77,8 @@ def _adapter() -> TypeAdapter[_Saved]:
 def save_results(run: RunDirectory, results: SplitResults) -> None:
     """Write the predictions of a run for one of its splits into the run directory.
 
-    Nothing is written for data outside of the splits, or if the file would exceed `LARGEST` bytes.
+    Nothing is written for data outside of the splits, or if the file would exceed
+    `LARGEST_PREDICTIONS` bytes.
 
     Args:
         run: Run directory.
@@ -88,7 +89,7 @@ def save_results(run: RunDirectory, results: SplitResults) -> None:
         CheckpointError: If the run's config or its best model can't be read.
     """
     content = _adapter().dump_json(_Saved(_key(run), results))
-    if results.split in PREDICTIONS and len(content) <= LARGEST:
+    if results.split in PREDICTIONS and len(content) <= LARGEST_PREDICTIONS:
         write_file(run.path / PREDICTIONS[results.split], content)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
-from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.errors import CheckpointError, ConfigError, parameter
 from seqtrain.files.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
@@ -30,15 +30,15 @@ from seqtrain.runs.run_directory import (
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.readers import FileSource
 from seqtrain.sequences.sources import data_sources
-from seqtrain.training.distributed import Processes
-from seqtrain.training.state import checked_progress
+from seqtrain.training.processes import Processes
+from seqtrain.training.progress import checked_progress
 
 MAY_CHANGE = tuple(
     f"training.{key}"
     for key in ("max_epochs", "patience", "min_delta", "checkpoint_every", "device")
 )
 """Keys that may differ from the run's config when it resumes."""
-NEW_RUN = "start a new run with --force"
+NEW_RUN = f"start a new run with {parameter('force', True)}"
 LINEAGE = "lineage"
 """Entry of environment.json with `StartingPoint.lineage`, if a run started from an older model."""
 
@@ -139,7 +139,9 @@ def find_starting_point(
         resumes, folder = json.loads(processes.broadcast())
         return StartingPoint(resumes, Path(folder) if folder else None)
     if processes.may_restart and directory is None:
-        raise ConfigError("--run-dir: missing; restarted processes must find the run; name one")
+        raise ConfigError(
+            f"{parameter('run_dir')}: missing; restarted processes must find the run; name one"
+        )
     if directory is not None and _is_restarted(directory, processes):
         resume = RunDirectory(directory).holds(CONFIG)
         force, init_from = not resume, None if resume else init_from
@@ -147,7 +149,7 @@ def find_starting_point(
         _check_only_resumed(force, init_from)
         found = _resumed_run(find(directory, name), config, resources)
     else:
-        check_destination(directory, "run", "--run-dir", force=force, sources=[source])
+        check_destination(directory, "run", parameter("run_dir"), force=force, sources=[source])
         found = replace(_new_run(config, directory, init_from), force=force)
     processes.broadcast(json.dumps([found.resumes, str(found.preprocessing_folder or "")]).encode())
     return found
@@ -155,13 +157,15 @@ def find_starting_point(
 
 def _check_only_resumed(force: bool, init_from: str | Path | None) -> None:
     """Raise ConfigError if an option of a new run was given with --resume."""
-    for option, does, is_given in (
-        ("--force", "replaces", force),
-        ("--init-from", "starts", init_from is not None),
+    for name, does, is_given in (
+        ("force", "replaces", force),
+        ("init_from", "starts", init_from is not None),
     ):
         if is_given:
-            what = f"{option} {does} a run, --resume continues one"
-            raise ConfigError(f"{option} and --resume exclude each other: {what}")
+            what = f"{parameter(name)} {does} a run, {parameter('resume')} continues one"
+            raise ConfigError(
+                f"{parameter(name)} and {parameter('resume')} exclude each other: {what}"
+            )
 
 
 def _is_restarted(directory: Path, processes: Processes) -> bool:
@@ -197,7 +201,7 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
         if real.is_relative_to(os.path.realpath(directory)):
             # The run's own files could replace it.
             problem = f"{directory} holds {key} ({real})"
-            raise ConfigError(f"--run-dir: {problem}; choose another directory")
+            raise ConfigError(f"{parameter('run_dir')}: {problem}; choose another directory")
     return found
 
 
@@ -231,19 +235,19 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     except ValueError as error:
         raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
     run.cut_metrics(checkpoint.metrics_length, only_check=True)
-    begun, most = progress.epoch + bool(progress.batches_done), config.training.max_epochs
+    begun, most = progress.epoch + bool(progress.batches), config.training.max_epochs
     if progress.phase != "pretraining" and most != "auto" and begun > most:
-        done = f"epoch {begun} has begun" if progress.batches_done else f"{begun} epochs are done"
+        done = f"epoch {begun} has begun" if progress.batches else f"{begun} epochs are done"
         raise ConfigError(
             f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
         )
     best = None
-    if progress.best_epoch:
+    if progress.history:
         try:
             best = load_model(run.best)
         except CheckpointError as error:
             advice = f"the run can't end without its best model; restore it, or {NEW_RUN}"
-            raise CheckpointError(*error.problems, f"{run.best}: {advice}") from None
+            raise CheckpointError(*error.lines, f"{run.best}: {advice}") from None
     return ResumePoint(run, folder, checkpoint, best, warnings)
 
 
@@ -260,7 +264,7 @@ def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
         try:
             checkpoint = read_folder(folder, read_checkpoint)
         except CheckpointError as error:
-            problems += error.problems
+            problems += error.lines
             continue
         position = f"resuming from {folder} (step {checkpoint.progress.get('updates')})"
         return folder, checkpoint, [f"{problem}; {position}" for problem in problems]
@@ -283,7 +287,7 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         ]
         raise CheckpointError(*changed)
     if changed:
-        rule = f"only {', '.join(MAY_CHANGE)} may change on --resume"
+        rule = f"only {', '.join(MAY_CHANGE)} may change on {parameter('resume')}"
         raise CheckpointError(*changed, f"{run.path}: {rule}")
 
 
@@ -318,10 +322,11 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
         if found != expected:
             raise ConfigError(
                 f"{section}.{name}: found {flow(found)}, but {run} has {flow(expected)}, which its "
-                "weights depend on; expected the same, or train without --init-from"
+                "weights depend on; expected the same, or train without "
+                f"{parameter('init_from')}"
             )
     objective, refit = config.pretraining.objective, config.training.refit
     for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
         if value:
-            why = "which starts with new weights, and --init-from with old ones"
+            why = f"which starts with new weights, and {parameter('init_from')} with old ones"
             raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -163,8 +163,16 @@ class StoredSequence(tuple[Array, "int | Array"]):
     source: tuple[SequenceStore, int]
 
 
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset
+
+    _Dataset = Dataset["StoredSequence"]
+else:  # torch needs no base class, and isn't imported to look at data
+    _Dataset = object
+
+
 @dataclass(frozen=True)
-class SequenceStore:
+class SequenceStore(_Dataset):
     """Sequences of different lengths. It is a map-style torch Dataset.
 
     Attributes:

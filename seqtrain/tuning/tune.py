@@ -29,6 +29,7 @@ from seqtrain.errors import (
     Interrupted,
     RunError,
     SeqtrainError,
+    either,
     ran_out_of_memory,
 )
 from seqtrain.files.writing import locked, remove, write_file
@@ -215,11 +216,11 @@ def _interrupted(error: Interrupted, study: Study, directory: Path) -> Interrupt
     command = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
     done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
     arguments = f"run_dir={str(directory)!r}, resume=True"
-    return Interrupted(
-        error.signal_number,
-        f"{done}; resume with: seqtrain {join(command)}",
-        in_python=f"{done}; to continue, call tune again with {arguments}",
+    again = either(
+        f"resume with: seqtrain {join(command)}",
+        f"to continue, call tune again with {arguments}",
     )
+    return Interrupted(error.signal_number, f"{done}; {again}")
 
 
 class _TrialEnded(Exception):

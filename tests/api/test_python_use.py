@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -190,28 +188,16 @@ def test_a_listener_that_stops_before_training_leaves_nothing(config, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
-def test_a_notebook_has_one_output_per_fit_which_ends_as_a_table(
-    config, tmp_path, monkeypatch, capsys
-):
-    outputs: list[list[str]] = []
-
-    def display(page: str, *, display_id: bool) -> Any:
-        outputs.append([page])
-        return SimpleNamespace(update=outputs[-1].append)
-
-    ipython, shown = (cast(Any, ModuleType(name)) for name in ("IPython", "IPython.display"))
-    ipython.get_ipython = lambda: SimpleNamespace(kernel="some")
-    shown.display, shown.HTML = display, str
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+def test_progress_is_a_line_per_epoch_on_stderr(config, tmp_path, capsys):
     run = seqtrain.fit(config, run_dir=tmp_path / "r")
-    seqtrain.fit(config, run_dir=tmp_path / "s")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    rows = [line.split() for line in shown.err.splitlines() if re.match(r" +\d+( \*)? ", line)]
+    assert [int(row[0]) for row in rows] == [*range(1, run.epochs + 1)]
+    assert str(run.path) in shown.err
+    assert "\r" not in shown.err  # a bar is for terminals
+    seqtrain.fit(config, run_dir=tmp_path / "s", progress=False)
     assert capsys.readouterr() == ("", "")
-    assert len(outputs) == 2
-    last = outputs[0][-1]
-    assert last.count("<table>") == 1
-    assert last.count("<tr>") == 1 + run.epochs
-    assert str(run.path) in last
 
 
 def test_the_table_of_names_is_what_type_checkers_read():

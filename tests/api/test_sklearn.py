@@ -102,7 +102,7 @@ def test_class_weights_are_given_by_labels():
     weights = {label: 50.0 if label == 2 else 1.0 for label in range(12)}
     heavy = small(settings={"training.class_weights": weights})
     assert set(heavy.fit(["the same words"] * 60, labels).predict(["the same words"])) == {2}
-    with pytest.raises(ValueError, match=r"^class_weight: found '1';.*'down', 'up'"):
+    with pytest.raises(ValueError, match=r"^class_weight: found 1;.*'down', 'up'"):
         small(settings={"training.class_weights": {1: 1}}).fit(list(TEXTS), list(LABELS))
 
 
@@ -356,3 +356,62 @@ def test_embeddings_are_those_of_one_sequence_at_a_time(fitted):
     alone = np.concatenate([classifier.embed([text]) for text in TEXTS[:7]])
     np.testing.assert_allclose(together, alone, atol=1e-6)
     assert classifier.embed([]).shape == (0, 8)
+
+
+def test_parameters_are_numbers_of_numpy_tuples_and_paths():
+    search = GridSearchCV(
+        small(),
+        {
+            "hidden_size": np.arange(4, 7, 2),
+            "lr": np.array([0.01, 0.02]),
+            "model__ngrams": [None, (1, 2), np.array([1, 1])],
+        },
+        cv=2,
+        error_score="raise",
+    )
+    search.fit(list(TEXTS), list(LABELS))
+    assert int(search.best_params_["hidden_size"]) in (4, 6)
+
+
+def test_all_unknown_parameters_are_named_with_similar_ones():
+    with pytest.raises(TypeError, match="hidden_sise") as caught:
+        SequenceClassifier(hidden_sise=3, num_layers=2, dropot=0.1)
+    for words in ("did you mean hidden_size", "model__num_layers", "did you mean dropout"):
+        assert words in str(caught.value)
+    with pytest.raises(ValueError, match="hidden_sise") as caught_again:
+        small().set_params(hidden_sise=3, lr=0.1, dropot=1)
+    assert "dropout" in str(caught_again.value)
+
+
+def test_training_further_is_refused_with_the_way_that_works():
+    with pytest.raises(TypeError, match="init_from"):
+        SequenceClassifier(warm_start=True)
+    assert not hasattr(small(), "partial_fit")
+    with pytest.raises(AttributeError, match="init_from"):
+        small().partial_fit  # noqa: B018
+
+
+def test_warnings_about_the_data_are_passed_on():
+    others = ["up" if label == "down" else "down" for label in LABELS]
+    with pytest.warns(SeqtrainWarning, match="label"):
+        small(max_epochs=1).fit([*TEXTS, *TEXTS], [*LABELS, *others])
+
+
+def test_weights_of_classes_are_compared_by_value():
+    labels = [0.0, 1.0] * 30
+    small(class_weight={0: 2.0, 1: 1.0}).fit(list(TEXTS), labels)
+    with pytest.raises(DataError, match="class_weight"):
+        small(class_weight={"0": 2.0}).fit(list(TEXTS), labels)
+
+
+def test_a_rare_class_is_predicted_from_its_threshold_on():
+    texts = [*(f"low {i % 7}" for i in range(90)), *(f"high {i % 5} low" for i in range(10))]
+    labels = ["no"] * 90 + ["yes"] * 10
+    fitted = small(validation_fraction=0.3, max_epochs=8).fit(texts, labels)
+    shares = fitted.predict_proba(texts)
+    if fitted.thresholds_ is None:
+        np.testing.assert_array_equal(fitted.classes_[shares.argmax(1)], fitted.predict(texts))
+    else:
+        least = fitted.thresholds_
+        assert least.shape == (2,)
+        np.testing.assert_array_equal(fitted.predict(texts) == "yes", shares[:, 1] >= least[1])

@@ -169,7 +169,7 @@ def test_what_makes_no_sense_says_so(beside: Path, cli: Cli) -> None:
     ):
         ended = cli(*words, code=2)
         assert ended.problems[-1].startswith(f"seqtrain: {problem}")
-    with pytest.raises(ConfigError, match="class_precision"):
+    with pytest.raises(ConfigError, match="label="):
         seqtrain.load("run").threshold(0.9)
 
 

@@ -1,7 +1,6 @@
 """Usage: help, version, wrong options, and the `config` verb."""
 
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ from seqtrain import __version__
 from seqtrain.cli.main import COMMANDS
 from seqtrain.cli.options import complete_override
 from seqtrain.config import load_config
-from seqtrain.errors import ConfigError
 from tests.helpers.tiny import listing
 
 
@@ -87,19 +85,3 @@ def test_options_of_the_launcher_are_refused_and_torchrun_is_named(cli, option):
     [problem] = cli("fit", "c.yaml", option, code=2).problems
     assert problem.startswith(f"seqtrain: {option.partition('=')[0]}")
     assert "torchrun --nproc-per-node N -m seqtrain fit" in problem
-
-
-@pytest.mark.parametrize(
-    ("problem", "expected"),
-    [
-        ("--run-dir: r exists; use --force", "run_dir: r exists; use force=True"),
-        ("choose another --run-dir", "choose another run_dir="),
-        ("continue with: seqtrain fit c.yaml --resume", None),
-        ("--set model.rnn=x: found 'x'", None),
-        ("read and encode it with --no-cache", "read and encode it with cache=False"),
-    ],
-)
-def test_python_users_see_arguments_in_place_of_options(problem, expected):
-    error = ConfigError(problem)
-    assert str(error) == (expected or problem)
-    assert error.problems == pickle.loads(pickle.dumps(error)).problems == (problem,)

@@ -50,6 +50,7 @@ CONFLICTS = [
     "training.bptt=5 model.bidirectional=true",
     "training.bptt=5 model.unroll=padded",
     "training.logit_adjustment=0.5 data.label_separator='|'",
+    "training.refit=true",
     "training.refit=true data.validation=0.1 model.initial_state=carried data.group=g",
     "training.refit=true data.validation=0.1 pretraining.objective=autoencoder",
     "training.refit=true data.validation=0.1 training.schedule=plateau",
@@ -80,7 +81,6 @@ def test_keys_that_conflict_are_refused(conflict):
         ("model.vectors_keep=7", "model.vectors_keep"),
         ("model.join=sum", "model.join"),
         ("model.initial_scale=0.5", "model.initial_scale"),
-        ("training.refit=true", "training.refit"),
         ("pretraining.data=more.tsv", "pretraining.data"),
     ],
 )

@@ -183,7 +183,8 @@ def test_iso_durations_are_numbers_in_seconds(tmp_path):
     rows = [[f"PT{n % 7}M{n % 11}.5S", *row] for n, row in enumerate(events())]
     config, _ = proposed(write(tmp_path / "a.csv", ["run", *EVENTS], rows), label="outcome")
     assert config.data.steps == {"run": "number", "place": "token"}
-    data = prepare(config.with_keys(data={"validation": None}), cache_folder=None)
+    config = config.with_keys(data={"validation": None}, training={"refit": False})
+    data = prepare(config, cache_folder=None)
     seconds = [n % 7 * 60 + n % 11 + 0.5 for n in range(len(rows))]
     mean = data.preprocessing.steps.numbers[0].scale.mean[0]
     assert mean == pytest.approx(sum(seconds) / len(seconds))

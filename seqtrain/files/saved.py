@@ -1,0 +1,52 @@
+"""Saved JSON objects: frozen models with strict types, read from files that anyone may write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from seqtrain.errors import CheckpointError
+from seqtrain.files.reading import read_file
+from seqtrain.text import shorten
+
+Saved = TypeVar("Saved", bound="SavedObject")
+
+
+class SavedObject(BaseModel):
+    """Base of the objects that are saved as a JSON file each. Unknown keys are refused."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False
+    )
+
+    @classmethod
+    def read(cls: type[Saved], path: Path, content: bytes | None = None) -> Saved:
+        """Return the object in a file.
+
+        Args:
+            path: Path of the file.
+            content: Content of the file if it was read already, or None to read it.
+
+        Raises:
+            CheckpointError: If the file is missing, isn't JSON, or a value in it is missing,
+                unknown, of a wrong type, or out of range. The message names the key.
+            RunError: If the machine fails while reading.
+        """
+        try:
+            return cls.model_validate_json(read_file(path) if content is None else content)
+        except ValidationError as error:
+            raise CheckpointError(f"{path}: {invalid(error)}; restore it from a copy") from None
+
+    def to_json(self) -> bytes:
+        """Return the content of the file: indented UTF-8 with a final newline."""
+        return (self.model_dump_json(indent=2) + "\n").encode()
+
+
+def invalid(error: ValidationError) -> str:
+    """Return the first problem of a saved value as one line: its key, and what is wrong."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    said = first["msg"].removeprefix("Value error, ")
+    return shorten(f"{place}: {said}" if place else said, 150)
