@@ -117,6 +117,8 @@ class Measured:
         self.network.initialize(config.seed)
         self.network.to(device).train()
         self.trainer = Trainer(config, data, device, network=self.network)
+        if self.trainer.progress.phase == "pretraining":
+            self.trainer.begin("training")
         self.plan = self.trainer.plan(1)
         self.batches = cycle(self.plan)
         lengths = self.train.lengths.cumsum()
@@ -131,13 +133,10 @@ class Measured:
 
     def learn(self, rows: Ints) -> None:
         """Update the weights once on a batch of train."""
-        step = partial(update, self.trainer, lr=self.config.training.lr)
+        learn = partial(update, self.trainer, lr=self.config.training.lr)
         collate_as = partial(collate, sort=self.config.batching.sort)
         lower = keys_to_lower(self.trainer)
-        batches = map_batches(
-            step, self.train, [rows], self.device, collate=collate_as, lower=lower
-        )
-        next(batches)
+        next(map_batches(learn, self.train, [rows], self.device, collate=collate_as, lower=lower))
 
     def logits(self, store: SequenceStore) -> Tensor:
         """Return the logits of the trained branches for all rows of a store, (B, C)."""
