@@ -13,7 +13,7 @@ ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
     *("engines", "model"),
     *("evaluation", "training", "runs", "export", "reports", "api", "sklearn"),
-    *("tuning", "cli"),
+    "cli",
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

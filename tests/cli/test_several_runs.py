@@ -161,7 +161,6 @@ def test_stopped_runs_go_on(project, beside, cli):
         ("errors", "many"),
         ("check", "many"),
         ("predict", "test.tsv", "--run", "many", "--steps"),
-        ("predict", "test.tsv", "--run", "many", "--precision", "0.9"),
         ("eval", "many", "--steps"),
         ("fit", "c.yaml", "--init-from", "many"),
     ],
