@@ -26,7 +26,7 @@ LONG = 40
 UPDATES, UPDATES_PER_CLASS, MOST_EPOCHS = 600, 12, 80
 """Updates of a training: a constant, plus a number per class. Few rows would need many epochs."""
 STEP_UPDATES = 1200
-"""Most updates for a step table with tokens: its n-grams learn fast."""
+"""Most updates for a step table with tokens."""
 LEARN_ALL_AT_MOST = 100
 """Number of series up to which none are held out: a fifth is too few to choose an epoch."""
 HELD_OUT = {1000: 0.2, 100_000: 0.1}
@@ -189,7 +189,7 @@ CONDITIONS: dict[str, Callable[[Situation], bool]] = {
     "batching.batch_size": lambda data: data.rows < 1000 or data.has_short_texts,
     "model.kernels": lambda data: data.rows < 3000,
     "model.trees": lambda data: data.classes <= 100 and _has_numbers(data),
-    "model.ngrams_spelling": lambda data: data.has_fewer_rows(5000, 400),
+    "model.ngrams_spelling": lambda data: data.median < 64,
     "model.convolutions": lambda data: data.median >= LONG,
     "training.precision": lambda data: data.rows * data.median >= 1_000_000,
     "training.label_smoothing": lambda data: not data.multi_label,
@@ -244,9 +244,6 @@ def _tokens(settings: Settings, data: Situation) -> None:
         settings["model.ngrams"] = Setting([1, 6], reason)
     if data.family == "symbols" and data.distinct_symbols >= 500:
         del settings["model.embedding_std"]
-    limits = (8000, 1000) if data.family == "words" else (5000, 400)
-    if "training.ngrams_lr" in settings and not data.has_fewer_rows(*limits):
-        del settings["training.ngrams_lr"]
 
 
 def _short_texts(settings: Settings, data: Situation) -> None:
@@ -258,9 +255,6 @@ def _short_texts(settings: Settings, data: Situation) -> None:
     value, reason = settings["training.lr"]
     factor = 1.7 if data.preset == "words" else 1.4
     settings["training.lr"] = Setting(round(factor * value, 4), reason)
-    if "training.ngrams_lr" in settings:
-        value, reason = settings["training.ngrams_lr"]
-        settings["training.ngrams_lr"] = Setting(2 * value, reason)
 
 
 def _epochs(settings: Settings, data: Situation) -> None:
