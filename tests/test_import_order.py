@@ -11,9 +11,9 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
-    "model",
-    *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
-    *("comparison", "cli"),
+    *("engines", "model"),
+    *("evaluation", "training", "runs", "export", "reports", "api", "sklearn"),
+    "cli",
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -67,19 +67,13 @@ def example_losses(
             logits.float(), targets, pos_weight=class_weights, reduction="none"
         ).sum(1)
     else:
-        losses = cross_entropy(logits.float(), labels, smooth)
+        # torch's log_softmax wakes all threads however small the batch is. On a busy machine, this
+        # takes longer than the rest of the update.
+        logits = logits.float()
+        of_classes = logits.logsumexp(1, keepdim=True) - logits
+        of_labels = of_classes.gather(1, labels.unsqueeze(1)).squeeze(1)
+        losses = (1 - smooth) * of_labels + smooth * of_classes.mean(1)
     return losses if weights is None else losses * weights
-
-
-def cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Return torch's cross-entropy of each example, (B,), without its threads.
-
-    torch's log_softmax wakes all threads however small the batch is. On a busy machine this takes
-    longer than the whole update.
-    """
-    losses = logits.logsumexp(1, keepdim=True) - logits
-    of_labels = losses.gather(1, labels.unsqueeze(1)).squeeze(1)
-    return (1 - smoothing) * of_labels + smoothing * losses.mean(1)
 
 
 def sample_weights(

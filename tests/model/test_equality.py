@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.model.branches import recurrent
-from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration, combined
 from seqtrain.model.convolutions import Convolutions
+from seqtrain.model.network import ClassifierNetwork, LogitCalibration, combined
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Spellings, spellings
 from seqtrain.sequences.vocabulary import UNK, word_grams

@@ -1,0 +1,148 @@
+"""Export of a run's best model: a folder that is checked against the run before it is written."""
+
+import io
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import seqtrain
+from seqtrain.errors import ConfigError, RunError
+from seqtrain.export.golden_rows import GoldenRows, golden_rows
+from seqtrain.export.onnx import LENGTHS, NGRAM_COUNTS, to_onnx
+from seqtrain.files.reading import path_problem
+from seqtrain.files.writing import to_json, write_folder
+from seqtrain.runs.model_folder import Model
+from seqtrain.text import json_line
+
+MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
+NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "golden.jsonl"
+FORMAT_VERSION = 3
+"""Version of preprocessing.json in an export."""
+PACKAGE = Path(seqtrain.__file__).parent
+SOURCE = PACKAGE / "export" / "script.py"
+ROOMS = ("config", "sequences", "files")
+"""Folders of the package whose modules go into reading.zip."""
+EMPTY = ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
+"""Files that are empty in reading.zip, because they import modules that it doesn't have."""
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Time of every file in the archive, so that equal modules give equal bytes."""
+TOLERANCE = 1e-5
+"""Largest allowed difference between probabilities of the exported model and of the run."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Result of an export.
+
+    Attributes:
+        folder: Folder that was written.
+        size: Total size of its files in bytes.
+        rows: Number of golden rows whose probabilities were compared.
+        difference: Largest difference between probabilities of the exported model and of the run.
+    """
+
+    folder: Path
+    size: int
+    rows: int
+    difference: float
+
+
+def export_model(model: Model, folder: Path) -> Exported:
+    """Export a model to a folder, which is written completely or not at all.
+
+    Before it is written, the exported model must predict golden rows as the model does.
+
+    Args:
+        model: The model, on the CPU.
+        folder: Folder to write. If it exists, it is replaced with all of its files. Missing parents
+            are created.
+
+    Raises:
+        ConfigError: If the model can't be exported, a package is missing, or the parent of the
+            folder can't be created.
+        RunError: If the exported model predicts golden rows with probabilities that differ by more
+            than `TOLERANCE` from the model's. Also if a probability isn't finite, or the folder
+            can't be written.
+    """
+    onnx = to_onnx(model.network)
+    from seqtrain.export.script import ExportedModel  # needs onnxruntime, which may be missing
+
+    fitted = model.preprocessing
+    exported = ExportedModel(onnx, fitted, model.thresholds)
+    golden = golden_rows(model)
+    found = exported.probabilities(golden.store)
+    difference = float(np.abs(found - golden.probabilities.numpy()).max())
+    if not difference <= TOLERANCE:
+        raise RunError(
+            f"export: probabilities differ by {difference:.1e} from the run's; at most "
+            f"{TOLERANCE:.0e} is allowed, so nothing was written"
+        )
+    rules = {"format_version": FORMAT_VERSION, "thresholds": model.thresholds, **fitted.to_dict()}
+    contents: dict[str, bytes] = {
+        MODEL: onnx,
+        PREPROCESSING: to_json(rules),
+        VOCABULARY: to_json(fitted.token_lists()),
+        SCRIPT: SOURCE.read_bytes(),
+        READING: archive_of_modules(),
+        GOLDEN: _golden_lines(exported, golden),
+    }
+    if fitted.ngrams is not None:
+        arrays = io.BytesIO()
+        np.savez(arrays, keys=fitted.ngrams.keys, idf=fitted.ngrams.idf)
+        contents[NGRAMS] = arrays.getvalue()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise path_problem(folder.parent, error, ConfigError, "choose another DIR") from None
+    write_folder(Path(os.path.realpath(folder)), contents)
+    size = sum(len(content) for content in contents.values())
+    return Exported(folder, size, len(golden.rows), difference)
+
+
+def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
+    """Return the content of golden.jsonl.
+
+    Each line is a JSON object. It has a sequence, its row features, the inputs of the graph, the
+    predicted label, and the probability of each class. The inputs lack the length and the row of
+    each n-gram, because these follow from the other inputs.
+
+    Args:
+        exported: The `ExportedModel`, which makes the inputs.
+        golden: Sequences and predictions.
+    """
+    lines = []
+    for number, row in enumerate(golden.rows):
+        inputs = exported.inputs(golden.store.__getitems__(np.array([number])))
+        for name in (LENGTHS, NGRAM_COUNTS):
+            inputs.pop(name, None)
+        for name in {"input_ids", "features", "static"} & inputs.keys():
+            inputs[name] = inputs[name][0]
+        probabilities = golden.probabilities[number]
+        values = {
+            **row,
+            **{name: array.tolist() for name, array in inputs.items()},
+            "label": exported.decide(probabilities.numpy())[0],
+            "probabilities": probabilities.tolist(),
+        }
+        lines.append(json_line(values) + "\n")
+    return "".join(lines).encode()
+
+
+def archive_of_modules() -> bytes:
+    """Return the content of reading.zip, an archive of the modules that read and encode rows.
+
+    It has the modules at the top of the package and those in `ROOMS`. With these modules predict.py
+    reads every row as `seqtrain predict` does.
+    """
+    inner = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted([*PACKAGE.glob("*.py"), *inner]):
+            name = path.relative_to(PACKAGE.parent).as_posix()
+            text = b"" if name in EMPTY else path.read_bytes()
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), text, zipfile.ZIP_DEFLATED)
+    return content.getvalue()

@@ -1,0 +1,236 @@
+"""Classify the rows of a file with the model in this script's folder: python predict.py FILE
+
+FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl, also with .gz,
+have the columns of the training file. A .txt file has one sequence per line. Standard input, whose
+name is `-`, is read in the same way. If the model was trained on whole files, a .txt file, or each
+file of a folder, is one sequence. The output has one line per row with the label and its
+probability. Both are empty if the sequence is empty. The script only needs numpy and onnxruntime;
+reading.zip has the modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141
+closed pipe.
+"""
+
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+READING = os.path.join(FOLDER, "reading.zip")
+AGAIN = "missing or damaged; export the model again"
+if __name__ == "__main__":
+    if not zipfile.is_zipfile(READING):
+        print(f"{READING}: {AGAIN}", file=sys.stderr)
+        sys.exit(2)
+    sys.path.insert(0, READING)
+
+from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
+from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
+from seqtrain.sequences.encoding import EncodingReport  # noqa: E402
+from seqtrain.sequences.examples import Example  # noqa: E402
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
+from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
+from seqtrain.sequences.readers import read_rows  # noqa: E402
+from seqtrain.sequences.store import SequenceStore  # noqa: E402
+from seqtrain.text import (  # noqa: E402
+    delimited_line,
+    display_name,
+    one_line,
+    printable,
+)
+
+PADDED_STEPS = 16384
+"""Largest number of time steps of a batch, padding included."""
+
+
+class ExportedModel:
+    """An exported model: the ONNX graph, and the preprocessing of its inputs.
+
+    Args:
+        onnx: Content of model.onnx.
+        fitted: Preprocessing of the model.
+        thresholds: Threshold of each class, a probability: see `best_class` and `reached`.
+    """
+
+    def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
+        self.fitted, self.grams, self.thresholds = fitted, fitted.sequence.words, thresholds
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(
+            onnx, options, providers=["CPUExecutionProvider"]
+        )
+
+    def probabilities(self, store: SequenceStore) -> Any:
+        """Return the probabilities of encoded sequences, (B, C) float64, in the order of the store.
+
+        For speed, they are computed in batches of similar length. Each sequence must have a step.
+        """
+        found = np.empty((len(store), len(self.fitted.labels)))
+        order = np.argsort(store.lengths, kind="stable")
+        while len(order):
+            size = max(1, PADDED_STEPS // int(store.lengths[order[-1]]))
+            order, batch = order[:-size], order[-size:]
+            given = self.inputs(store.__getitems__(batch))
+            with damage_in("model.onnx"):
+                (found[batch],) = self.session.run(["probabilities"], given)
+        return found
+
+    def decide(self, probabilities: Any) -> tuple[str, str]:
+        """Return the predicted label of a row and its probability, as texts.
+
+        In a multi-label task, each text joins the labels or probabilities of all predicted classes.
+        If no class is predicted, the texts are empty.
+
+        Args:
+            probabilities: Probability of each class, (C,).
+        """
+        best, label_set = [int(best_class(probabilities, self.thresholds))], self.fitted.label_set
+        if label_set.multi_label:
+            best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()
+        shares = label_set.join(f"{probabilities[i]:.6f}" for i in best)
+        return label_set.join(label_set.decode(best)), shares
+
+    def inputs(self, rows: SequenceStore) -> dict[str, Any]:
+        """Return the inputs of the graph for a batch of encoded rows.
+
+        The dictionary maps the name of each input to its array. Sequences are padded with zeros.
+        """
+        lengths, values = rows.lengths, rows.values
+        valid = np.arange(lengths.max()) < lengths[:, None]
+        is_ids, known = values.ndim == 1, self.fitted.vocabulary
+        padded = np.zeros((*valid.shape, *values.shape[1:]), np.int64 if is_ids else np.float32)
+        padded[valid] = values
+        given = {"input_ids" if is_ids else "features": padded, "lengths": lengths}
+        if rows.static is not None:
+            given["static"] = rows.static
+        if self.fitted.ngrams is not None:
+            arrays = values, rows.offsets, self.fitted.ngrams, self.grams
+            found = ngram_values(*arrays, rows.spellings, rows.words)
+            given["ngrams"] = found.ngrams
+            given["ngram_counts"] = np.bincount(found.rows, minlength=len(rows))
+            given["ngram_values"] = found.values
+        if rows.spellings is not None and rows.words is not None and known is not None:
+            beyond = rows.spellings >= 0
+            words, own = np.unique(rows.spellings[beyond], return_inverse=True)
+            ids = values.astype(np.int64)
+            ids[beyond] = len(known) + own
+            padded[valid] = ids
+            offsets, buckets = rows.words.offsets, rows.words.buckets
+            grams = [buckets[offsets[word] : offsets[word + 1]] for word in words]
+            given["unknown_counts"] = np.array([len(each) for each in grams], dtype=np.int64)
+            given["unknown_buckets"] = np.concatenate([[], *grams]).astype(np.int64)
+        return given
+
+
+@contextmanager
+def damage_in(name: str) -> Iterator[None]:
+    """Raise DataError that names a file of the export, if the body of the `with` fails.
+
+    A damaged file makes libraries raise errors of many types.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise DataError(f"{name}: {AGAIN} ({type(error).__name__})") from None
+
+
+def load(folder: str) -> ExportedModel:
+    """Return the model in the folder of an export.
+
+    Raises:
+        DataError: If a file of the export is missing or damaged.
+    """
+
+    def content(name: str) -> bytes:
+        with damage_in(name), open(os.path.join(folder, name), "rb") as file:
+            return file.read()
+
+    onnx, ngrams = content("model.onnx"), None
+    rules, vocabulary = content("preprocessing.json"), content("vocabulary.json")
+    with damage_in("vocabulary.json"):
+        tokens = json.loads(vocabulary)
+    with damage_in("preprocessing.json"):
+        values = json.loads(rules)
+        del values["format_version"]
+        thresholds = [float(value) for value in values.pop("thresholds")]
+        described = values["ngrams"]
+    if described is not None:
+        with damage_in("ngrams.npz"):
+            tables = np.load(os.path.join(folder, "ngrams.npz"))
+            ngrams = NgramVocabulary.described(described, tables["keys"], tables["idf"])
+    with damage_in("preprocessing.json or vocabulary.json"):
+        fitted = Preprocessing.from_dict(values, tokens, ngrams)
+    with damage_in("model.onnx"):
+        return ExportedModel(onnx, fitted, thresholds)
+
+
+def predictions(
+    path: str, model: ExportedModel, report: EncodingReport
+) -> Iterator[tuple[Example, str, str]]:
+    """Yield each row of a file with its predicted label and the probability, as texts.
+
+    The texts are empty for a row without a prediction, such as an empty sequence.
+
+    Args:
+        path: Path of the file, or "-" for standard input.
+        model: The model.
+        report: Receives counts of the rows, for notices.
+
+    Raises:
+        DataError: If the file, or a row, can't be read.
+    """
+    fitted = model.fitted
+    rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
+    examples = read_rows(rules.input_source(path), labelled=False)
+    for rows, store in rules.encode_chunks([examples], display_name(path), report):
+        for row, found in zip(rows, model.probabilities(store), strict=True):
+            yield row, *(model.decide(found) if row.problem is None else ("", ""))
+
+
+def main() -> int:
+    """Print the predictions for the file that the command line names, and return the exit code.
+
+    Print the help instead if the argument is --help, or if there isn't exactly one argument.
+    """
+    arguments = sys.argv[1:]
+    if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
+        print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
+        return 0 if len(arguments) == 1 else 2
+    report, output = EncodingReport(), sys.stdout
+    output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    shown = printable if output.isatty() else str
+    where, names = list[str](), list[str]()
+    try:
+        model = load(FOLDER)
+        fitted = model.fitted
+        rows = predictions(arguments[0], model, report)
+        first = [*islice(rows, 1)]
+        if fitted.schema.id is not None:
+            where, names = ["id"], [str(fitted.schema.id)]
+        elif first and first[0][0].file is not None:
+            where = names = ["file"] if fitted.file_format.whole_files else ["file", "line"]
+        output.write(delimited_line([*map(shown, names), "label", "probability"], "\t"))
+        for row, *found in chain(first, rows):
+            texts = [*(str(getattr(row, name)) for name in where), *found]
+            output.write(delimited_line([shown(text) for text in texts], "\t"))
+        output.flush()
+    except BrokenPipeError:  # the reader of the output has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        return 141
+    except SeqtrainError as error:
+        output.flush()
+        print(*map(one_line, error.problems), sep="\n", file=sys.stderr)
+        return error.exit_code
+    for line in report.notices("input"):
+        print(line, file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,293 @@
+"""predict.py writes what `seqtrain predict` writes, with numpy and onnxruntime alone."""
+
+import gzip
+import io
+import json
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqtrain.evaluation.calibration import Calibration
+from seqtrain.export import script
+from seqtrain.export.export_folder import export_model
+from seqtrain.files.writing import write_folder
+from seqtrain.runs.model_folder import Model, model_files
+from seqtrain.sequences.encoding import LengthPolicy
+from seqtrain.sequences.labels import LabelSet
+from seqtrain.sequences.read_options import FileFormat, Schema
+from seqtrain.sequences.tokenizers import train_bpe
+from seqtrain.sequences.vocabulary import Vocabulary
+from tests.helpers.examples import seeds
+from tests.helpers.small_models import PARTS, WORDS, make_model
+from tests.helpers.tiny import Cli, Ended
+from tests.helpers.written_rows import by_csv, by_pandas, by_polars, random_cells
+
+TEXTS = ["Move money", "DON'T", "éa? 20 20 nobody knows", "20", 'a "quoted" one, yes', "x\u2028y ?"]
+ROWS: dict[str, list[Any]] = {
+    "text": TEXTS,
+    "tokens": [text.split() for text in TEXTS],
+    "features": [[[0.5, 1.0]], [[1, 2], [3, 4], [-1e3, 0.25]], [[0, 0]] * 9],
+}
+LONG = "n-grams and long subwords"
+ALONE = """\
+import runpy, sys
+for name in ("torch", "pydantic", "yaml", "tokenizers", "rich", "safetensors"):
+    sys.modules[name] = None
+script, *sys.argv[1:] = sys.argv[1:]
+runpy.run_path(script, run_name="__main__")
+"""
+
+
+def rows_as(ending: str, kind: str, values: list[Any]) -> str:
+    """Return the content of a file of this ending that holds sequences."""
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    if kind == "tokens":
+        texts = [" ".join(value) for value in values]
+    lines = {
+        "jsonl": [json.dumps({"s": value}) for value in values],
+        "csv": ["s,l", *(f'"{text.replace(chr(34), chr(34) * 2)}",' for text in texts)],
+        "tsv": ["s\tl", *(f"{text}\t" for text in texts)],
+        "txt": texts,
+    }
+    return "".join(line + "\n" for line in lines[ending])
+
+
+def assert_alike(found: str, wanted: str) -> None:
+    """Equal byte for byte, where no probability stands between two of six digits."""
+    found_lines, wanted_lines = found.split("\n"), wanted.split("\n")
+    assert len(found_lines) == len(wanted_lines)
+    for one, other in zip(found_lines, wanted_lines, strict=True):
+        if one != other:
+            (label, value), (known, expected) = (line.rsplit("\t", 1) for line in (one, other))
+            assert label == known
+            assert abs(float(value) - float(expected)) < 1.5e-6
+            assert len(value) == len(expected) == 8
+
+
+class Both:
+    """A model's run and its export in a folder, and what both write about a file."""
+
+    def __init__(self, folder: Path, model: Model, cli: Cli) -> None:
+        write_folder(folder / "run", model_files(model))
+        self.folder, self.cli = folder, cli
+        self.port = export_model(model, folder / "port").folder
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def by_seqtrain(self, path: Path, code: int = 0) -> Ended:
+        return self.cli("predict", path, "--run", self.folder / "run", code=code)
+
+    def by_script(self, path: Path) -> Ended:
+        """Run the exported script in this process."""
+        out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["predict.py", str(path)])
+            patch.setattr(sys, "path", [*sys.path])
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            try:
+                runpy.run_path(str(self.port / "predict.py"), run_name="__main__")
+            except SystemExit as ended:
+                code = int(str(ended.code))
+            out.seek(0)
+            return Ended(code, out.buffer.read().decode(), err.getvalue())
+
+    def by_script_alone(self, argument: str, given: bytes = b"", code: int = 0) -> Ended:
+        """Run it in a process that has none of our modules, nor what they import."""
+        command = [sys.executable, "-I", "-c", ALONE, str(self.port / "predict.py"), argument]
+        done = subprocess.run(command, input=given, capture_output=True, cwd=self.port)
+        assert done.returncode == code
+        return Ended(code, done.stdout.decode(), done.stderr.decode())
+
+    def compare(self, name: str, content: str | bytes | None, code: int = 0) -> str:
+        """Check that both write the same rows, and refuse in the same words; return the rows."""
+        path = self.folder / name if content is None else self.write(name, content)
+        wanted, found = self.by_seqtrain(path, code), self.by_script(path)
+        assert found.code == code, found
+        assert_alike(found.out, wanted.out or ("" if code else "label\tprobability\n"))
+        assert not code or found.err == wanted.err.replace("seqtrain: ", "")
+        return found.out
+
+
+@pytest.fixture
+def both(tmp_path, cli) -> Callable[[Model], Both]:
+    return lambda model: Both(tmp_path, model, cli)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_rows_are_those_of_predict(kind, both):
+    pair = both(make_model(kind, bidirectional=True, pooling="max"))
+    for ending in ("txt", "csv", "tsv", "jsonl"):
+        rows = pair.compare(f"new.{ending}", rows_as(ending, kind, ROWS[kind]))
+        assert rows.count("\n") == len(ROWS[kind]) + 1
+
+
+def test_labels_that_a_file_has_are_ignored(both):
+    pair = both(make_model())
+    path = pair.write("new.csv", rows_as("csv", "text", TEXTS).replace(",\n", ",unheard of\n"))
+    assert pair.by_script(path).err == ""
+    assert "unheard of" not in pair.by_seqtrain(path).err
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_branch_predicts_as_predict_does(part, both):
+    """Also where sequences are cut, with unknown words behind the cut."""
+    kind, rules, settings = PARTS[part]
+    lengths = LengthPolicy(3 if part in ("subwords", "n-grams") else None, "middle", "drop")
+    pair = both(make_model(kind, rules | {"lengths": lengths}, **settings))
+    pair.compare("new.jsonl", rows_as("jsonl", kind, [*ROWS[kind] * 3, []][: -(kind == "text")]))
+
+
+def bpe_model() -> Model:
+    bpe = train_bpe(TEXTS * 3, vocab_size=280, lowercase=True)
+    vocabulary = Vocabulary((*WORDS[:2], *sorted(json.loads(bpe)["model"]["vocab"])))
+    return make_model(rules={"tokenizer_name": "bpe", "bpe_model": bpe, "vocabulary": vocabulary})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_model("features", {"standardize": "both", "missing": "mask"}),
+        make_model("text", PARTS[LONG][1], **PARTS[LONG][2]),
+        bpe_model(),
+    ],
+    ids=["features", "n-grams and subwords", "bpe"],
+)
+def test_the_script_needs_numpy_and_onnxruntime_alone(model, both, tmp_path):
+    pair, kind = both(model), model.preprocessing.kind
+    file = pair.write("new.txt", rows_as("txt", kind, ROWS[kind]))
+    wanted = pair.by_seqtrain(file).out
+    pair.port = pair.port.rename(tmp_path / "elsewhere")
+    piped = kind == "features"
+    found = pair.by_script_alone("-" if piped else str(file), file.read_bytes() if piped else b"")
+    assert not found.err
+    assert_alike(found.out, wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content"),
+    [
+        ("text", "none.csv", None),
+        ("text", "new.txt.gz", gzip.compress(b"move 20\n" * 999, mtime=0)[:-8]),
+        ("tokens", "new.jsonl", '{"s": ["move"]}\n{"s": ["1", true]}\n'),
+        ("features", "new.txt", "[[1, 2]]\n" + "[" * 100_000 + "\n"),
+    ],
+)
+def test_what_predict_refuses_the_script_refuses_in_the_same_words(kind, name, content, both):
+    both(make_model(kind)).compare(name, content, code=2)
+
+
+def test_the_folder_carries_the_programs_own_modules(both):
+    pair = both(make_model("tokens"))
+    file = pair.write("new.jsonl", '{"s": ["move"]}\n{"s": ["1", true]}\n')
+    ended = pair.by_script_alone(str(file), code=2)
+    assert ended.out.count("\n") == 2
+    assert ended.err.startswith(f"{file}:2: s: expected strings or integers in the list")
+    package = Path(script.__file__).parents[2]
+    with zipfile.ZipFile(pair.port / "reading.zip") as archive:
+        for name in archive.namelist():
+            assert archive.read(name) in (b"", (package / name).read_bytes())
+            assert not name.startswith(("seqtrain/model/", "seqtrain/cli/", "seqtrain/runs/"))
+
+
+def test_whole_files_and_empty_ones(both):
+    written = FileFormat("txt", whole_files=True)
+    pair = both(make_model("text", {"file_format": written, "schema": Schema()}))
+    for name, text in {"a/2.txt": "20\nMove money\n", "b.txt": "", "c.txt": "20"}.items():
+        pair.write(f"new/{name}", text)
+    for source in ("new", "new/c.txt"):
+        assert pair.compare(source, None).startswith("file\tlabel\tprobability\n")
+
+
+def test_help_and_a_closed_pipe(both):
+    pair = both(make_model())
+    command = [sys.executable, str(pair.port / "predict.py")]
+    ended = subprocess.run([*command, "--help"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Classify the rows of a file")
+    assert subprocess.run(command, capture_output=True).returncode == 2
+    path = pair.write("in.txt", "20\n" * 50_000)
+    reader, writer = os.pipe()
+    os.close(reader)
+    closed = subprocess.run([*command, str(path)], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (closed.returncode, closed.stderr) == (141, b"")
+
+
+def test_rows_of_the_script_are_read_back_equal(tmp_path, cli):
+    for seed in seeds(3):
+        cells = [cell for row in random_cells(seed, 20) for cell in row if cell.strip()]
+        labels = sorted({*cells})[:3]
+        model = make_model(rules={"label_set": LabelSet(tuple(labels))})
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        pair = Both(folder, model, cli)
+        path = pair.write("new.txt", rows_as("txt", "text", TEXTS))
+        found = pair.by_script(path).out
+        run = pair.folder / "run"
+        written = cli("predict", path, "--run", run, "--format", "jsonl").out.splitlines()
+        expected = [json.loads(line)["label"] for line in written]
+        for reader in (by_csv, by_pandas, by_polars):
+            assert [row[0] for row in reader(found, "\t")] == ["label", *expected], (seed, reader)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_probabilities_near_a_threshold_are_decided_as_predict_does(multi_label, both):
+    """The logits are exactly the biases, and differ by less than float32 tells apart as shares."""
+    if multi_label:
+        label_set, biases = LabelSet(("a", "b", "c"), True, "|"), [-1.3, 0.2, 0.7]
+    else:
+        label_set, biases = LabelSet(("a", "b")), [0.0, 1e-8]
+    schema = Schema("text", sequence="s", label="l", label_separator=label_set.separator)
+    model = make_model(rules={"label_set": label_set, "schema": schema})
+    head = model.network.recurrent.head
+    with torch.no_grad():
+        head.weight.zero_()
+        head.bias.copy_(torch.tensor(biases))
+    shares = torch.tensor(biases).double().sigmoid()
+    for closeness in (1 - 1e-9, 1 + 1e-9):
+        thresholds = (shares * closeness).tolist() if multi_label else []
+        pair = both(model.calibrated(Calibration(thresholds=thresholds)))
+        labels = [line.split("\t")[0] for line in pair.compare("new.txt", "20\n").splitlines()]
+        below = "" if multi_label else "b"
+        assert labels[1] == (below if closeness > 1 or not multi_label else "a|b|c")
+        shutil.rmtree(pair.folder / "run")
+        shutil.rmtree(pair.port)
+
+
+def test_missing_and_damaged_files_are_named_in_a_line(both, tmp_path):
+    pair = both(make_model("text", PARTS[LONG][1], **PARTS[LONG][2]))
+    file = pair.write("new.txt", "20\n")
+    for name in (
+        "model.onnx",
+        "preprocessing.json",
+        "vocabulary.json",
+        "ngrams.npz",
+        "reading.zip",
+    ):
+        path = pair.port / name
+        content = path.read_bytes()
+        for damaged in (None, b"", content[: len(content) // 2], b"[]", b"{}"):
+            if damaged is None:
+                path.unlink()
+            else:
+                path.write_bytes(damaged)
+            ended = pair.by_script_alone(str(file), code=2)
+            assert not ended.out
+            assert ended.err.count("\n") == 1
+            assert name in ended.err, ended.err
+        path.write_bytes(content)
+    assert pair.by_script_alone(str(file)).out.count("\n") == 2
