@@ -1,8 +1,6 @@
 """A classifier of sequences for scikit-learn: cross_val_score, GridSearchCV, Pipeline, pickle.
 
-    SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
-
-It needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
+SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
 """
 
 from __future__ import annotations
@@ -13,6 +11,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import MultiLabelBinarizer
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
 from seqtrain.api.estimator_input import (
     LAYOUTS,
@@ -42,24 +51,6 @@ from seqtrain.sequences.readers.table_source import columns_of
 from seqtrain.sequences.store import Array
 from seqtrain.text import nearest
 from seqtrain.training.events import EpochEvent
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.metrics import accuracy_score
-    from sklearn.preprocessing import MultiLabelBinarizer
-    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        check_array,
-        check_is_fitted,
-        validate_data,
-    )
-except ImportError as error:
-    raise ConfigError(
-        f"seqtrain.sklearn needs scikit-learn 1.6 or newer ({error}); "
-        "install it with: pip install 'seqtrain[sklearn]'"
-    ) from None
 
 RUN_NAME = "run"
 """Name of the run in a temporary folder."""

@@ -12,7 +12,7 @@ import pytest
 ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
     *("engines", "model"),
-    *("evaluation", "training", "runs", "export", "reports", "api", "sklearn"),
+    *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
     "cli",
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"

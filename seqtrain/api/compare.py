@@ -183,7 +183,8 @@ def trained_logits(
         device: Device that computes.
         plan: Row numbers of each batch, or None for large batches of similar length.
     """
-    names = [branch.name for branch in network.branches if not branch.fixed]
+    solved = network.solved_branches
+    names = [name for name in network.branch_names if name not in solved]
     engine = choose_engine(config.model, device)
     collate_as = partial(collate, sort=config.batching.sort)
     found = branch_logits(

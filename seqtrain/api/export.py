@@ -6,7 +6,7 @@ from pathlib import Path
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.errors import either
-from seqtrain.export.export_folder import Exported, export_model
+from seqtrain.exports.export_folder import Exported, export_model
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import model_folder

@@ -125,7 +125,6 @@ HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
     "model.join": lambda config: config.model.bidirectional,
     "model.attention_size": lambda config: "attention" in config.model.pooling,
     "model.initial_scale": lambda config: config.model.initial_state == "random",
-    "training.ngrams_lr": lambda config: config.model.ngrams is not None,
     "pretraining.data": lambda config: config.pretraining.objective is not None,
 }
 """Maps each key that only refines another one to a function: True if it has an effect."""

@@ -275,9 +275,6 @@ class TrainingConfig(Section):
     """Update and decay only the rows of an embedding that a batch uses. false, or sgd: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
-    ngrams_lr: LearningRate | None = None
-    """model.ngrams: train the n-gram weights by plain SGD, with this learning rate per example.
-    null: by the optimizer."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
     """Weight decay of matrices (not biases): decoupled in adamw, an L2 term in adam and sgd."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"

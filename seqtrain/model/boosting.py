@@ -111,7 +111,9 @@ def binned(values: Tensor, edges: Tensor) -> Tensor:
     return torch.where(columns.isfinite(), found, 0).to(torch.uint8)
 
 
-def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) -> Trees:
+def fit_trees(
+    values: Tensor, targets: Tensor, weights: Tensor, *, multi_label: bool, seed: int
+) -> Trees:
     """Fit boosted trees on all examples.
 
     The number of rounds minimizes the loss on `FOLDS` held-out folds of the examples. To save time,
@@ -123,6 +125,8 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
     Args:
         values: columns of the examples, (B, A) float32, NaN where missing.
         targets: 1 for each class that an example has, else 0, (B, K).
+        weights: weight of each example, (B,) float64. An example with a weight of 2 counts like two
+            examples, except for the least number of examples of a leaf.
         multi_label: True if an example may have several classes or none.
         seed: seed of the folds and of the columns of each tree.
     """
@@ -136,14 +140,16 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
         is_held = fold == held
         if not bool(is_held.any()):
             continue
-        boosting = Boosting(values[~is_held], targets[~is_held], multi_label, generator)
-        curves.append(boosting.held_out_losses(values[is_held], targets[is_held]))
+        fold_rows = values[~is_held], targets[~is_held], weights[~is_held]
+        boosting = Boosting(*fold_rows, multi_label, generator)
+        held_rows = values[is_held], targets[is_held], weights[is_held]
+        curves.append(boosting.held_out_losses(*held_rows))
     longest = max(map(len, curves), default=0)
     summed = torch.zeros(longest, dtype=torch.float64, device="cpu")
     for curve in curves:
         padded = curve + curve[-1:] * (longest - len(curve))
         summed += torch.tensor(padded, dtype=torch.float64, device="cpu")
-    boosting = Boosting(values, targets, multi_label, generator)
+    boosting = Boosting(values, targets, weights, multi_label, generator)
     for _ in range(int(summed.argmin()) + 1 if longest else 0):
         boosting.add_round()
     return boosting.trees()
@@ -163,18 +169,25 @@ class Boosting:
     Args:
         values: columns of the training examples, (B, A), NaN where missing.
         targets: 1 for each class that an example has, else 0, (B, K) float64.
+        weights: weight of each example, (B,) float64.
         multi_label: True if an example may have several classes or none.
         generator: generator that draws the columns of each tree.
     """
 
     def __init__(
-        self, values: Tensor, targets: Tensor, multi_label: bool, generator: torch.Generator
+        self,
+        values: Tensor,
+        targets: Tensor,
+        weights: Tensor,
+        multi_label: bool,
+        generator: torch.Generator,
     ) -> None:
         self.targets, self.multi_label, self.generator = targets, multi_label, generator
+        self.weights = weights.unsqueeze(1)
         self.edges = bin_edges(values)
         self.bins = binned(values, self.edges)
         classes = targets.shape[1]
-        share = targets.mean(0).clamp(1e-6, 1 - 1e-6)
+        share = (weights @ targets / weights.sum()).clamp(1e-6, 1 - 1e-6)
         self.start = share.logit() if multi_label else share.log()
         self.logits = self.start.expand(targets.shape).clone()
         self.grown = range(1, 2) if classes == 2 and not multi_label else range(classes)
@@ -198,14 +211,15 @@ class Boosting:
             grown.append((column, last, value))
         self.rounds.append(grown)
 
-    def held_out_losses(self, values: Tensor, targets: Tensor) -> list[float]:
-        """Add rounds, and return the mean loss of held-out examples after each of them.
+    def held_out_losses(self, values: Tensor, targets: Tensor, weights: Tensor) -> list[float]:
+        """Add rounds, and return the summed loss of held-out examples after each of them.
 
         Stop after `PATIENCE` rounds without a new smallest loss, or after `most_rounds` rounds.
 
         Args:
             values: columns of the held-out examples, (B', A), NaN where missing.
             targets: 1 for each class that a held-out example has, else 0, (B', K) float64.
+            weights: weight of each held-out example, (B',) float64.
         """
         bins, logits = binned(values, self.edges), self.start.expand(targets.shape).clone()
         curve: list[float] = []
@@ -213,7 +227,7 @@ class Boosting:
             self.add_round()
             for k, (column, last, value) in zip(self.grown, self.rounds[-1], strict=True):
                 logits[:, k] += value[_leaves(bins, column, last)]
-            curve.append(self._loss(logits, targets))
+            curve.append(float(self._losses(logits, targets) @ weights))
             if len(curve) - curve.index(min(curve)) > PATIENCE:
                 break
         return curve
@@ -239,12 +253,15 @@ class Boosting:
         The second derivative is at least `SMALLEST_HESSIAN`.
         """
         found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
-        return found - self.targets, (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
+        curvature = (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
+        return self.weights * (found - self.targets), self.weights * curvature
 
-    def _loss(self, logits: Tensor, targets: Tensor) -> float:
+    def _losses(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each example, (B',)."""
         if self.multi_label:
-            return float(functional.binary_cross_entropy_with_logits(logits, targets))
-        return float(functional.cross_entropy(logits, targets))
+            losses = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+            return losses.mean(1)
+        return functional.cross_entropy(logits, targets, reduction="none")
 
 
 def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
@@ -18,12 +19,13 @@ from seqtrain.engines.layout import Packed
 from seqtrain.engines.threads import one_thread_after_fork
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
+from seqtrain.model.branches.solved import SolvedBranch
 from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch, sort_and_pack
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import Array, Ints, SequenceStore
 
 SomeBranch = TypeVar("SomeBranch", bound=Branch)
 
@@ -88,9 +90,9 @@ class ClassifierNetwork(nn.Module):
         return [branch.name for branch in self.branches]
 
     @property
-    def fixed_branches(self) -> list[str]:
-        """Names of the branches that `fit` fits and training doesn't change, such as trees."""
-        return [branch.name for branch in self.branches if branch.fixed]
+    def solved_branches(self) -> list[str]:
+        """Names of the branches that `solve` fits and training doesn't change, such as trees."""
+        return [branch.name for branch in self.branches if isinstance(branch, SolvedBranch)]
 
     def find(self, kind: type[SomeBranch]) -> SomeBranch | None:
         """Return the branch of a class, or None if the network has none."""
@@ -99,7 +101,7 @@ class ClassifierNetwork(nn.Module):
     def initialize(self, seed: int) -> None:
         """Give the weights memory on the CPU, and draw them from a generator with this seed.
 
-        Fixed branches aren't fitted: their arrays are zero.
+        Solved branches aren't fitted: their arrays are zero.
         """
         materialize(self)
         generator = torch.Generator("cpu").manual_seed(seed)
@@ -107,26 +109,22 @@ class ClassifierNetwork(nn.Module):
         for branch in self.branches:
             branch.initialize(generator)
 
-    def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the fixed branches, which training doesn't change, in place.
+    def solve(self, store: SequenceStore, weights: Array | None, seed: int) -> None:
+        """Fit the branches that training doesn't change, in place.
 
         Args:
-            train: labelled sequences.
+            store: labelled sequences.
+            weights: weight of each row, (B,): that of its class times its own. A row with a weight
+                of 2 counts like two equal rows, and a row with 0 is left out. None if all are 1.
             seed: seed of all random choices.
         """
+        weights = np.ones(len(store)) if weights is None else np.asarray(weights, np.float64)
+        if not weights.all():
+            rows = np.flatnonzero(weights)
+            store, weights = store.selection(rows), weights[rows]
         for branch in self.branches:
-            branch.fit(train, seed)
-
-    def prepare(self, store: SequenceStore) -> dict[str, Any]:
-        """Compute values of all rows of a store once, so that every epoch can reuse them.
-
-        Returns:
-            A dict that maps the name of a branch to the result of `Branch.prepare`, without the
-            branches whose result is None. Pass it to each forward pass on rows of the store as
-            `ForwardContext.prepared`.
-        """
-        prepared = {branch.name: branch.prepare(store) for branch in self.branches}
-        return {name: value for name, value in prepared.items() if value is not None}
+            if isinstance(branch, SolvedBranch):
+                branch.solve(store, weights, seed)
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
         """Make the gradients of all tables in `Branch.tables` sparse or dense, from now on.
@@ -142,7 +140,7 @@ class ClassifierNetwork(nn.Module):
     def forward(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the mean of the branches' logits with equal weights, (B, C), without calibration.
 
-        The rows are in the order of the batch. In training mode, fixed branches are left out.
+        The rows are in the order of the batch. In training mode, solved branches are left out.
         Arguments, changes of the context and errors are as in `branch_logits`.
         """
         return combined(self.branch_logits(batch, context))
@@ -155,7 +153,7 @@ class ClassifierNetwork(nn.Module):
     ) -> list[Tensor]:
         """Return the logits of each branch, (B, C), row by row of the batch.
 
-        The list is in the order of `branches`. In training mode, fixed branches are left out.
+        The list is in the order of `branches`. In training mode, solved branches are left out.
 
         Args:
             batch: packed, or padded in any order.
@@ -176,7 +174,8 @@ class ClassifierNetwork(nn.Module):
         return [
             branch(batch.inputs.data, layout, side, context)
             for branch in self.branches
-            if not (self.training and branch.fixed) and (names is None or branch.name in names)
+            if names is None or branch.name in names
+            if not (self.training and isinstance(branch, SolvedBranch))
         ]
 
     def _sorted_branch_logits(

@@ -38,14 +38,8 @@ SHORT_TEXTS, LARGE_BATCH, LARGE_LR = 64, 128, (1.4, 1.7)
 They must have `FEW_ROWS` rows or more and more than `FEW_CLASSES` classes, one per row. Two factors
 of the learning rate follow: for more than `MANY_CLASSES` classes, and for fewer.
 """
-SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
-"""Limits of the number of rows, in total and per class, and a learning rate.
-
-Below the first pair, n-grams of characters help. Plain SGD with this learning rate is better for
-n-grams of words below the second pair, and for all other n-grams below the first pair.
-"""
-STEPS_LR = 5.0
-"""`training.ngrams_lr` for several columns of tokens and many classes."""
+SPELLED_ROWS = 5000, 400
+"""Number of rows, in total and per class, below which longer n-grams of characters help."""
 ATTENTION_SIZE, SHORT_ATTENTION_SIZE = 32, 64
 """Size of the hidden layer of attention, in general and for short texts of few classes."""
 REFIT_ROWS, REFIT_FRACTION = (200, 1000), 0.1
@@ -261,8 +255,8 @@ def _trees(data: Situation) -> Iterator[Choice]:
 
 def _ngrams_spelling(data: Situation) -> Iterator[Choice]:
     is_spelled = data.family == "words" and data.tokenizer != "bpe"
-    if is_spelled and data.has_fewer_rows(*SPELLED_ROWS):
-        yield Choice("model.ngrams_spelling", True, "also parts of words, as there are few rows")
+    if is_spelled and data.median < SHORT_TEXTS:
+        yield Choice("model.ngrams_spelling", True, "n-grams of words and of their characters")
 
 
 def _subwords(data: Situation) -> Iterator[Choice]:
@@ -353,14 +347,6 @@ def _lr(data: Situation) -> Iterator[Choice]:
     yield Choice("training.lr", lr, "the highest learning rate")
 
 
-def _ngrams_lr(data: Situation) -> Iterator[Choice]:
-    if not data.has_fewer_rows(*(PLAIN_ROWS if data.family == "words" else SPELLED_ROWS)):
-        return
-    is_wide = len(data.profile.token_columns) > 1 and data.classes > MANY_CLASSES
-    lr = STEPS_LR if is_wide else PLAIN_LR * (2 if data.has_large_batches else 1)
-    yield Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
-
-
 def _precision(data: Situation) -> Iterator[Choice]:
     if data.family in ("words", "characters") and data.rows * data.median >= MANY_STEPS:
         reason = "much text: faster if the processor supports it"
@@ -419,7 +405,7 @@ RULES: tuple[Rule, ...] = (
     *(_ngrams, _kernels, _trees, _ngrams_spelling, _subwords, _embedding_std, _convolutions),
     *(_embedding_dim, _hidden_size, _bidirectional, _pooling, _attention_size),
     *(_dropout, _embedding_dropout),
-    *(_max_epochs, _lr, _ngrams_lr, _precision, _label_smoothing, _patience),
+    *(_max_epochs, _lr, _precision, _label_smoothing, _patience),
     *(_logit_adjustment, _monitor, _augment, _refit),
 )
 """Rules in the order of the config. Each rule yields one setting or none."""

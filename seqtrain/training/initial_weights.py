@@ -47,9 +47,9 @@ def initial_network(
     if data.vectors is not None and isinstance(embedding, torch.nn.Embedding):
         use_word_vectors(embedding, data.vectors)
     network.to(device)
-    if network.fixed_branches and solve:
+    if network.solved_branches and solve:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
-            network.fit(rows, config.seed)
+            network.solve(rows, weights, config.seed)
     return network
 
 
@@ -79,7 +79,7 @@ def copy_old_weights(
         A line for the user with the numbers of old and new labels, tokens and n-grams.
     """
     before, after = old.state_dict(), new.state_dict()
-    fitted = tuple(f"{branch}." for branch in new.fixed_branches)
+    fitted = tuple(f"{branch}." for branch in new.solved_branches)
     for name, weight in after.items():
         if not name.startswith(fitted):
             kept = before[name].to(weight.device)

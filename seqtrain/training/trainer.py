@@ -176,7 +176,7 @@ class Trainer:
     @property
     def trained_branches(self) -> list[str]:
         """Names of the branches that learn by gradients, in the order of their logits."""
-        fixed = self.network.fixed_branches
+        fixed = self.network.solved_branches
         return [name for name in self.network.branch_names if name not in fixed]
 
     @property
@@ -307,7 +307,7 @@ class Trainer:
     def validation_logits(self) -> list[Tensor]:
         """Return the logits of each branch on validation. Solved branches are computed once."""
         assert self.validation is not None
-        fixed = self.network.fixed_branches
+        fixed = self.network.solved_branches
         if fixed and not self._fixed_logits:
             logits = self.shared_logits(self.validation, fixed)
             self._fixed_logits = dict(zip(fixed, logits, strict=True))
@@ -327,7 +327,7 @@ class Trainer:
 
     def keep_best(self) -> None:
         """Set `best` to a copy of the weights. Arrays of solved branches don't change."""
-        solved = tuple(f"{name}." for name in self.network.fixed_branches)
+        solved = tuple(f"{name}." for name in self.network.solved_branches)
         self.best = {}
         for name, weight in self.network.state_dict().items():
             self.best[name] = weight if name.startswith(solved) else weight.clone()

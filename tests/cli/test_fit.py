@@ -104,7 +104,7 @@ def test_what_is_as_good_as_the_whole_is_named(project, cli):
     examples = [(f"w{i % 5} w{i % 3}", "up" if i % 4 else "down") for i in range(40)]
     write_table(project / "train.tsv", examples)
     write_table(project / "test.tsv", examples[:20])
-    lr = ("training.lr=1e-9", "training.ngrams_lr=1e-9", "model.ngrams=[1, 2]")
+    lr = ("training.lr=1e-9", "model.ngrams=[1, 2]")
     ended = [
         cli("fit", "c.yaml", *sets(*lr), "--run-dir", "r"),
         cli("eval", "r"),

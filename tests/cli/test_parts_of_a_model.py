@@ -27,7 +27,7 @@ BASE = (
     *("training.patience=null", "training.weight_decay=0.1"),
 )
 PARTS = {
-    "text": "ngrams=[1, 3] subwords=[2, 4] ngrams_spelling=true training.ngrams_lr=1.5 "
+    "text": "ngrams=[1, 3] subwords=[2, 4] ngrams_spelling=true "
     "convolutions=[[6, 5, 2], [4, 3, 1]] bidirectional=true "
     "pooling=[max, last, mean, attention] batching.sort=module",
     "bfloat16, refit": "ngrams=[1, 2] max_ngrams=3 subwords=[3, 5] training.precision=bfloat16 "

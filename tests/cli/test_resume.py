@@ -156,7 +156,7 @@ def test_checkpoints_within_an_epoch(project, every, saves):
 
 
 LANGUAGE_MODEL = ("pretraining.objective=language_model", "pretraining.max_epochs=1")
-SPELLED = ("model.ngrams_spelling=true", "training.ngrams_lr=1.5")
+SPELLED = ("model.ngrams_spelling=true",)
 STOPPED = {
     "plain": (
         *("training.weight_decay=0.1", "training.checkpoint_every={steps: 2}"),

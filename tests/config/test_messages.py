@@ -76,7 +76,6 @@ def test_keys_that_conflict_are_refused(conflict):
 @pytest.mark.parametrize(
     ("options", "key"),
     [
-        ("training.ngrams_lr=1.5 model.ngrams=null", "training.ngrams_lr"),
         ("model.ngrams_spelling=true model.ngrams=[1, 2]", "model.ngrams_spelling"),
         ("model.attention_size=8 model.pooling=[last, max]", "model.attention_size"),
         ("model.vectors_keep=7", "model.vectors_keep"),

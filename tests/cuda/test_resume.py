@@ -12,7 +12,7 @@ PARTS = [
     (),
     ("model.ngrams=[1, 2]", "model.subwords=[3, 5]", "model.embedding_dropout=0.3"),
     ("training.optimizer=sgd", "model.num_layers=2", "training.refit=true"),
-    ("model.ngrams=[1, 2]", "training.ngrams_lr=1.5", "model.initial_state=random"),
+    ("model.ngrams=[1, 2]", "model.initial_state=random"),
     CARRIED,
 ]
 

@@ -86,7 +86,7 @@ def make_network(
         elif "bias" in name or name.startswith(("ngrams", "initial_state")):
             tensor.uniform_(-0.5, 0.5, generator=generator)
     if model.find(KernelBranch) is not None:
-        model.fit(series_store(features), seed=0)
+        model.solve(series_store(features), None, seed=0)
     return model.eval()
 
 

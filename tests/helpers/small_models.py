@@ -57,8 +57,11 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         for name, statistic in network.named_buffers():
             if "running" in name:  # a variance is positive
                 statistic.uniform_(0.5, 2.0, generator=generator)
-    if network.fixed_branches:
-        network.fit(series_store(network.input_size), seed=1)
+    for name, array in network.named_buffers():
+        if name.startswith("ngrams."):
+            array.normal_(generator=generator)
+    if {"kernels", "trees"} & {*network.solved_branches}:
+        network.solve(series_store(network.input_size), None, seed=1)
     return Model(network, preprocessing)
 
 

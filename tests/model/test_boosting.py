@@ -8,6 +8,8 @@ from seqtrain.engines.growing import DEPTH, grow_tree, grow_tree_in_torch
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import BINS, Boosting, bin_edges, binned, fit_trees
 
+ONES = torch.ones(300, dtype=torch.float64)
+
 
 def random_table(rows: int, columns: int, seed: int) -> torch.Tensor:
     """Return a table with missing values, (rows, columns)."""
@@ -94,7 +96,9 @@ def test_saved_trees_give_the_logits_of_training(classes):
     values = random_table(300, 6, seed=classes)
     labels = (values[:, 2].nan_to_num(1.0) > 0).long() + (classes > 2) * (values[:, 0] > 1).long()
     targets = torch.nn.functional.one_hot(labels, classes).double()
-    boosting = Boosting(values, targets, False, torch.Generator().manual_seed(0))
+    boosting = Boosting(
+        values, targets, torch.ones(300).double(), False, torch.Generator().manual_seed(0)
+    )
     for _ in range(20):
         boosting.add_round()
     logits = boosting.trees().logits(values)
@@ -105,7 +109,7 @@ def test_a_threshold_on_one_column_is_found():
     values = random_table(400, 10, seed=5).nan_to_num(0.0)
     labels = (values[:, 7] > 0.3).long()
     targets = torch.nn.functional.one_hot(labels, 2)
-    trees = fit_trees(values[:300], targets[:300], multi_label=False, seed=0)
+    trees = fit_trees(values[:300], targets[:300], ONES, multi_label=False, seed=0)
     assert trees.column.shape[2] == 2**DEPTH - 1
     assert float((trees.logits(values[300:]).argmax(1) == labels[300:]).double().mean()) >= 0.97
 
@@ -113,6 +117,6 @@ def test_a_threshold_on_one_column_is_found():
 def test_trees_of_several_labels_learn_each_label():
     values = random_table(400, 5, seed=6).nan_to_num(0.0)
     targets = torch.stack([values[:, 1] > 0, values[:, 3] > 0.5, values[:, 4] < 0], dim=1).long()
-    trees = fit_trees(values[:300], targets[:300], multi_label=True, seed=0)
+    trees = fit_trees(values[:300], targets[:300], ONES, multi_label=True, seed=0)
     decided = trees.logits(values[300:]) > 0
     assert float((decided == targets[300:].bool()).double().mean()) >= 0.95

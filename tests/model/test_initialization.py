@@ -33,7 +33,12 @@ def test_weights_are_named_as_torch_names_them():
     }
     assert names == {"embedding.weight", "head.weight", "head.bias", *encoder}
     names = set(make_network(**ALL).state_dict())
-    assert {"subwords.weight", "ngrams.weight", "ngrams.bias", "convolutions.0.weight"} <= names
+    assert {
+        "subwords.weight",
+        "ngrams.weight",
+        "ngrams.intercept",
+        "convolutions.0.weight",
+    } <= names
     assert {"pooling.attention.score.weight", "convolutions.0.norm.running_mean"} <= names
     assert "pooling.score.weight" in make_network(pooling="attention").state_dict()
     names = set(make_network(features=2, convolutions=[[8, 7, 2]]).state_dict())

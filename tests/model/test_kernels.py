@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pack_sequence
 import seqtrain
 from seqtrain.model.branches.kernels import KERNELS, KernelBranch
 from seqtrain.model.input_spec import KernelSizes
-from seqtrain.model.ridge import FACTORS, PENALTIES, ridge
 from seqtrain.runs.model_folder import load_model
+from seqtrain.sequences.store import SequenceStore
 from tests.helpers.batches import batch_of, branch_logits
 from tests.helpers.small_models import series_store
 from tests.helpers.tiny import write_npz
@@ -28,8 +28,12 @@ def series(channels: int, scale: float = 1.0) -> list[Tensor]:
 
 def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> KernelBranch:
     bank = KernelBranch(KernelSizes(channels, indicators=False, lengths=lengths), num_classes=3)
-    bank.fit(series_store(channels), seed=0)
+    solve(bank, series_store(channels))
     return bank
+
+
+def solve(bank: KernelBranch, store: SequenceStore) -> None:
+    bank.solve(store, np.ones(len(store)), seed=0)
 
 
 def logits_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:
@@ -65,18 +69,18 @@ def test_features_are_those_of_the_formula(channels, lengths, monkeypatch):
     """Of rows shorter than a kernel too, and where a row is computed in several pieces."""
     bank, rows = fitted(channels, lengths), series(channels)
     expected = torch.stack([by_hand(bank, row) for row in rows])
-    found = bank.features(batch_of(pack_sequence(rows)))
+    found = bank.shares(batch_of(pack_sequence(rows)))
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
     monkeypatch.setattr("seqtrain.model.branches.kernels.MAX_NUMBERS", 17 * found.shape[1])
-    assert torch.equal(bank.features(batch_of(pack_sequence(rows))), found)
+    assert torch.equal(bank.shares(batch_of(pack_sequence(rows))), found)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e30])
 def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     bank, rows = fitted(3), series(3, scale)
-    together = bank.features(batch_of(pack_sequence(rows)))
+    together = bank.shares(batch_of(pack_sequence(rows)))
     for row, found in zip(rows, together, strict=True):
-        assert torch.equal(bank.features(batch_of(pack_sequence([row])))[0], found)
+        assert torch.equal(bank.shares(batch_of(pack_sequence([row])))[0], found)
     with torch.autocast("cpu", torch.bfloat16):
         lowered = logits_of(bank, rows)
     assert torch.equal(lowered, logits_of(fitted(3), rows))
@@ -100,41 +104,10 @@ def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows):
     bank = KernelBranch(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)
     store = series_store(2, [4] * rows)
     store.values[:] = 3.0
-    bank.fit(store, seed=0)
+    solve(bank, store)
     logits = logits_of(bank, [torch.full((4, 2), 3.0)])
     assert bool(logits.isfinite().all())
     assert int(logits.argmax()) == 0
-
-
-@pytest.mark.parametrize("columns", [5, 60])
-def test_penalty_and_factor_have_the_least_loss_of_rows_left_out(columns):
-    """Above and below as many rows as features; each row is left out by hand."""
-    generator = torch.Generator().manual_seed(1)
-    features = torch.randn(30, columns, generator=generator)
-    features[:, 0] += 0.5 * (labels := torch.arange(30) % 3)
-    features -= features.mean(0)
-    targets = 2.0 * functional.one_hot(labels) - 1
-    weight, intercept = ridge(features, labels, 3)
-    best = np.inf, 0.0, 0.0
-    for penalty in PENALTIES:
-        scores = []
-        for left in range(30):
-            rest = torch.arange(30) != left
-            x, y = features[rest].double(), targets[rest].double()
-            centre, mean = x.mean(0), y.mean(0)
-            x = x - centre
-            inner = x.T @ x + penalty * torch.eye(columns)
-            scores.append((features[left] - centre) @ torch.linalg.solve(inner, x.T @ y) + mean)
-        for factor in FACTORS:
-            given = factor * torch.stack(scores), labels
-            loss = float(functional.cross_entropy(*given, label_smoothing=1 / 32))
-            best = min(best, (loss, penalty, factor))
-    _, penalty, factor = best
-    x, y = features.double(), targets.double()
-    inner = x.T @ x + penalty * torch.eye(columns)
-    expected = factor * torch.linalg.solve(inner, x.T @ (y - y.mean(0)))
-    torch.testing.assert_close(weight, expected.float(), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(intercept, (factor * y.mean(0)).float())
 
 
 def waves(count: int, seed: int) -> list[np.ndarray]:

@@ -6,11 +6,14 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from seqtrain.model.branches.ngrams import GAIN, NgramBranch
-from seqtrain.sequences.batch import Grams, Spellings
+from seqtrain.model.branches import logistic
+from seqtrain.model.branches.logistic import solve_logistic
+from seqtrain.model.branches.ngrams import NgramBranch
+from seqtrain.sequences.batch import Batch, Grams, Spellings
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
     GramColumn,
@@ -41,13 +44,17 @@ def make(sizes: tuple[int, int], most: int = 60, spelled: WordGrams | None = Non
     model = NgramBranch(chosen, num_classes=3, words=spelled)
     torch.manual_seed(1)
     torch.nn.init.normal_(model.weight)
-    torch.nn.init.normal_(model.bias)
+    torch.nn.init.normal_(model.intercept)
     return model
+
+
+def score(model: NgramBranch, batch: Batch) -> Tensor:
+    return model.score(model.find(batch), torch.arange(len(batch.lengths)))
 
 
 def by_hand(model: NgramBranch, row: list[int]) -> Tensor:
     """The formula, n-gram by n-gram."""
-    return GAIN * of_ids(model, row) + model.bias
+    return of_ids(model, row) + model.intercept
 
 
 def of_ids(model: NgramBranch, row: list[int]) -> Tensor:
@@ -80,12 +87,10 @@ def test_logits_of_rows_are_those_of_the_formula(sizes, most):
     model, rows = make(sizes, most), [*some_rows(seed=2), [7]]
     packed = pack_sequence([torch.tensor(row) for row in rows])
     expected = torch.stack([by_hand(model, row) for row in rows])
-    torch.testing.assert_close(
-        model.score(model.find(batch_of(packed))), expected, rtol=1e-5, atol=1e-5
-    )
+    torch.testing.assert_close(score(model, batch_of(packed)), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_where_spelling_counts_characters_have_two_thirds():
+def test_where_spelling_counts_characters_have_half():
     """Of words that the vocabulary lacks, too: they come with the batch."""
     names = [f"word{'xyzuvw'[i % 6] * (i % 4)}{i}" for i in range(VOCAB_SIZE + 2)]
     words = word_grams(["", "", *names[2:VOCAB_SIZE]], 3, 4)
@@ -100,25 +105,60 @@ def test_where_spelling_counts_characters_have_two_thirds():
             first + bucket for i in row if i >= 2 for bucket in buckets_of(names[i], 3, 4)
         )
         known = of_ids(model, [i if i < VOCAB_SIZE else 1 for i in row])
-        both = math.sqrt(1 / 3) * known + math.sqrt(2 / 3) * weighted(model, counts)
-        return GAIN * both + model.bias
+        both = math.sqrt(1 / 2) * (known + weighted(model, counts))
+        return both + model.intercept
 
     packed = pack_sequence([torch.tensor(row) for row in rows])
     numbers = torch.where(packed.data < VOCAB_SIZE, -1, packed.data - VOCAB_SIZE)
     ids = PackedSequence(packed.data.where(numbers < 0, torch.tensor(UNK)), packed.batch_sizes)
     unknown = Grams.of(beside)
     spellings = Spellings(unknown.buckets, unknown.offsets, numbers)
-    found = model.score(model.find(batch_of(ids, spellings=spellings)))
+    found = score(model, batch_of(ids, spellings=spellings))
     torch.testing.assert_close(
         found, torch.stack([expected(row) for row in rows]), rtol=1e-5, atol=1e-5
     )
 
 
-def test_sparse_gradients_hold_the_rows_of_the_batch():
-    model = make((1, 2))
-    ngrams = model.find(batch_of(pack_sequence([torch.tensor([2, 3]), torch.tensor([4])])))
-    (dense,) = torch.autograd.grad(model.score(ngrams).square().sum(), [model.weight])
-    model.sparse = True
-    (sparse,) = torch.autograd.grad(model.score(ngrams).square().sum(), [model.weight])
-    assert {*sparse._indices()[0].tolist()} == {*ngrams.which.tolist()}
-    torch.testing.assert_close(sparse.to_dense(), dense)
+def sentences(count: int, classes: int, seed: int) -> tuple[csr_matrix, np.ndarray]:
+    """Features of which one tells the class, but for noise, (count, 30), and labels."""
+    draws = np.random.default_rng(seed)
+    labels = draws.integers(0, classes, count)
+    features = (draws.random((count, 30)) < 0.1).astype(np.float32)
+    features[np.arange(count), labels] += 2
+    return csr_matrix(features), labels
+
+
+@pytest.mark.parametrize("products", [2e8, 0], ids=["newton", "sgd"])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_both_solvers_learn(classes, products, monkeypatch):
+    monkeypatch.setattr(logistic, "MOST_PRODUCTS", products)
+    features, labels = sentences(600, classes, seed=0)
+    coefficients, intercepts = solve_logistic(features, labels, np.ones(600), classes, seed=0)
+    others, expected = sentences(600, classes, seed=1)
+    logits = others @ coefficients.T + intercepts
+    assert coefficients.shape == (classes, 30)
+    assert (logits.argmax(1) == expected).mean() > 0.9
+
+
+def test_a_weight_of_two_is_the_row_twice_and_classes_without_rows_are_never_predicted():
+    features, labels = sentences(60, 3, seed=0)
+    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
+    rows = np.arange(60).repeat(weights.astype(int))
+    strength = 10.0
+    once = logistic._fit(features, labels, weights, 5, strength, 0)
+    twice = logistic._fit(features[rows], labels[rows], np.ones(len(rows)), 5, strength, 0)
+    for found, expected in zip(once, twice, strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+    logits = features @ once[0].T + once[1]
+    assert set(logits.argmax(1)) == {0, 1, 2}
+
+
+def test_each_of_several_labels_is_learned():
+    features, labels = sentences(600, 4, seed=0)
+    several = np.zeros((600, 4), np.int8)
+    several[np.arange(600), labels] = 1
+    several[:, 3] = 0
+    coefficients, intercepts = solve_logistic(features, several, np.ones(600), 4, seed=0)
+    found = features @ coefficients.T + intercepts > 0
+    assert (found == several).mean() > 0.95
+    assert not found[:, 3].any()

@@ -193,12 +193,10 @@ def test_a_class_that_a_threshold_finds_is_not_adjusted_for(tmp_path, few, share
     assert proposed(path).training.logit_adjustment == share
 
 
-@pytest.mark.parametrize(
-    ("pairs", "expected"), [(399, (True, 1.5)), (400, (False, 1.5)), (1000, (False, None))]
-)
-def test_few_texts_are_also_spelled_and_their_n_grams_learn_by_plain_sgd(tmp_path, pairs, expected):
-    config = proposed(write_texts(tmp_path / "a.csv", ["go", "come"] * pairs))
-    assert (config.model.ngrams_spelling, config.training.ngrams_lr) == expected
+@pytest.mark.parametrize(("gap", "expected"), [(" ", True), (" and so on" * 8 + " ", False)])
+def test_short_texts_are_also_spelled(tmp_path, gap, expected):
+    config = proposed(write_texts(tmp_path / "a.csv", ["go", "come"] * 100, gap))
+    assert config.model.ngrams_spelling == expected
 
 
 @pytest.mark.parametrize(

@@ -295,8 +295,7 @@ def test_settings_of_the_user_decide_what_depends_on_them(tmp_path):
     config, _ = proposed(path, settings=["data.tokenizer=bpe"])
     assert (config.data.tokenizer, config.model.subwords) == ("bpe", None)
     config, proposal = proposed(path, settings=["model.ngrams=null"])
-    assert (config.model.ngrams, config.training.ngrams_lr) == (None, None)
-    assert "ngrams_lr" not in proposal.text
+    assert config.model.ngrams is None
     config, proposal = proposed(path, settings=["data.validation=null"])
     assert (config.data.validation, config.training.refit) == (None, False)
     assert "validation: null" in proposal.text

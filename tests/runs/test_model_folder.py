@@ -109,12 +109,11 @@ FORGED: dict[str, list[Any]] = {
     "calibration/coverage": [[{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]],
     "calibration/function": ["os.system"],
 }
-SIZES: dict[str, Any] = {"shortest": 1, "longest": 3, "number": 12, "spelling_share": 0.5}
+SIZES: dict[str, Any] = {"shortest": 1, "longest": 3, "number": 12}
 OF_BRANCHES: dict[str, list[Any]] = {
     "preprocessing/ngrams": [
         *(None, [1, 3, 12], SIZES | {"number": 4}, SIZES | {"number": 2**62}),
         *(SIZES | {"longest": 2}, SIZES | {"shortest": "1"}, SIZES | {"shortest": 4}),
-        *(SIZES | {"spelling_share": value} for value in (-0.1, 1.5, float("nan"), "1", None)),
     ],
     "preprocessing/sequence/subwords": [[4, 2], [3], "24", None, [2, 10**9], [2, 4.0]],
     "preprocessing/sequence/subword_rows": [0, 64, 2**16, "64", None],

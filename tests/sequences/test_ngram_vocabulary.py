@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,10 +88,8 @@ def test_keys_stay_as_they_are():
     assert key_of((0, 29999, 2)) == -982202701857862009
 
 
-def test_the_share_of_characters_is_saved():
+def test_a_description_with_the_arrays_is_the_vocabulary():
     chosen = fit_ngrams(*flat(some_rows(seed=1)), GramColumn(ONLY, 1, 2), most=100)
-    values = chosen.description()
-    again = NgramVocabulary.described(values | {"spelling_share": 0.25}, chosen.keys, chosen.idf)
-    assert again == replace(chosen, spelling_share=0.25)
+    assert NgramVocabulary.described(chosen.description(), chosen.keys, chosen.idf) == chosen
     with pytest.raises(KeyError):
-        NgramVocabulary.described({"shortest": 1, "longest": 2}, chosen.keys, chosen.idf)
+        NgramVocabulary.described({"shortest": 1}, chosen.keys, chosen.idf)

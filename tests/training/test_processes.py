@@ -53,7 +53,7 @@ PHASES = sets(
 )  # fmt: skip
 GRAMS = sets(
     "model.ngrams=[1, 2]", "model.subwords=[3, 4]", "training.optimizer=sgd", "data.min_count=2",
-    "model.ngrams_spelling=true", "training.ngrams_lr=1.5",
+    "model.ngrams_spelling=true",
     "training.max_epochs=2", "batching.sort=module", "training.refit=true",
     "model.initial_state=random", "model.embedding_dropout=0.3", "training.label_smoothing=0.1",
 )  # fmt: skip

@@ -7,9 +7,8 @@ D directions, S tensors of a state.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +19,6 @@ from seqtrain.engines.layout import Layout
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.randomness import RandomNumbers
-from seqtrain.sequences.store import SequenceStore
 
 
 @dataclass
@@ -34,8 +32,6 @@ class ForwardContext:
         bptt: largest number of time steps of a segment in truncated backpropagation through time,
             or None for whole sequences. It is only used with gradients.
         engine: engine that computes the recurrence, or None for the default of `choose_engine`.
-        prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the
-            batch.
         final_states: the last valid state of each row, or None until the recurrent branch sets it.
 
     Shape:
@@ -47,7 +43,6 @@ class ForwardContext:
     start: Tensor | None = None
     bptt: int | None = None
     engine: Engine | None = None
-    prepared: Mapping[str, Any] = field(default_factory=dict)
     final_states: Tensor | None = None
 
 
@@ -73,14 +68,11 @@ class Branch(nn.Module):
 
     Attributes:
         name: name of the branch in state dicts, in JSON, and on screens.
-        fixed: True if `fit` sets all arrays of the branch, and training doesn't change them. The
-            classifier leaves out such a branch in training mode.
         default_weight: weight of the branch in predictions, relative to the other branches. The
             calibration may replace it.
     """
 
     name: ClassVar[str]
-    fixed: ClassVar[bool] = False
     default_weight: ClassVar[float] = 1.0
 
     @classmethod
@@ -122,21 +114,6 @@ class Branch(nn.Module):
 
         Shape:
             steps: (N,) or (N, F) if the layout is `Packed`; (T, B) or (T, B, F) if it is `Padded`.
-        """
-
-    def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the arrays that training doesn't change, in place. By default, do nothing.
-
-        Args:
-            train: labelled sequences.
-            seed: seed of all random choices.
-        """
-
-    def prepare(self, store: SequenceStore) -> Any:
-        """Return values of all rows of a store for reuse in every epoch, or None by default.
-
-        The caller passes the result as ``context.prepared[name]`` to each forward pass on rows of
-        the store.
         """
 
     def tables(self) -> list[Table]:

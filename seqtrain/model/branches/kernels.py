@@ -21,26 +21,21 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.engines.layout import (
-    Layout,
-    Packed,
-    Padded,
-    lengths_of,
-    rows_and_steps,
-)
-from seqtrain.model.branches.branch import Branch, ForwardContext
+from seqtrain.engines.layout import Layout, Packed, Padded, lengths_of, rows_and_steps
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.solved import LinearBranch, Weights, targets_of
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.inputs import SideInputs
-from seqtrain.model.ridge import ridge
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import Array, SequenceStore
 from seqtrain.sequences.transfer import to_device
 
 TAPS, VIEWS = 9, 4
@@ -64,6 +59,10 @@ MAX_ROWS = 4096
 """Largest number of sequences that the ridge regression learns from."""
 LEAST_STD = 1e-6
 """A feature with at most this standard deviation counts as constant."""
+PENALTIES = np.logspace(-4, 2, 13)
+"""Penalties of the ridge regression, of which rows left out choose one."""
+FACTORS = np.geomspace(0.2, 60, 60)
+"""Factors of the scores of the ridge regression, of which rows left out choose one."""
 GOLDEN_RATIO = 0.6180339887
 """Fractional part of the golden ratio. Its multiples modulo 1 are spread evenly over 0 to 1."""
 MAX_NUMBERS, MAX_NUMBERS_ON_DEVICE = 2**19, 2**26
@@ -74,7 +73,7 @@ chunks, because each chunk costs kernel launches.
 """
 
 
-class KernelBranch(Branch):
+class KernelBranch(LinearBranch):
     """Branch whose logits are linear in the features of a bank of kernels.
 
     The median length of the series in train determines the dilations. Fixed dilations are the same
@@ -93,50 +92,37 @@ class KernelBranch(Branch):
         channels: 1 for each channel that a kernel reads, else 0, (kinds, D, VIEWS, 84, C).
         gain: factor of each channel before rounding, (VIEWS, 1, C).
         bias: thresholds of each kernel's output, (kinds, D, VIEWS, 84, biases).
-        mean: mean of each feature in train, (P,).
-        weight: weight of each feature for each class, (P, K).
-        intercept: (K,).
         pattern: the 84 kernels, (84, TAPS).
     """
 
     name = "kernels"
-    fixed = True
     default_weight = 4.0
     channels: Tensor
     gain: Tensor
     bias: Tensor
-    mean: Tensor
-    weight: Tensor
-    intercept: Tensor
     pattern: Tensor
 
     def __init__(self, sizes: KernelSizes, num_classes: int) -> None:
-        super().__init__()
-        self.lengths = shortest, self.length, longest = sizes.lengths
-        self.relative = (False, True) if shortest < longest else (False,)
-        most = np.log2(max((self.length - 1) / (TAPS - 1), 1.0))
+        shortest, length, longest = sizes.lengths
+        relative = (False, True) if shortest < longest else (False,)
+        most = np.log2(max((length - 1) / (TAPS - 1), 1.0))
         exponents = np.append(np.arange(0, most + 1e-9, 0.5), most)
-        self.dilations = sorted({int(2**exponent + 1e-6) for exponent in exponents})
+        dilations = sorted({int(2**exponent + 1e-6) for exponent in exponents})
+        shape = len(relative), len(dilations), VIEWS, len(KERNELS)
+        biases = -(-FEATURES_PER_VIEW // (len(KERNELS) * len(dilations)))
+        super().__init__(int(np.prod(shape)) * biases, num_classes)
+        self.lengths, self.length = sizes.lengths, length
+        self.relative, self.dilations = relative, dilations
         self.series = SeriesStandardization(sizes.channels, both=False, indicators=sizes.indicators)
-        count = len(KERNELS)
-        shape = len(self.relative), len(self.dilations), VIEWS, count
-        biases = -(-FEATURES_PER_VIEW // (count * len(self.dilations)))
-        features = int(np.prod(shape)) * biases
         self.register_buffer("channels", torch.zeros(*shape, sizes.channels))
         self.register_buffer("gain", torch.zeros(VIEWS, 1, sizes.channels))
         self.register_buffer("bias", torch.zeros(*shape, biases))
-        self.register_buffer("mean", torch.zeros(features))
-        self.register_buffer("weight", torch.zeros(features, num_classes))
-        self.register_buffer("intercept", torch.zeros(num_classes))
         self.register_buffer("pattern", torch.from_numpy(KERNELS), persistent=False)
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> KernelBranch | None:
         """Return the branch, or None without model.kernels or the lengths of train's series."""
         return None if spec.kernels is None else cls(spec.kernels, spec.num_classes)
-
-    def initialize(self, generator: torch.Generator) -> None:
-        """Do nothing: all buffers except `pattern` are zero until `fit` sets them."""
 
     @torch.no_grad()
     def forward(
@@ -150,10 +136,19 @@ class KernelBranch(Branch):
             return self._padded_logits(steps, layout)
         assert side.batch is not None
         with torch.autocast(steps.device.type, enabled=False):
-            return (self.features(side.batch) - self.mean) @ self.weight + self.intercept
+            return self.shares(side.batch) @ self.weight + self.intercept
 
-    def features(self, batch: Batch) -> Tensor:
-        """Return the features of a packed batch, (B, P).
+    @torch.no_grad()
+    def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:
+        """Return the features of each row of a store, (B, P)."""
+        matrix = np.zeros((len(store), len(self.weight)), np.float32)
+        for rows in plan_in_order_of_length(store.lengths, BatchingConfig(max_tokens=16384)):
+            batch = collate(store.__getitems__(rows)).to(self.weight.device)
+            matrix[rows] = batch.restore(self.shares(batch)).cpu().numpy()
+        return matrix
+
+    def shares(self, batch: Batch) -> Tensor:
+        """Return the features of a packed batch, (B, P), row by row of the batch.
 
         A feature is the fraction of a series' time steps at which the output of a kernel exceeds a
         bias.
@@ -276,40 +271,39 @@ class KernelBranch(Branch):
         taps = self._taps(rows - first, lengths[series], first, beyond, kind, number)
         return taps, series
 
-    @torch.no_grad()
-    def fit(self, train: SequenceStore, seed: int) -> None:
-        """Draw the channels of the kernels, and fit gains, biases and classifier, in place.
+    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+        """Draw the channels of the kernels, and fit gains, biases and the linear classifier.
+
+        The classifier is a ridge regression on at most `MAX_ROWS` rows, a random sample. Rows left
+        out of it one by one choose its penalty, and the factor that turns its scores into logits.
 
         Args:
-            train: labelled series. If there are more than `MAX_ROWS`, a random sample is used.
+            store: labelled series.
+            weights: weight of each row, (B,).
             seed: seed of all random choices.
         """
-        draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(train))
+        draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(store))
         if len(rows) > MAX_ROWS:
             rows = np.sort(draw.choice(rows, MAX_ROWS, replace=False))
-        self._fit_gain(self._sample(train, rows, SCALE_ROWS, draw))
+            store, weights = store.__getitems__(rows), weights[rows]
+        self._fit_bank(store, draw)
+        targets = targets_of(store.labels, self.weight.shape[1])
+        is_multi_label = store.labels.ndim == 2
+        found = fit_ridge(self.features(store), targets, weights, multi_label=is_multi_label)
+        self.keep_coefficients(*found)
+
+    @torch.no_grad()
+    def _fit_bank(self, store: SequenceStore, draw: np.random.Generator) -> None:
+        """Draw the channels of all kernels, and fit gains and biases to random rows."""
+        self._fit_gain(self._sample(store, SCALE_ROWS, draw))
         for kind, number in np.ndindex(*self.bias.shape[:2]):
             self._draw_channels(kind, number, draw)
-            self._fit_biases(self._sample(train, rows, BIAS_ROWS, draw), kind, number, draw)
-        shares = self.mean.new_zeros(len(rows), len(self.mean))
-        for some in plan_in_order_of_length(train.lengths[rows], BatchingConfig(max_tokens=16384)):
-            batch = collate(train.__getitems__(rows[some])).to(shares.device)
-            shares[torch.from_numpy(some)] = batch.restore(self.features(batch))
-        std = shares.std(0, correction=0).view(*self.bias.shape[:3], -1)
-        varies = std > LEAST_STD
-        number = varies.sum((1, 3), keepdim=True) * len(self.relative) * VIEWS
-        divisor = torch.where(varies, std * number.sqrt(), torch.inf).flatten()
-        self.mean[:] = shares.mean(0)
-        shares = (shares - self.mean) / divisor
-        labels = torch.from_numpy(train.labels[rows])
-        weight, self.intercept[:] = ridge(shares.cpu(), labels, len(self.intercept))
-        self.weight[:] = weight.to(divisor) / divisor.unsqueeze(1)
+            self._fit_biases(self._sample(store, BIAS_ROWS, draw), kind, number, draw)
 
-    def _sample(
-        self, train: SequenceStore, rows: Ints, most: int, draw: np.random.Generator
-    ) -> Batch:
-        some = draw.choice(rows, min(len(rows), most), replace=False)
-        return collate(train.__getitems__(some)).to(self.mean.device)
+    def _sample(self, store: SequenceStore, most: int, draw: np.random.Generator) -> Batch:
+        """Return a batch of at most `most` random rows, on the device of the branch."""
+        some = draw.choice(np.arange(len(store)), min(len(store), most), replace=False)
+        return collate(store.__getitems__(some)).to(self.weight.device)
 
     def _fit_gain(self, batch: Batch) -> None:
         """Set `gain`, the factor of each view before rounding.
@@ -382,7 +376,7 @@ class KernelBranch(Branch):
                 above = (outputs[:, :, None] > bias.T) & valid[..., None]
                 found.append(above.float().sum(1).transpose(1, 2).flatten(1))
         shares = torch.cat(found, dim=1) / lengths[:, None]
-        return (shares - self.mean) @ self.weight + self.intercept
+        return shares @ self.weight + self.intercept
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
@@ -393,3 +387,70 @@ def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
         (TAPS * C, 84). Returns: (n, 84).
     """
     return view.index_select(0, taps.flatten()).view(len(taps), -1) @ weights
+
+
+def fit_ridge(
+    features: npt.NDArray[np.float32],
+    targets: npt.NDArray[np.bool_],
+    weights: Weights,
+    *,
+    multi_label: bool,
+) -> tuple[Array, Array]:
+    """Fit a linear classifier by ridge regression, and scale its scores to logits.
+
+    Scikit-learn predicts each row by a model without that row. The penalty, and the factor of the
+    scores, have the least log loss of these predictions.
+
+    Args:
+        features: features of each row, (B, P).
+        targets: True for each class that a row has, (B, K).
+        weights: weight of each row, (B,).
+        multi_label: True if a row may have several classes or none.
+
+    Returns:
+        Coefficients, (K, P), and intercepts, (K,), of the logits.
+    """
+    from sklearn.linear_model import RidgeCV
+
+    signs = 2.0 * targets - 1
+    mean = np.average(features, axis=0, weights=weights)
+    spread = np.sqrt(np.average(np.square(features - mean), axis=0, weights=weights))
+    varies = spread > LEAST_STD
+    if not varies.any():
+        return np.zeros((targets.shape[1], len(mean))), np.average(signs, 0, weights)
+    # A constant feature has no influence. The penalty means the same for any number of others.
+    spread = np.where(varies, spread * np.sqrt(varies.sum()), np.inf)
+    losses: list[tuple[float, float]] = []
+
+    def score(_model: object, scores: Array, _targets: object, **_weights: object) -> float:
+        losses.append(_least_log_loss(scores, targets, weights, multi_label=multi_label))
+        return -losses[-1][0]
+
+    solver = RidgeCV(PENALTIES, scoring=score)
+    solver.fit((features - mean) / spread, signs, sample_weight=weights)
+    _, factor = min(losses)
+    coefficients = factor * solver.coef_ / spread
+    return coefficients, factor * solver.intercept_ - coefficients @ mean
+
+
+def _least_log_loss(
+    scores: Array, targets: npt.NDArray[np.bool_], weights: Weights, *, multi_label: bool
+) -> tuple[float, float]:
+    """Return the least log loss over `FACTORS` of scores, and its factor.
+
+    Targets are smoothed, as in `fit_temperature`. So scores that are all right stay finite.
+    """
+    smoothing = 1 / (len(scores) + 2)
+    classes = 2 if multi_label else targets.shape[1]
+    smooth = torch.from_numpy(targets * (1 - smoothing) + smoothing / classes)
+    of_rows = torch.from_numpy(weights / weights.sum())
+    found = []
+    for factor in FACTORS.tolist():
+        logits = torch.from_numpy(factor * scores)
+        if multi_label:
+            losses = functional.binary_cross_entropy_with_logits(logits, smooth, reduction="none")
+            losses = losses.mean(1)
+        else:
+            losses = functional.cross_entropy(logits, smooth, reduction="none")
+        found.append((float(losses @ of_rows), factor))
+    return min(found)

@@ -1,30 +1,27 @@
-"""The n-gram branch: a linear classifier on the n-grams of a sequence.
+"""The n-gram branch: logistic regression on the n-grams of a sequence.
 
 The value of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence
 are scaled to a vector of length 1.
-
-With model.ngrams_spelling, character n-grams within words are additional features. The vocabulary's
-`spelling_share` is the share of the character n-grams in the squared length.
 
 B sequences, N packed time steps, K n-grams of the vocabulary, C classes.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
-from seqtrain.model.branches.branch import (
-    Branch,
-    ForwardContext,
-    Table,
-)
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.logistic import solve_logistic
+from seqtrain.model.branches.solved import LinearBranch, Weights
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch
@@ -32,15 +29,11 @@ from seqtrain.sequences.ngram_vocabulary import NgramValues, NgramVocabulary, ng
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import WordGrams
 
-PREPARED_STEPS = 2**18
-"""Approximate number of time steps whose n-grams `prepare` computes at once."""
-MAX_PREPARED_STEPS = 2**23
-"""Largest number of time steps of a store whose n-grams are kept in memory."""
-GAIN = 20.0
-"""Factor of the weighted sum. It speeds up learning, because the values are small."""
+STEPS_AT_ONCE = 2**18
+"""Approximate number of time steps whose n-grams `features` computes at once."""
 
 
-class NgramBranch(Branch):
+class NgramBranch(LinearBranch):
     """Branch whose logits are linear in the values of a sequence's n-grams.
 
     Args:
@@ -48,11 +41,6 @@ class NgramBranch(Branch):
         num_classes: number of classes.
         words: character n-grams of the word of each token id, or None without subwords. Only a
             vocabulary of character n-grams needs them.
-
-    Attributes:
-        weight: weight of each n-gram for each class, (K, C).
-        bias: (C,).
-        sparse: True if the gradient of `weight` is a sparse tensor.
     """
 
     name = "ngrams"
@@ -60,12 +48,9 @@ class NgramBranch(Branch):
     def __init__(
         self, vocabulary: NgramVocabulary, num_classes: int, words: WordGrams | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(len(vocabulary), num_classes)
         self.vocabulary = vocabulary
-        self.sparse = False
         self.words = words
-        self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
-        self.bias = nn.Parameter(torch.zeros(num_classes))
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> NgramBranch | None:
@@ -73,61 +58,55 @@ class NgramBranch(Branch):
         return None if spec.ngrams is None else cls(spec.ngrams, spec.num_classes, spec.words)
 
     @torch.no_grad()
-    def initialize(self, generator: torch.Generator) -> None:
-        """Set weight and bias to zero."""
-        self.weight.zero_()
-        self.bias.zero_()
-
     def forward(
         self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
     ) -> Tensor:
-        """Return the logits, (B, C); see `Branch.forward`.
+        """Return the logits, (B, C), without gradients; see `Branch.forward`.
 
-        The n-gram values of the side inputs or of the context are used. Without any, `find`
-        computes them.
+        Without a batch, the n-grams of the side inputs are used.
         """
-        prepared: SparseRows | None = context.prepared.get(self.name)
-        if side.batch is None:
-            assert side.ngrams is not None
-            return self.score(side.ngrams, torch.arange(layout.lengths.shape[0]), layout)
-        if prepared is None:
-            return self.score(self.find(side.batch))
-        batch = side.batch
-        return self.score(prepared, torch.from_numpy(batch.examples)[batch.sorted_indices])
+        if side.batch is not None:
+            return self.score(self.find(side.batch), torch.arange(layout.lengths.shape[0]))
+        assert side.ngrams is not None
+        return self.score(side.ngrams, torch.arange(layout.lengths.shape[0]), layout)
 
-    def score(
-        self, ngrams: SparseRows, rows: Tensor | None = None, layout: Layout | None = None
-    ) -> Tensor:
+    def score(self, ngrams: SparseRows, rows: Tensor, layout: Layout | None = None) -> Tensor:
         """Return the logits of sequences from their n-gram values, (B, C).
 
         Args:
             ngrams: values of n-grams, a sparse matrix with a row for each sequence.
-            rows: indices of the rows to compute, (B,), or None for all rows.
+            rows: indices of the rows to compute, (B,).
             layout: layout of the time steps, which decides about the operations.
         """
-        if rows is None:
-            rows = torch.arange(len(ngrams.offsets) - 1, device="cpu")
-        sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=self.sparse)
-        return GAIN * sums + self.bias
+        ops = ops_for(self.weight, layout)
+        return ops.sum_rows(self.weight, ngrams, rows, sparse=False) + self.intercept
 
-    def prepare(self, store: SequenceStore) -> SparseRows | None:
-        """Return the n-gram values of all rows of a store, on the CPU.
+    def features(self, store: SequenceStore) -> Any:
+        """Return the n-gram values of each row of a store, a CSR matrix (B, K) of float32."""
+        from scipy.sparse import csr_matrix, vstack
 
-        The result is a sparse matrix with a row for each row of the store. It is None if the store
-        has more than `MAX_PREPARED_STEPS` time steps.
-        """
-        if len(store.values) > MAX_PREPARED_STEPS:
-            return None
-        chunks = max(1, len(store.values) // PREPARED_STEPS)
-        found = []
-        for rows in np.array_split(np.arange(len(store)), chunks):
+        parts = []
+        for rows in np.array_split(
+            np.arange(len(store)), max(1, len(store.values) // STEPS_AT_ONCE)
+        ):
             some = store.__getitems__(rows)
             arrays = some.values, some.offsets, self.vocabulary, self.words
-            found.append(_matrix(ngram_values(*arrays, some.spellings, some.words), len(rows)))
-        counts = torch.cat([part.offsets.diff() for part in found])
-        which = torch.cat([part.which for part in found])
-        weights = torch.cat([part.weights for part in found])
-        return SparseRows(which, weights, _offsets(counts))
+            found = ngram_values(*arrays, some.spellings, some.words)
+            entries = found.values, (found.rows, found.ngrams)
+            parts.append(csr_matrix(entries, (len(rows), len(self.vocabulary))))
+        return vstack(parts, format="csr")
+
+    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+        """Fit a logistic regression to the n-gram values of labelled sequences, in place.
+
+        Args:
+            store: labelled sequences.
+            weights: weight of each row, (B,).
+            seed: seed of the rows that are left out to choose the penalty.
+        """
+        classes = len(self.intercept)
+        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
+        self.keep_coefficients(*found)
 
     def find(self, batch: Batch) -> SparseRows:
         """Return the n-gram values of a packed batch, on the CPU.
@@ -147,10 +126,6 @@ class NgramBranch(Branch):
         ids = packed.data[order].numpy()
         arrays = ids, offsets.numpy(), self.vocabulary, self.words, numbers, unknown
         return _matrix(ngram_values(*arrays), len(offsets) - 1)
-
-    def tables(self) -> list[Table]:
-        """Return the branch itself, because `weight` is such a table."""
-        return [self]
 
 
 def _matrix(found: NgramValues, rows: int) -> SparseRows:

@@ -8,18 +8,17 @@ B sequences, T longest length, K columns of a step, C classes, R rounds, S split
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
 from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
-from seqtrain.model.branches.branch import (
-    Branch,
-    ForwardContext,
-)
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.solved import SolvedBranch, Weights, targets_of
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import collate
@@ -30,10 +29,10 @@ from seqtrain.sequences.vocabulary import Vocabulary
 MAX_TOKENS = 60
 """Largest number of tokens of a column that are counted. They are its most frequent tokens."""
 STEPS_AT_ONCE = 2**15
-"""Approximate number of time steps that `fit` aggregates at once, with padding."""
+"""Approximate number of time steps that `features` aggregates at once, with padding."""
 
 
-class TreeBranch(Branch):
+class TreeBranch(SolvedBranch):
     """Branch whose logits are computed by boosted trees on the aggregates of a sequence.
 
     Args:
@@ -46,7 +45,6 @@ class TreeBranch(Branch):
     """
 
     name = "trees"
-    fixed = True
     default_weight = 2.0
     column: Tensor
     cut: Tensor
@@ -69,29 +67,34 @@ class TreeBranch(Branch):
         """Return the branch, or None without model.trees."""
         return cls(layout_of(spec), spec.num_classes) if config.trees else None
 
-    def initialize(self, generator: torch.Generator) -> None:
-        """Do nothing: the buffers are zero until `fit` sets them."""
-
     @torch.no_grad()
-    def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the trees on the aggregates of labelled sequences, and set the arrays in place.
-
-        Args:
-            train: labelled sequences.
-            seed: seed of all random choices.
-        """
-        values = torch.empty(len(train), self.layout.width, dtype=torch.float32, device="cpu")
-        for rows in plan_in_order_of_length(
-            train.lengths, BatchingConfig(max_tokens=STEPS_AT_ONCE)
-        ):
-            batch = collate(train.__getitems__(rows))
+    def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:
+        """Return the aggregates of each row of a store, (B, A), NaN where missing."""
+        values = np.empty((len(store), self.layout.width), np.float32)
+        batching = BatchingConfig(max_tokens=STEPS_AT_ONCE)
+        for rows in plan_in_order_of_length(store.lengths, batching):
+            batch = collate(store.__getitems__(rows))
             packed = batch.packed
             layout = Packed(packed.batch_sizes, packed.data.device)
             found = self._aggregates(packed.data, layout, SideInputs.of(batch))
-            values[torch.from_numpy(rows)] = batch.restore(found)
-        labels = torch.from_numpy(train.labels)
-        targets = labels > 0 if labels.ndim == 2 else functional.one_hot(labels, len(self.start))
-        trees = fit_trees(values, targets, multi_label=labels.ndim == 2, seed=seed)
+            values[rows] = batch.restore(found).numpy()
+        return values
+
+    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+        """Fit the trees to the aggregates of labelled sequences, and set the arrays in place.
+
+        Args:
+            store: labelled sequences.
+            weights: weight of each row, (B,).
+            seed: seed of all random choices.
+        """
+        trees = fit_trees(
+            torch.from_numpy(self.features(store)),
+            torch.from_numpy(targets_of(store.labels, len(self.start))),
+            torch.from_numpy(weights),
+            multi_label=store.labels.ndim == 2,
+            seed=seed,
+        )
         used = len(trees.leaf)
         self.rounds.fill_(used)
         for name in ("column", "cut", "leaf"):

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from seqtrain.export.onnx import to_onnx
+from seqtrain.exports.onnx import to_onnx
 from seqtrain.model.network import ClassifierNetwork
 from tests.helpers.batches import classify
 from tests.helpers.examples import some

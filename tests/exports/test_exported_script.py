@@ -17,8 +17,8 @@ import pytest
 import torch
 
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.export import script
-from seqtrain.export.export_folder import export_model
+from seqtrain.exports import script
+from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.sequences.encoding import LengthPolicy

@@ -11,8 +11,8 @@ import torch
 
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.export import script
-from seqtrain.export.export_folder import export_model
+from seqtrain.exports import script
+from seqtrain.exports.export_folder import export_model
 from seqtrain.sequences.encoding import LengthPolicy
 from seqtrain.sequences.vocabulary import Vocabulary
 from tests.helpers.small_models import LABELS, WORDS, make_model

@@ -11,8 +11,8 @@ import numpy as np
 
 import seqtrain
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.export.golden_rows import GoldenRows, golden_rows
-from seqtrain.export.onnx import LENGTHS, NGRAM_COUNTS, to_onnx
+from seqtrain.exports.golden_rows import GoldenRows, golden_rows
+from seqtrain.exports.onnx import LENGTHS, NGRAM_COUNTS, to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
 from seqtrain.runs.model_folder import Model
@@ -23,7 +23,7 @@ NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "go
 FORMAT_VERSION = 3
 """Version of preprocessing.json in an export."""
 PACKAGE = Path(seqtrain.__file__).parent
-SOURCE = PACKAGE / "export" / "script.py"
+SOURCE = PACKAGE / "exports" / "script.py"
 ROOMS = ("config", "sequences", "files")
 """Folders of the package whose modules go into reading.zip."""
 EMPTY = ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
@@ -69,7 +69,7 @@ def export_model(model: Model, folder: Path) -> Exported:
             can't be written.
     """
     onnx = to_onnx(model.network)
-    from seqtrain.export.script import ExportedModel  # needs onnxruntime, which may be missing
+    from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing
 
     fitted = model.preprocessing
     exported = ExportedModel(onnx, fitted, model.thresholds)
