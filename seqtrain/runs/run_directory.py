@@ -22,12 +22,14 @@ from seqtrain.text import nearest
 RUNS = Path("runs")
 """Folder of the runs for which no directory is named."""
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
+VALIDATION = "validation.json"
+"""File with the scores on validation of the best epoch's calibrated model, before any refit."""
 BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED)
 PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
 """Maps a split to the name of the file with its saved predictions."""
-FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
+FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, VALIDATION, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
 MOST_RUNS = 1000

@@ -19,7 +19,7 @@ from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
 from seqtrain.runs.environment import peak_memory
 from seqtrain.runs.model_folder import Model, model_files
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, RunDirectory
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, VALIDATION, RunDirectory
 from seqtrain.runs.starting_point import ResumePoint
 from seqtrain.training.events import (
     CalibrationEnd,
@@ -118,7 +118,8 @@ class RunWriter:
         - Each epoch, and each 50th update of training or a refit, is logged in metrics.jsonl.
         - Checkpoints are written as the class describes.
         - The end of pretraining writes ``pretrained/``.
-        - The end of calibration writes the calibrated model to ``best/``.
+        - The end of calibration writes the calibrated model to ``best/``, and its scores on
+          validation to ``validation.json``.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.
@@ -144,6 +145,9 @@ class RunWriter:
                 self.save_checkpoint()
             case CalibrationEnd():
                 write_folder(self.run.best, model_files(self._model()))
+                scores = self.session.validation_scores
+                if scores is not None:
+                    write_file(self.run.path / VALIDATION, to_json(asdict(scores)))
 
     def is_due(self, update: int) -> bool:
         """Return True if ``training.checkpoint_every`` asks for a checkpoint now.

@@ -94,7 +94,8 @@ class PhaseEnd:
 class CalibrationEnd:
     """Event after calibration, which may have changed the predictions of the best model.
 
-    If calibration fitted nothing, it yields no event.
+    The trainer then has the scores of this model on validation. If calibration fitted and scored
+    nothing, it yields no event.
     """
 
 

@@ -65,8 +65,8 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     """Load the best weights, fit the calibration of the model, and score it on validation.
 
     With ``training.calibration: none``, only the logit adjustment is fitted. Without validation,
-    only the logit adjustment is fitted, and nothing is scored. If nothing was fitted, yield no
-    event.
+    only the logit adjustment is fitted, and nothing is scored. If nothing was fitted or scored,
+    yield no event.
     """
     if not trainer.holds_model_to_keep:
         trainer.load_best()
@@ -74,9 +74,9 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     logits = [] if validation is None else trainer.shared_logits(validation)
     fitted_to = [] if trainer.config.training.calibration == "none" else logits
     found = fitted_calibration(trainer, fitted_to)
-    if fitted_to or found.shift:
+    is_fitted = bool(fitted_to or found.shift)
+    if is_fitted:
         trainer.set_calibration(found)
-        yield CalibrationEnd()
     if validation is not None:
         combined = trainer.network.combine(logits)
         facts = validation.labels, validation.lengths, trainer.labels
@@ -84,6 +84,8 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
         if not trainer.validation_scores.multi_label:
             before = score(combined_logits(logits, trainer.calibration.branch_weights), *facts)
             trainer.notes += traded_accuracy(before, trainer.validation_scores)
+    if is_fitted or validation is not None:
+        yield CalibrationEnd()
 
 
 def traded_accuracy(before: Scores, after: Scores) -> list[str]:

@@ -15,7 +15,8 @@ def test_run_directory_holds_what_the_contract_lists(trained):
     run = trained / "run"
     folder_files = {"model.safetensors", "model.json", "vocabulary.json", "manifest.json"}
     assert {p.name for p in run.iterdir()} == {
-        *("config.yaml", "environment.json", "metrics.jsonl", "test.json", "best", "last"),
+        *("config.yaml", "environment.json", "metrics.jsonl", "test.json", "validation.json"),
+        *("best", "last"),
         "predictions-test.json",
     }
     assert {p.name for p in (run / "best").iterdir()} == folder_files

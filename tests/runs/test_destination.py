@@ -16,7 +16,13 @@ EXPORT = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
     *("manifest.json", "reading.zip"),
 }
-JSON = {"environment.json", "metrics.jsonl", "predictions-test.json", "test.json"}
+JSON = {
+    "environment.json",
+    "metrics.jsonl",
+    "predictions-test.json",
+    "test.json",
+    "validation.json",
+}
 RUN = {"best", "last", "config.yaml", *JSON}
 
 

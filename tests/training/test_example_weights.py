@@ -23,7 +23,7 @@ def classifier(branches: dict[str, Any], **keys: Any) -> SequenceClassifier:
     return SequenceClassifier(**small, **keys, settings=settings)
 
 
-@pytest.mark.parametrize("branches", BRANCHES[:1], ids=str)
+@pytest.mark.parametrize("branches", BRANCHES, ids=str)
 @pytest.mark.parametrize("form", ["rows", "classes"])
 def test_weights_reach_every_branch(branches, form):
     """Every series occurs once in each class, so only the weights tell the classes apart."""
