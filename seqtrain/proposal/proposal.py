@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, either, marked
 from seqtrain.proposal.facts import Facts, facts_of, labels_of, used_columns
 from seqtrain.proposal.inspection import Data, read_data
 from seqtrain.proposal.label_forms import joined_mark
@@ -169,9 +169,9 @@ def roles_of(data: Data, options: InitOptions) -> Roles:
     _check_names(columns, options)
     one_hot = columns_named(columns, options, "label")
     if len(one_hot) > 1:
-        marked = _marked(one_hot)
-        columns = [*(column for column in columns if column not in one_hot), marked]
-        options = InitOptions(**{**options.given, "label": marked.name})
+        joined = _marked(one_hot)
+        columns = [*(column for column in columns if column not in one_hot), joined]
+        options = InitOptions(**{**options.given, "label": joined.name})
     else:
         one_hot = []
     label = next(iter(columns_named(columns, options, "label")), None)
@@ -315,7 +315,9 @@ def _count_bad_rows(data: Data, facts: Facts, options: InitOptions) -> None:
     more = len(problems) - len(shown)
     lines = [*shown, f"{data.name}: {more:,} more rows can't be read"] if more else shown
     if len(problems) <= MOST_DROPPED * (data.table.rows + len(problems)):
-        advice = f"to leave such rows out: {INIT_COMMAND} --set data.bad_rows=drop"
+        drop = "data.bad_rows=drop"
+        chosen = either(f"{INIT_COMMAND} --set {drop}", f"settings=[{drop!r}]")
+        advice = f"to leave such rows out: {chosen}"
         lines = [*lines, f"{data.name}: {advice}"]
     raise DataError(*lines)
 
@@ -350,7 +352,7 @@ def _check_labels(data: Data, roles: Roles, facts: Facts, *, has_validation: boo
     if is_unique and not has_validation:
         expected = "expected labels that several rows share"
         if data.has_columns:
-            expected += "; --label names their column"
+            expected += marked("; --label names their column")
         elif is_folder:
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.document import flow
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, either, marked
 from seqtrain.proposal.label_forms import MARKS, is_multi_hot
 from seqtrain.proposal.names import (
     BODY_NAMES,
@@ -154,15 +154,15 @@ def choose_label(columns: Sequence[Column]) -> Column:
         return best[0]
     if candidates:
         raise DataError(
-            "--label: several columns may hold the label; choose one:",
+            marked("--label: several columns may hold the label; choose one:"),
             *commands("label", best),
             *_command_for_marks(best),
         )
-    advice = "give --label COLUMN"
+    advice = marked("give --label COLUMN")
     if any(column.kind == "number" for column in columns):
         advice = f"group numbers into classes, or {advice}"
     raise DataError(
-        f"--label: no column has values that repeat as labels do; {advice}; found:",
+        marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
         *described(columns),
     )
 
@@ -172,16 +172,20 @@ def _command_for_marks(columns: Sequence[Column]) -> list[str]:
     if not all({str(x).lower() for x in column.values} <= MARKS for column in columns):
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
-    return [f"  {INIT_COMMAND} --set {shlex.quote(setting)}  # a row can have several labels"]
+    chosen = either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
+    return [f"  {chosen}  # a row can have several labels"]
 
 
 def commands(option: str, columns: Sequence[Column]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
-    given = [f"{INIT_COMMAND} --{option} {shlex.quote(str(each.name))}" for each in columns]
-    width = max(map(len, given[:MOST_LISTED]))
+    listed = columns[:MOST_LISTED]
+    shell = [f"{INIT_COMMAND} --{option} {shlex.quote(str(each.name))}" for each in listed]
+    python = [f"{option}={each.name!r}" for each in listed]
+    widths = max(map(len, shell)), max(map(len, python))
     lines = []
-    for command, column in list(zip(given, columns, strict=True))[:MOST_LISTED]:
-        lines.append(f"  {command:<{width}}  # {counted(column.distinct, 'value')}")
+    for one, other, column in zip(shell, python, listed, strict=True):
+        chosen = either(one.ljust(widths[0]), other.ljust(widths[1]))
+        lines.append(f"  {chosen}  # {counted(column.distinct, 'value')}")
     return [*lines, *_more(columns)]
 
 
@@ -307,7 +311,7 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
         return chosen
     if not lists and not texts and len(others) > 2:
         raise DataError(no_series_problem(others))
-    advice = "give --sequence COLUMN, or --id COLUMN if a row is a time step"
+    advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:",
         *(described(others) or ["  the label only"]),

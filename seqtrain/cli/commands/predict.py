@@ -152,9 +152,9 @@ def kept_columns(keep: list[str]) -> list[str]:
     Raises:
         ConfigError: If a column is named twice.
     """
-    from seqtrain.sequences.schema import EVERY_COLUMN
-
     if [text.strip() for text in keep] == ["all"]:
+        from seqtrain.sequences.schema import EVERY_COLUMN
+
         return [EVERY_COLUMN]
     kept = list[str]()
     for text in keep:
