@@ -29,6 +29,7 @@ from seqtrain.runs.environment import (
     check_longest,
     check_model,
     check_same_data,
+    check_trees,
     deterministic_algorithms,
     environment,
     inexact_resume_warnings,
@@ -327,6 +328,7 @@ def _check_data(
     with processes.first_before_others():
         check_model(config.model, data.preprocessing, device)
         check_longest(config, data.splits["train"], device)
+        check_trees(config, data.splits["train"], len(data.preprocessing.labels))
     others = processes.unlike_first([config.model_dump_json().encode()])
     if others:
         problem = f"config: differs between rank 0 and {others}; start all with the same one"

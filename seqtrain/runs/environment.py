@@ -36,6 +36,10 @@ EXACT_ON = ("torch", "processes", "threads", "cpu_capability", "native", "device
 """Entries of environment.json that the last bits of a result depend on."""
 COPIES = 4
 """Copies of the weights in memory: weights, gradients, and the optimizer's two moments."""
+SOLVER_COPIES = 10
+"""Copies of the weights of n-grams that Newton's method keeps at once."""
+BOOSTING_BYTES = 64
+"""Bytes for each row and class that boosting of trees needs: targets, logits and derivatives."""
 STATES_SAVED = 6
 """Approximate number of hidden vectors that backward needs per step, layer and direction."""
 FLOAT_BYTES = 4
@@ -158,6 +162,8 @@ def check_same_data(
 def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.device) -> None:
     """Check that weights, gradients and the optimizer's moments fit into the device's memory.
 
+    The weights of n-grams need memory for the solver.
+
     Args:
         model: Section `model` of the config.
         preprocessing: Preprocessing of the data, which decides how many weights there are.
@@ -170,16 +176,38 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
     network = new_network(model, preprocessing)  # without kernels, which aren't parameters
     parameters = sum(weight.numel() for weight in network.parameters())
     needed = parameters * COPIES * FLOAT_BYTES
-    if available is None or needed <= available:
-        return
     key, lower = "model.hidden_size", "model.hidden_size or model.embedding_dim"
     ngram_weights = len(preprocessing.ngrams or ()) * len(preprocessing.labels)
-    if 2 * ngram_weights > parameters:
+    for_solver = ngram_weights * SOLVER_COPIES * FLOAT_BYTES
+    if for_solver > needed:
+        parameters, needed = ngram_weights, for_solver
         key, lower = "model.max_ngrams", "it"
+    if available is None or needed <= available:
+        return
     raise ConfigError(
         f"{key}: {parameters:,} parameters need about {needed:,} bytes ({_gib(needed)}) to train; "
         f"{_owner(device)} has {_gib(available)}; lower {lower}"
     )
+
+
+def check_trees(config: Config, train: SequenceStore, classes: int) -> None:
+    """Check that boosting of trees fits into memory. It keeps numbers for each row and class.
+
+    Args:
+        config: The config.
+        train: Encoded training split.
+        classes: Number of classes.
+
+    Raises:
+        ConfigError: If the needed memory exceeds `physical_memory`.
+    """
+    available = physical_memory()
+    needed = len(train) * classes * BOOSTING_BYTES
+    if config.model.trees and available is not None and needed > available:
+        raise ConfigError(
+            f"model.trees: {len(train):,} rows of {classes:,} classes need about {_gib(needed)}; "
+            f"this machine has {_gib(available)}; set model.trees: false"
+        )
 
 
 def check_longest(config: Config, train: SequenceStore, device: torch.device) -> None:

@@ -75,7 +75,12 @@ def odds(run: str, sequences: list[Any], labels: tuple[str, ...]) -> np.ndarray:
 @pytest.mark.parametrize("old", MODELS, indirect=True)
 @pytest.mark.parametrize("new", [False, True], ids=["same rows", "new words and a new label"])
 def test_before_the_first_update_old_labels_have_the_odds_that_they_had(old, new, project, cli):
-    """Words that were unknown and become known among them, in n-grams too."""
+    """Words that were unknown and become known among them.
+
+    N-grams are solved again, on the new train.
+    """
+    if new and "ngrams" in MODELS[old][1]:
+        pytest.skip("n-grams learn the new rows before the first update")
 
     def stop(event: Event) -> None:
         if isinstance(event, StartEvent):
