@@ -21,13 +21,18 @@ from seqtrain.text import nearest
 
 RUNS = Path("runs")
 """Folder of the runs for which no directory is named."""
-CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
+CONFIG, ENVIRONMENT, METRICS_FILE, TEST = (
+    "config.yaml",
+    "environment.json",
+    "metrics.jsonl",
+    "test.json",
+)
 BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED)
 PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
 """Maps a split to the name of the file with its saved predictions."""
-FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
+FILES = (CONFIG, ENVIRONMENT, METRICS_FILE, TEST, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
 MOST_RUNS = 1000
@@ -111,7 +116,7 @@ class RunDirectory:
             CheckpointError: If the file can't be read or is damaged.
         """
         path = self.path / METRICS
-        lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
+        lines = read_file(path).split(b"\n") if self.holds(METRICS_FILE) else [b""]
         found = []
         for number, line in enumerate(lines[:-1], start=1):  # a run may be writing the last one
             value = json_of(f"{path}:{number}", line)
@@ -132,8 +137,8 @@ class RunDirectory:
             CheckpointError: If the file is shorter than `length`, or can't be opened. A missing
                 file has the length 0.
         """
-        path, size = self.path / METRICS, 0
-        if self.holds(METRICS):
+        path, size = self.path / METRICS_FILE, 0
+        if self.holds(METRICS_FILE):
             with path_problems(path), open(path, "r+b") as file:
                 size = os.fstat(file.fileno()).st_size
                 if size > length and not only_check:
