@@ -91,7 +91,7 @@ class RunDirectory:
             ValueError: If the event contains NaN or infinity.
         """
         line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
-        path = self.path / METRICS
+        path = self.path / METRICS_FILE
         problems = path_problems(path, RunError, "the lines before are untouched")
         with problems, open(path, "ab", buffering=0) as file:
             length, rest = os.fstat(file.fileno()).st_size, memoryview(line)
@@ -115,7 +115,7 @@ class RunDirectory:
         Raises:
             CheckpointError: If the file can't be read or is damaged.
         """
-        path = self.path / METRICS
+        path = self.path / METRICS_FILE
         lines = read_file(path).split(b"\n") if self.holds(METRICS_FILE) else [b""]
         found = []
         for number, line in enumerate(lines[:-1], start=1):  # a run may be writing the last one
