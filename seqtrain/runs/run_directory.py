@@ -10,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError, parameter
-from seqtrain.files.reading import json_of, path_problems, read_file, read_json
+from seqtrain.files.reading import json_of, path_problems, read_file
 from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
@@ -41,6 +41,43 @@ TIME = "%Y%m%d-%H%M%S"
 """Format of the time in the name of a run directory."""
 DIGITS = 12
 """Number of digits of a digest that messages show."""
+
+
+class RunEnvironment(SavedObject):
+    """Content of environment.json: software, machine, processes and data of a run.
+
+    Attributes:
+        seqtrain, python, torch, numpy: Versions.
+        platform, cpu_capability, cpu_count: Operating system and processor.
+        native: Vector instructions of the native engine, or None without it.
+        processes, threads: Number of processes, and of threads of each.
+        device, device_name: Device that computed, and its name if it is a GPU.
+        time: Time at which the run started.
+        data: Maps the path of each data file to its SHA-256.
+        held_out: Maps each split that was held out of train to a digest of its rows.
+        launch: Text that identifies the launch of several processes.
+        vectors: Coverage of the word vectors.
+        lineage: Run and SHA-256 of the weights that training started from.
+    """
+
+    seqtrain: str
+    python: str = ""
+    torch: str = ""
+    numpy: str = ""
+    platform: str = ""
+    cpu_capability: str = ""
+    cpu_count: int | None = None
+    native: str | None = None
+    processes: int = 1
+    threads: int = 1
+    device: str = "cpu"
+    device_name: str | None = None
+    time: str = ""
+    data: dict[str, str]
+    held_out: dict[str, str] = Field(default_factory=dict)
+    launch: str | None = None
+    vectors: dict[str, JsonValue] = Field(default_factory=dict)
+    lineage: list[dict[str, str]] = Field(default_factory=list)
 
 
 class Ensemble(SavedObject):
@@ -171,18 +208,12 @@ class RunDirectory:
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:
-        """Return the content of environment.json.
+        """Return the content of environment.json, by the names in `RunEnvironment`.
 
         Raises:
             CheckpointError: If the file is missing or damaged.
         """
-        path = self.path / ENVIRONMENT
-        values = read_json(path)
-        if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
-            raise CheckpointError(
-                f'{path}: no "data" with the digests of the data files; restore it from a copy'
-            )
-        return values
+        return RunEnvironment.read(self.path / ENVIRONMENT).model_dump(exclude_unset=True)
 
 
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
