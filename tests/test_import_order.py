@@ -94,8 +94,8 @@ def test_config_and_readers_need_no_torch():
     "path", [p for p in FILES if p.parent.name in ("evaluation", "training")], ids=lambda p: p.name
 )
 def test_evaluation_and_training_touch_no_file(path):
-    """`distributed.py` reads the environment, and `phases.py` broadcasts JSON."""
-    allowed = {"distributed.py": {"os"}, "phases.py": {"json"}}
+    """`processes.py` reads the environment, and `trainer.py` broadcasts JSON."""
+    allowed = {"processes.py": {"os"}, "trainer.py": {"json"}}
     refused = {"pathlib", "io", "json", "os"} - allowed.get(path.name, set())
     assert not {name.split(".")[0] for name in imports(path)} & refused
     calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]

@@ -47,10 +47,12 @@ from seqtrain.sequences.readers import FileSource
 from seqtrain.sequences.sources import check_files, split_sources, with_given_data
 from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
-from seqtrain.training.phases import TrainingSession, train_session
+from seqtrain.training.phases import advice, nothing_left
+from seqtrain.training.phases import run as run_phases
+from seqtrain.training.processes import Processes, connected
+from seqtrain.training.trainer import Trainer
 
 
 def fit(
@@ -223,20 +225,18 @@ def _raise_if_unwanted(told: StoppingListener) -> None:
         raise Interrupted(signal.SIGINT, "stopped by the listener before training; nothing written")
 
 
-def _follow(session: TrainingSession, *, finish: bool) -> Run:
+def _follow(session: Trainer, *, finish: bool) -> Run:
     """Train together with rank 0, without writing a file. The returned run has an empty path.
 
     Raises:
         Interrupted: If a signal stopped training.
     """
-    for _ in train_session(session, finish=finish):
+    for _ in run_phases(session, finish=finish):
         session.processes.raise_if_stopped()
     return _finished_run(session, Path(), [])
 
 
-def _write_run(
-    session: TrainingSession, writer: RunWriter, told: StoppingListener, *, finish: bool
-) -> Run:
+def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, finish: bool) -> Run:
     """Train on rank 0, write the run directory, and call the listener with each event.
 
     Args:
@@ -251,19 +251,17 @@ def _write_run(
         Exception: If the listener raised it. A checkpoint was saved.
     """
     processes = session.processes
-    session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
     try:
         if told.wants_stop:  # at the StartEvent
             processes.signals.request()
             processes.raise_if_stopped()
-        for event in train_session(session, finish=finish):
+        for event in run_phases(session, finish=finish):
             writer.record(event)
             if isinstance(event, UpdateEvent | EpochEvent):
                 told(event)
             if told.wants_stop:
                 processes.signals.request()  # so that all processes stop after the same update
-            if session.learner.is_settled:  # otherwise at the next event
-                processes.raise_if_stopped()
+            processes.raise_if_stopped()
     except Interrupted as stop:
         stopped_by = "the listener" if told.wants_stop else signal.Signals(stop.signal_number).name
         saved = writer.stop(stop.signal_number, stopped_by)
@@ -271,7 +269,7 @@ def _write_run(
     writer.finish()
     if finish:
         save_predictions(session, writer.run)
-    return _finished_run(session, writer.run.path, writer.single_class_warnings())
+    return _finished_run(session, writer.run.path, writer.warnings())
 
 
 def _checked_config(
@@ -376,7 +374,7 @@ def _start_session(
     processes: Processes,
     start: StartingPoint,
     sample_weight: Array | None,
-) -> tuple[TrainingSession, str | None]:
+) -> tuple[Trainer, str | None]:
     """Return the session of a new or resumed run, with the training state of rank 0.
 
     Also return a line about the weights that were copied from an earlier model, or None if no
@@ -388,15 +386,13 @@ def _start_session(
     old, origin = start.old_model, None
     with processes.first_before_others():
         if start.point is not None:
-            session = _resumed_session(config, data, device, processes, start.point)
+            session = _resumed_session(config, data, device, processes, start.point, sample_weight)
         else:
-            session = TrainingSession(config, data, device, processes)
+            session = Trainer(config, data, device, processes, sample_weight=sample_weight)
         if old is not None:
             new, rules = session.network, data.preprocessing
             origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
     session.copy_from_rank_zero()
-    if sample_weight is not None:
-        session.set_sample_weights(sample_weight)
     return session, origin
 
 
@@ -429,7 +425,8 @@ def _resumed_session(
     device: torch.device,
     processes: Processes,
     point: ResumePoint,
-) -> TrainingSession:
+    sample_weight: Array | None,
+) -> Trainer:
     """Return the session of a resumed run, with the training state of its last checkpoint.
 
     Raises:
@@ -441,26 +438,27 @@ def _resumed_session(
     if model.network.config != config.model.architecture:
         problem = "the architecture isn't that of the run's config; restore the folder from a copy"
         raise CheckpointError(f"{point.folder}: {problem}")
-    session = TrainingSession(
+    session = Trainer(
         config,
         data,
         device,
         processes,
         model.network,
         model.calibration,
-        pretrains=progress.get("phase") == "pretraining",
+        sample_weight=sample_weight,
     )
+    state = {"network": model.network.state_dict(), "training": point.checkpoint.tensors}
     try:
-        session.restore(point.checkpoint.tensors, progress)
+        session.load_state_dict({**state, "progress": progress})
     except ValueError as error:
         raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
-    if point.best is not None and session.learner.progress.phase == "training":
-        session.learner.best_weights = point.best.network.state_dict()
+    if point.best is not None and session.progress.phase == "training":
+        session.best = point.best.network.state_dict()
     return session
 
 
 def _start_writer(
-    session: TrainingSession,
+    session: Trainer,
     start: StartingPoint,
     directory: Path | None,
     name: str,
@@ -497,7 +495,7 @@ def _start_writer(
             facts[LINEAGE] = start.lineage
         writer, warnings = RunWriter(run, session), []
         writer.start(facts, force=start.force)
-    training, progress = session.classifier_learner, session.learner.progress
+    progress = session.progress
     listener(
         StartEvent(
             run=writer.run.path,
@@ -505,10 +503,10 @@ def _start_writer(
             device=str(session.device),
             **writer.engine,
             parameters=sum(weight.numel() for weight in session.network.parameters()),
-            epochs=training.stopping.epochs,
-            updates=training.total_updates,
+            epochs=session.rule.epochs,
+            updates=session.training_updates,
             resumed_at=progress.updates,
-            nothing_left=session.nothing_left(),
+            nothing_left=nothing_left(session),
             pretraining=progress.phase == "pretraining",
             warnings=warnings,
             origin=origin,
@@ -517,7 +515,7 @@ def _start_writer(
     return writer
 
 
-def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> Run:
+def _finished_run(session: Trainer, path: Path, warnings: list[str]) -> Run:
     """Return the result of a session whose training ended, as `fit` returns it.
 
     Args:
@@ -525,20 +523,20 @@ def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> 
         path: Run directory.
         warnings: Warnings about the predictions, one line each.
     """
-    learner, progress = session.learner, session.learner.progress
+    progress = session.progress
     test = session.test_scores
     is_rare = test is not None and test.has_rare_class
     metric = compared_metric(session.config.training.monitor, has_rare_class=is_rare).name
     return Run(
         path=path,
         epochs=progress.epoch,
-        best_epoch=progress.best_epoch,
+        best_epoch=session.best_epoch,
         best_value=session.best_value(),
-        stopped_early=learner.stopped_early,
+        stopped_early=session.stopped_early,
         refit=progress.phase == "refit",
         test=test,
         validation=session.validation_scores,
         branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
-        advice=session.advice(),
+        advice=advice(session),
         warnings=warnings,
     )

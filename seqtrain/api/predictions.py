@@ -27,7 +27,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.readers.times import NUMBER
 from seqtrain.sequences.sources import numbered_rows
 from seqtrain.text import duration
-from seqtrain.training.phases import TrainingSession
+from seqtrain.training.trainer import Trainer
 
 BINS = 10
 """Number of intervals of probability in which reliability is measured."""
@@ -145,7 +145,7 @@ def results_of(shown: SplitPredictions) -> SplitResults:
     )
 
 
-def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
+def save_predictions(session: Trainer, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
     The files of the split are read again. In these cases nothing is saved, and the predictions are

@@ -27,12 +27,13 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.pooling import last_valid_state
 from seqtrain.sequences.batch import Batch, collate, map_batches, memory_errors
+from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.plan import plan_epoch
 from seqtrain.sequences.precision import float32_products
 from seqtrain.sequences.store import Ints, SequenceStore
-from seqtrain.training.learner import Learner
-from seqtrain.training.objectives import Classification
-from seqtrain.training.optimizer import lr_at
+from seqtrain.training.loop import keys_to_lower, update
+from seqtrain.training.optimizer import learning_rate
+from seqtrain.training.trainer import Trainer
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 
@@ -63,9 +64,8 @@ class SeqtrainLearner:
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
         self.task, self.config, self.padding = task, config, padding
         self.model = task.new_model(config).train()
-        labels = task.preprocessing.labels
-        self.objective = Classification(self.model, task.train, None, labels, config, task.device)
-        self.learner = Learner(self.objective)
+        data = PreparedData({"train": task.train}, task.preprocessing, {}, 0, {}, False)
+        self.trainer = Trainer(config, data, task.device, network=self.model)
 
     def learn(self, rows: Ints, lr: float | None = None) -> None:
         """Update the model once on a batch.
@@ -77,9 +77,9 @@ class SeqtrainLearner:
         Raises:
             RunError: If memory runs out, or if the loss or a gradient isn't finite.
         """
-        update = partial(self.learner.update, lr=lr or self.config.training.lr)
-        store, device, lower = self.task.train, self.task.device, self.objective.lower
-        next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
+        store, device, lower = self.task.train, self.task.device, keys_to_lower(self.trainer)
+        step = partial(update, self.trainer, lr=lr or self.config.training.lr)
+        next(map_batches(step, store, [rows], device, collate=self._collate, lower=lower))
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
         """Return the logits of the rows of all batches, (B, C), in the order of the batches.
@@ -109,14 +109,14 @@ class SeqtrainLearner:
         for epoch in count():
             if done >= examples:
                 break
-            new.objective.carried.forget()
-            for rows in new.learner.plan(epoch):
+            new.trainer.carried.forget()
+            for rows in new.trainer.plan(epoch):
                 if done < examples:
-                    new.learn(rows, lr_at(done, examples, self.config.training))
+                    new.learn(rows, learning_rate(self.config.training, done, examples))
                     done += len(rows)
         held_out, config = self.task.held_out, self.config
         batches = [np.arange(len(held_out))]
-        if new.objective.groups is None:  # carried states need the order of the rows
+        if new.trainer.groups is None:  # carried states need the order of the rows
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = new._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())

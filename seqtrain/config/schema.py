@@ -272,7 +272,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Optimizer. sgd uses momentum 0.9."""
     sparse_embedding: bool = True
-    """Update and decay only the rows of an embedding that a batch uses. false: all rows."""
+    """Update and decay only the rows of an embedding that a batch uses. false, or sgd: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
     ngrams_lr: LearningRate | None = None
@@ -299,10 +299,11 @@ class TrainingConfig(Section):
     """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
     the number of validation rows, as if the log-likelihood of one row changed by 1."""
     monitor: Metric = "accuracy"
-    """Metric on validation that selects the best epoch. Without validation, it is the accuracy or
-    loss on train."""
+    """Metric on validation that selects the best epoch, computed from the branch that learns by
+    epochs. Without validation, it is the accuracy or loss on train."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
-    """Weight of each class in the loss. balanced: inverse to its frequency. null: equal."""
+    """Weight of the rows of each class, in the loss, solved branches, calibration and thresholds.
+    balanced: inverse to its frequency. null: equal."""
     logit_adjustment: Fraction = 0.0
     """Favour rare classes in predictions: subtract this times the log frequency of the class in
     train from its logit."""
@@ -319,7 +320,8 @@ class TrainingConfig(Section):
     a rare class is chosen on the rows that it learned."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
-    (multi-label: one number and one threshold per class)."""
+    against targets of (N + 1) / (N + 2) for N validation rows, as Platt's (multi-label: one number
+    and one threshold per class)."""
     thresholds: Literal["one", "class", "none"] = "class"
     """Probability from which on a label is predicted, chosen on validation. Multi-label: by F1.
     one: the same for all classes. class: one for each class with at least 10 rows there. With two

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics
 from seqtrain.sequences.labels import rare_class
-from seqtrain.text import Summarized, quote
+from seqtrain.text import Summarized, listed, quote
 
 FEWEST_TO_COMPARE = 30
 """Fewest examples with which a score is certain enough to compare epochs."""
+SHOWN_CLASSES = 5
+"""Largest number of classes that a warning names."""
 FEWEST_TO_WARN = 20
 """Fewest examples with which it is hardly chance that only one class is predicted."""
 
@@ -114,6 +116,25 @@ class Scores(Metrics, Summarized):
             return 1.0
         share = min(max(getattr(self, name), 0.0), 1.0)
         return math.sqrt(share * (1 - share) / self.num_examples)
+
+
+def missing_class_warnings(scores: Scores, name: str) -> list[str]:
+    """Return a list of one warning if classes of train have no example in a split, or [].
+
+    The macro means leave out such a class unless it is predicted.
+
+    Args:
+        scores: Scores of a split.
+        name: Name of the split for the warning.
+    """
+    missing = [label for label, row in scores.per_class.items() if not row["support"]]
+    if not missing:
+        return []
+    shown = listed([quote(label) for label in missing], SHOWN_CLASSES)
+    return [
+        f"{name}: {len(missing)} of {len(scores.labels)} classes have no row here ({shown}), so "
+        "macro F1 tells nothing about them; hold out more rows, or score a file that has them"
+    ]
 
 
 def single_class_warnings(scores: Scores, name: str) -> list[str]:

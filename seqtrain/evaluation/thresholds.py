@@ -53,7 +53,9 @@ class CoveragePoint(Section):
         return (self.accuracy + square / 2 - spread) / (1 + square)
 
 
-def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def threshold_curve(
+    scores: Tensor, correct: Tensor, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Count the examples that reach each possible threshold, the highest threshold first.
 
     Scores that differ by less than TIE share one threshold. K is the number of thresholds.
@@ -61,6 +63,7 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
     Args:
         scores: Score of each example, (B,), in any order. B is at least 1.
         correct: True for the examples to be found, (B,) bool.
+        weights: Weight of each example, (B,), or None to count each once.
 
     Returns:
         The thresholds, (K,); the number of scores that reach each threshold, (K,); and the number
@@ -70,11 +73,12 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
     ordered, order = scores.double().sort(descending=True, stable=True)
     is_last = torch.cat((ordered.diff() < -TIE, correct.new_ones(1, dtype=torch.bool)))
     ends = is_last.nonzero().flatten()
-    hits = correct[order].double().cumsum(0)
-    return ordered[ends], (ends + 1).double(), hits[ends]
+    each = torch.ones_like(ordered) if weights is None else weights[order].double()
+    hits = (correct[order] * each).cumsum(0)
+    return ordered[ends], each.cumsum(0)[ends], hits[ends]
 
 
-def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
+def best_threshold(probabilities: Tensor, correct: Tensor, weights: Tensor | None = None) -> float:
     """Return the threshold with the greatest F1, if the examples that reach it are predicted.
 
     The threshold is between two probabilities, or between the lowest one and 0.
@@ -82,22 +86,26 @@ def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
     Args:
         probabilities: Probability of each example, (B,). B is at least 1.
         correct: True for the examples to be found, (B,) bool.
+        weights: Weight of each example, (B,), or None for equal weights.
     """
-    thresholds, counts, hits = threshold_curve(probabilities, correct)
+    thresholds, counts, hits = threshold_curve(probabilities, correct, weights)
     return _below_best(thresholds, 2 * hits / (counts + hits[-1]))
 
 
-def threshold_reached_by(number: int, probabilities: Tensor) -> float:
+def threshold_reached_by(
+    number: float, probabilities: Tensor, weights: Tensor | None = None
+) -> float:
     """Return a threshold that `number` examples reach, or as near to this number as possible.
 
     It is between two probabilities, between the highest one and 1, or between the lowest one and 0.
 
     Args:
-        number: Number of examples, from 0 to B.
+        number: Number of examples, or sum of their weights.
         probabilities: Probability of each example, (B,).
+        weights: Weight of each example, (B,), or None to count each once.
     """
     above = probabilities.new_ones(1, dtype=torch.float64)
-    thresholds, counts, _ = threshold_curve(probabilities, probabilities >= 0)
+    thresholds, counts, _ = threshold_curve(probabilities, probabilities >= 0, weights)
     thresholds, counts = torch.cat((above, thresholds)), torch.cat((above - 1, counts))
     return _below_best(thresholds, -(counts - number).abs())
 
@@ -119,7 +127,12 @@ def _below_best(thresholds: Tensor, quality: Tensor) -> float:
 
 
 def coverage_points(
-    confidence: Tensor, correct: Tensor, levels: int, *, of_class: bool = False
+    confidence: Tensor,
+    correct: Tensor,
+    levels: int,
+    weights: Tensor | None = None,
+    *,
+    of_class: bool = False,
 ) -> list[CoveragePoint]:
     """Return coverage and accuracy at thresholds, from the highest to the lowest.
 
@@ -129,6 +142,7 @@ def coverage_points(
         confidence: Probability of each prediction, (B,).
         correct: True for each correct prediction, (B,) bool.
         levels: Largest number of points.
+        weights: Weight of each prediction, (B,), or None for equal weights.
         of_class: True if `confidence` is the probability of one class. `coverage` is then the
             share of the correct predictions that reach the threshold (recall).
 
@@ -138,11 +152,14 @@ def coverage_points(
     """
     if bool(confidence.isnan().any()) or (of_class and not bool(correct.any())):
         return []
-    thresholds, counts, hits = threshold_curve(confidence, correct)
+    thresholds, counts, hits = threshold_curve(confidence, correct, weights)
     reached = hits if of_class else counts
     shares = torch.arange(1, levels + 1, dtype=torch.float64, device="cpu")
-    at = torch.unique(torch.searchsorted(reached, (shares * reached[-1] / levels).ceil()))
-    coverage, accuracy = reached[at] / reached[-1], hits[at] / counts[at]
+    wanted = shares * reached[-1] / levels
+    if weights is None:
+        wanted = wanted.ceil()
+    at = torch.unique(torch.searchsorted(reached, wanted).clamp(max=len(reached) - 1))
+    coverage, accuracy = reached[at] / reached[-1], (hits[at] / counts[at]).clamp(max=1)
     rows = zip(coverage.tolist(), thresholds[at].tolist(), accuracy.tolist(), strict=True)
     return [
         CoveragePoint(coverage=share, min_probability=threshold, accuracy=right)
@@ -150,19 +167,22 @@ def coverage_points(
     ]
 
 
-def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[CoveragePoint]]:
+def class_points(
+    probabilities: Tensor, has_class: Tensor, weights: Tensor | None = None
+) -> list[list[CoveragePoint]]:
     """Return recall (as coverage) and precision (as accuracy) of each class at some thresholds.
 
     Args:
         probabilities: Probability of each class, (B, C).
         has_class: True where an example has the class, (B, C) bool.
+        weights: Weight of each example, (B,), or None for equal weights.
 
     Returns:
         One list per class with at most CLASS_LEVELS points; empty for a class without examples, or
         if a probability is NaN.
     """
     columns = zip(probabilities.T, has_class.T, strict=True)
-    return [coverage_points(own, has, CLASS_LEVELS, of_class=True) for own, has in columns]
+    return [coverage_points(own, has, CLASS_LEVELS, weights, of_class=True) for own, has in columns]
 
 
 def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:

@@ -19,7 +19,7 @@ from seqtrain.runs.model_folder import (
     tensor_file,
 )
 
-CHECKPOINT_VERSION: Final = 7
+CHECKPOINT_VERSION: Final = 8
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENT_TENSORS = 2
 """Number of tensors that the optimizer keeps for each weight, each of the weight's size."""
@@ -41,7 +41,7 @@ class SavedState(SavedObject):
         progress: Counters and sums of the phase by name.
     """
 
-    format_version: Literal[7] = CHECKPOINT_VERSION
+    format_version: Literal[8] = CHECKPOINT_VERSION
     metrics_length: int = Field(ge=0, le=LONGEST_METRICS)
     progress: dict[str, JsonValue]
 

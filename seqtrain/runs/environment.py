@@ -28,7 +28,7 @@ from seqtrain.sequences.dataset import PreparedData, held_out_fractions
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import data_sources
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.training.phases import TrainingSession
+from seqtrain.training.trainer import Trainer
 
 HELD_OUT_DIGEST = "held_out"
 """Entry of environment.json with the result of `held_out`."""
@@ -43,7 +43,7 @@ CUBLAS_SETTING = "CUBLAS_WORKSPACE_CONFIG"
 """Environment variable that torch requires for deterministic algorithms on CUDA."""
 
 
-def environment(session: TrainingSession) -> dict[str, Any]:
+def environment(session: Trainer) -> dict[str, Any]:
     """Return the content of environment.json for a run that starts now.
 
     The content describes software, machine and processes, and has digests of the data files and of

@@ -43,7 +43,7 @@ from seqtrain.sequences.saved_values import saved_flag, saved_integer
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.text import shorten
-from seqtrain.training.state import check_tensors
+from seqtrain.training.trainer import check_tensors
 
 MODEL_VERSION = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError, either, parameter
-from seqtrain.evaluation.scores import single_class_warnings
+from seqtrain.evaluation.scores import missing_class_warnings, single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
@@ -29,7 +29,9 @@ from seqtrain.training.events import (
     UpdateEvent,
     perplexity,
 )
-from seqtrain.training.phases import TrainingSession
+from seqtrain.training.loop import section_of
+from seqtrain.training.phases import nothing_left
+from seqtrain.training.trainer import Trainer
 
 UPDATES_PER_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""
@@ -52,7 +54,7 @@ class RunWriter:
 
     Args:
         run: Run directory. It must be locked by this process.
-        session: The run in progress. Its learner is up to date after each event.
+        session: The run in progress. It is up to date after each event.
         point: The checkpoint that the run resumes from, or None for a new run.
 
     Attributes:
@@ -62,7 +64,7 @@ class RunWriter:
     """
 
     def __init__(
-        self, run: RunDirectory, session: TrainingSession, point: ResumePoint | None = None
+        self, run: RunDirectory, session: Trainer, point: ResumePoint | None = None
     ) -> None:
         self.run = run
         self.session = session
@@ -72,7 +74,7 @@ class RunWriter:
         self._last_is_whole = point is None or point.folder == run.last
         self._saved_at = time.monotonic()
         self._is_saved = True
-        self._saved_best = session.learner.best_weights
+        self._saved_best = session.best
 
     def start(self, environment: Mapping[str, Any], *, force: bool) -> None:
         """Write the first files of a new run.
@@ -106,7 +108,7 @@ class RunWriter:
         """
         remove_strays(self.run.path, FOLDERS)
         self.run.cut_metrics(self._metrics_length)
-        if not self.session.nothing_left():
+        if not nothing_left(self.session):
             remove(self.run.path / TEST)
             self._write_config()
 
@@ -126,7 +128,7 @@ class RunWriter:
                 self._is_saved = False
                 if event.update % UPDATES_PER_LINE == 0 and event.phase != "pretraining":
                     self._log(metrics_line(event))
-                if self.session.learner.is_settled and self.is_due(event.update):
+                if self.is_due(event.update):
                     self.save_checkpoint()
             case EpochEvent():
                 self._is_saved = False
@@ -178,18 +180,19 @@ class RunWriter:
         )
         return Interrupted(signal_number, f"{done}; {again}")
 
-    def single_class_warnings(self) -> list[str]:
-        """Return a warning if all predictions for a split are of one class, or an empty list.
+    def warnings(self) -> list[str]:
+        """Return warnings about the predictions for validation and test, one line each.
 
-        Validation is checked first, then test. There is at most one warning.
+        There is at most one warning that all predictions are of one class.
         """
         session = self.session
+        found, of_one_class = [*session.notes], list[str]()
         scored = {"validation": session.validation_scores, "test": session.test_scores}
         for split, scores in scored.items():
-            warnings = [] if scores is None else single_class_warnings(scores, split)
-            if warnings:
-                return warnings[:1]
-        return []
+            if scores is not None:
+                of_one_class += single_class_warnings(scores, split)
+                found += missing_class_warnings(scores, split)
+        return of_one_class[:1] + found
 
     def finish(self) -> None:
         """Write the scores of test, if there are any, and the "end" line of metrics.jsonl.
@@ -200,11 +203,11 @@ class RunWriter:
             RunError: If a file can't be written.
         """
         session = self.session
-        progress, monitor = session.learner.progress, session.config.training.monitor
+        progress, monitor = session.progress, session.config.training.monitor
         end: dict[str, Any] = {
             "event": "end",
             "epochs": progress.epoch,
-            "best_epoch": progress.best_epoch,
+            "best_epoch": session.best_epoch,
             "best_value": session.best_value(),
             "refit": progress.phase == "refit",
             "step": progress.updates,
@@ -221,15 +224,16 @@ class RunWriter:
         """Write the best model to ``best/``, if it is new, and then a checkpoint to ``last/``.
 
         An intact earlier checkpoint in ``last/`` is moved to ``previous/``. A damaged one is
-        replaced, and ``previous/`` doesn't change. No update may be queued.
+        replaced, and ``previous/`` doesn't change.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.
         """
-        learner = self.session.learner
-        checkpoint = Checkpoint(self._model(), *learner.capture(), self._metrics_length)
-        self._check_finite(self.session.network.state_dict() | checkpoint.tensors)
-        best = learner.best_weights
+        state = self.session.state_dict()
+        tensors, progress = state["training"], state["progress"]
+        checkpoint = Checkpoint(self._model(), tensors, progress, self._metrics_length)
+        self._check_finite(state["network"] | tensors)
+        best = self.session.best
         if best is not None and best is not self._saved_best:
             self._check_finite(best)
             write_folder(self.run.best, model_files(self._model(), weights=best))
@@ -241,7 +245,7 @@ class RunWriter:
 
     def position(self) -> str:
         """Return the current phase and update for messages, such as "training step 300"."""
-        progress = self.session.learner.progress
+        progress = self.session.progress
         return f"{progress.phase} step {progress.updates}"
 
     def _model(self) -> Model:
@@ -257,7 +261,7 @@ class RunWriter:
                 continue
             # isfinite of the whole tensor would need twice its memory.
             if not bool(torch.stack(tensor.aminmax()).isfinite().all()):
-                section = self.session.learner.objective.key
+                section = section_of(self.session)
                 raise RunError(
                     f"{self.position()}: {name} holds values that aren't finite; not saved; lower "
                     f"{section}.lr or training.weight_decay; what was saved stays valid"

@@ -30,8 +30,8 @@ from seqtrain.runs.run_directory import (
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.readers import FileSource
 from seqtrain.sequences.sources import data_sources
-from seqtrain.training.distributed import Processes
-from seqtrain.training.state import checked_progress
+from seqtrain.training.processes import Processes
+from seqtrain.training.progress import checked_progress
 
 MAY_CHANGE = tuple(
     f"training.{key}"
@@ -235,14 +235,14 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     except ValueError as error:
         raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
     run.cut_metrics(checkpoint.metrics_length, only_check=True)
-    begun, most = progress.epoch + bool(progress.batches_done), config.training.max_epochs
+    begun, most = progress.epoch + bool(progress.batches), config.training.max_epochs
     if progress.phase != "pretraining" and most != "auto" and begun > most:
-        done = f"epoch {begun} has begun" if progress.batches_done else f"{begun} epochs are done"
+        done = f"epoch {begun} has begun" if progress.batches else f"{begun} epochs are done"
         raise ConfigError(
             f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
         )
     best = None
-    if progress.best_epoch:
+    if progress.history:
         try:
             best = load_model(run.best)
         except CheckpointError as error:

@@ -10,44 +10,44 @@ from seqtrain.model.initialization import use_word_vectors
 from seqtrain.sequences.batch import memory_errors
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.store import Array, SequenceStore
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.sequences.word_vectors import WordVectors
 from seqtrain.text import counted, listed
-from seqtrain.training.distributed import Processes
 
 
 def initial_network(
     config: Config,
     data: PreparedData,
     device: torch.device,
-    processes: Processes,
-    rows: SequenceStore | None = None,
+    rows: SequenceStore,
+    weights: Array | None = None,
+    *,
+    solve: bool = True,
 ) -> ClassifierNetwork:
     """Return a new network on `device`, with random initial weights that depend on the seed.
 
-    Embeddings of words start with their word vectors, if there are any. Branches that aren't
-    trained by gradients, such as trees, are fitted here. Only rank 0 fits these branches. The
-    caller must then copy all weights of rank 0 to the other processes.
+    Embeddings of words start with their word vectors, if there are any. Branches that don't learn
+    by gradients, such as trees, are solved here.
 
     Args:
         config: The config.
         data: Encoded splits, preprocessing, and word vectors.
         device: Device of the network.
-        processes: Processes that train together.
-        rows: Sequences to fit such branches on, or None for train.
+        rows: Sequences to solve such branches on.
+        weights: Weight of each of them, (B,), or None for equal weights.
+        solve: False to leave these branches unsolved: rank 0 solves for all processes.
 
     Raises:
-        RunError: If memory runs out while a branch is fitted.
+        RunError: If memory runs out while a branch is solved.
     """
-    rows = data.splits["train"] if rows is None else rows
     network = new_network(config.model, data.preprocessing, data.splits["train"].lengths)
     network.initialize(config.seed)
     embedding = recurrent_branch(network).embedding
     if data.vectors is not None and isinstance(embedding, torch.nn.Embedding):
         use_word_vectors(embedding, data.vectors)
     network.to(device)
-    if network.fixed_branches and processes.is_first:
+    if network.fixed_branches and solve:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.fit(rows, config.seed)
     return network

@@ -1,61 +1,40 @@
-"""The optimizer (Adam, AdamW and SGD) and the schedules of the learning rate.
+"""The optimizer of the weights, and the learning rate of an update.
 
-A table is a weight with a row per token or n-gram, such as an embedding. With
-training.sparse_embedding, only the rows of a table that the batch uses are updated. The other rows
-don't change, as with torch.optim.SparseAdam: neither momentum nor weight decay changes them.
+A table is a weight with a row per token, such as an embedding. With training.sparse_embedding, an
+update of Adam changes only the rows of a table that the batch uses, as torch.optim.SparseAdam does.
 
-On CPUs, the native library updates all weights in one call, if it is available and the rule isn't
-SGD. On CUDA, `training.fused_update` updates them.
-
-With training.ngrams_lr, the linear classifier on n-grams learns by plain SGD. With Adam, rare
-n-grams would count as much as frequent ones, which costs accuracy if there are few rows.
+On CPUs, the native library updates all weights in one call (`NativeAdam`). Elsewhere, and for SGD,
+torch's own optimizers do.
 
 To add a schedule, add an entry to ``SCHEDULES`` and its name to ``training.schedule`` in
 ``config/schema.py``.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.model.branches.ngrams import GAIN, NgramBranch
-from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.native.library import Weight, why_unavailable
 from seqtrain.model.engines.native.update import adam, describe_weight
-from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
-from seqtrain.training.state import check_tensors
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
-NEVER_DECAYING = ("initial_state", "ngrams.weight")
+NEVER_DECAYING = ("initial_state",)
 """Endings of the names of matrices without weight decay."""
-MOST_EXAMPLES = 64
-"""training.ngrams_lr is multiplied by the number of examples of a batch, up to this number."""
-NGRAM_BIAS = 0.1
-"""Ratio of the learning rate for the bias of the n-grams to the one for their weights."""
-MOMENTS = {
-    "adamw": ("exp_avg", "exp_avg_sq"),
-    "adam": ("exp_avg", "exp_avg_sq"),
-    "sgd": ("momentum_buffer",),
-}
-"""Maps each update rule to the names of its moments of a weight: tensors of the weight's shape."""
-
-
 PLATEAU_FACTOR = 0.5
-"""Factor of the learning rate after each epoch without a better monitored value.
-
-Only the schedule "plateau" has this factor.
-"""
+"""Factor of the learning rate for each epoch without a better monitored value, if it is plateau."""
 
 SCHEDULES: dict[str, Callable[[float, int], float]] = {
-    "constant": lambda progress, plateaus: 1.0,
-    "linear": lambda progress, plateaus: 1.0 - progress,
-    "cosine": lambda progress, plateaus: 0.5 * (1.0 + math.cos(math.pi * progress)),
-    "plateau": lambda progress, plateaus: PLATEAU_FACTOR**plateaus,
+    "constant": lambda done, plateaus: 1.0,
+    "linear": lambda done, plateaus: 1.0 - done,
+    "cosine": lambda done, plateaus: 0.5 * (1.0 + math.cos(math.pi * done)),
+    "plateau": lambda done, plateaus: PLATEAU_FACTOR**plateaus,
 }
 """Maps each schedule to a function that returns the factor of ``training.lr``.
 
@@ -64,204 +43,283 @@ The arguments of the function are the share of the updates after the warmup that
 """
 
 
-class Optimizer:
-    """Optimizer of the weights of a model, on the device of the model.
+def learning_rate(
+    settings: TrainingConfig, update: int, total_updates: int, plateaus: int = 0
+) -> float:
+    """Return the learning rate of an update.
 
     Args:
-        model: Model whose weights are updated.
-        config: Section of the config with the update rule (adamw, adam or sgd), the weight decay
-            and the largest norm.
+        settings: Section of the config with the learning rate, the schedule and the warmup.
+        update: Number of earlier updates in the phase. From `total_updates` on, the rate is the
+            last one of the schedule.
+        total_updates: Number of updates after which the schedule ends.
+        plateaus: Number of epochs so far without a better monitored value.
+    """
+    warmup = round(settings.warmup * total_updates)
+    if update < warmup:
+        return settings.lr * (update + 1) / warmup
+    done = min(1.0, (update - warmup) / max(1, total_updates - warmup))
+    return settings.lr * SCHEDULES[settings.schedule](done, plateaus)
 
-    Attributes:
-        is_fused: True if all weights are float32 on CUDA. Then `step` doesn't wait for the device.
-        tables: Weights with sparse gradients. Of these, only the rows that a batch uses are
-            updated. There are none without training.sparse_embedding, and on MPS.
+
+class NativeAdam(torch.optim.Optimizer):
+    """Adam and AdamW of the native library, for dense and sparse gradients on the CPU.
+
+    A step is one call for all weights. With torch's SparseAdam, a third of the time of training
+    went into the indexing of rows.
+
+    Args:
+        groups: Groups of weights with a weight decay each, as in torch.
+        decoupled: True for the weight decay of AdamW, False for the L2 penalty of Adam.
     """
 
-    def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
-        self._rule = config.optimizer
-        self._max_grad_norm = config.max_grad_norm
-        self._ngrams_lr = config.ngrams_lr
-        skipped = () if config.ngrams_lr is None else ("ngrams.weight", "ngrams.bias")
-        self._decay = decay_of_each(model, config.weight_decay, skipped)
-        self._state: dict[Tensor, dict[str, Tensor]] = {}
-        on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
-        network = model.classifier if isinstance(model, PretrainingModel) else model
-        self._embedding = recurrent_branch(network).embedding
-        self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
-        self._is_native = self._rule != "sgd" and all(map(can_update_natively, self._decay))
-        self.is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
-        self._failed: Tensor | None = None
+    def __init__(self, groups: list[dict[str, Any]], *, decoupled: bool) -> None:
+        super().__init__(groups, {"lr": 0.0, "weight_decay": 0.0})
+        self._decay = "decay" if decoupled else "l2"
         self._described: dict[Tensor, Weight] = {}
-        self._lr = config.lr
-        self._ngrams = None if config.ngrams_lr is None else network.find(NgramBranch)
 
-    def freeze(self, *, frozen: bool) -> None:
-        """Freeze the embedding of tokens if `frozen` is True; let it learn again if it is False.
+    @torch.no_grad()
+    def clipped_step(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm of `max_norm`, and update the weights.
 
-        Only an embedding of single tokens can be frozen. Any other input layer, such as that of
-        numbers, always learns.
+        Returns:
+            The norm before scaling. If it isn't finite, no weight has changed.
         """
-        if isinstance(self._embedding, nn.Embedding):
-            self._embedding.weight.requires_grad_(not frozen)
+        lr = self.param_groups[0]["lr"]
+        norm = adam(self._gradients(), lr=lr, betas=BETAS, eps=EPSILON, limit=max_norm)
+        if norm is not None:
+            return norm
+        for weight, _ in _with_gradient(self):  # a sparse gradient has a row more than once
+            if weight.grad is not None and weight.grad.is_sparse:
+                weight.grad = weight.grad.coalesce()
+        norm = adam(self._gradients(), lr=lr, betas=BETAS, eps=EPSILON, limit=max_norm)
+        assert norm is not None, "coalesced rows are unique"
+        return norm
 
-    @property
-    def weights(self) -> Collection[Tensor]:
-        """All weights that `step` updates if they have a gradient."""
-        return [*self._decay, *([] if self._ngrams is None else self._ngrams.parameters())]
+    def _gradients(self) -> Iterator[tuple[Weight, Tensor]]:
+        for weight, decay in _with_gradient(self):
+            state = self.state[weight]
+            if not state:
+                state["step"] = torch.zeros((), device="cpu")
+                state["exp_avg"] = torch.zeros_like(weight)
+                state["exp_avg_sq"] = torch.zeros_like(weight)
+                self._described.pop(weight, None)
+            known = self._described.get(weight)
+            if known is None or known.weight != weight.data_ptr():
+                known = describe_weight(weight.detach(), state, **{self._decay: decay})
+                self._described[weight] = known
+            assert weight.grad is not None
+            yield known, weight.grad
 
-    def forget_gradient(self) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the state, and forget the addresses of the tensors before."""
+        super().load_state_dict(dict(state_dict))
+        self._described.clear()
+
+
+class Optimizer:
+    """Optimizer of all weights of a module that learn, under one learning rate.
+
+    Args:
+        module: The module, on its device.
+        tables: Weights with sparse gradients.
+        settings: Section of the config with the rule (adamw, adam or sgd), the weight decay and the
+            largest norm.
+
+    Attributes:
+        parts: Maps a name to the torch optimizer of a part of the weights.
+        weights: All weights that learn.
+        tables: Those of them with sparse gradients.
+    """
+
+    def __init__(
+        self, module: nn.Module, tables: Collection[Tensor], settings: TrainingConfig
+    ) -> None:
+        decaying: list[Tensor] = []
+        others: list[Tensor] = []
+        sparse = set(tables)
+        for name, weight in module.named_parameters():
+            is_matrix = weight.ndim > 1 and not name.endswith(NEVER_DECAYING)
+            if weight.requires_grad and weight not in sparse:
+                (decaying if is_matrix else others).append(weight)
+        self.tables = [table for table in tables if table.requires_grad]
+        self.weights = [*decaying, *others, *self.tables]
+        self.max_norm = math.inf if settings.max_grad_norm is None else settings.max_grad_norm
+        self.parts: dict[str, torch.optim.Optimizer] = {}
+        self._decay, self._rule = settings.weight_decay, settings.optimizer
+        groups = [
+            {"params": decaying, "weight_decay": settings.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        if self._rule == "sgd":
+            self.parts["dense"] = torch.optim.SGD(groups, momentum=MOMENTUM)
+        elif all(map(can_update_natively, self.weights)):
+            decaying.extend(self.tables)
+            self.parts["native"] = NativeAdam(groups, decoupled=self._rule == "adamw")
+        else:
+            rule = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[self._rule]
+            self.parts["dense"] = rule(groups, betas=BETAS, eps=EPSILON, fused=True)
+            if self.tables:
+                self.parts["sparse"] = torch.optim.SparseAdam(self.tables, betas=BETAS, eps=EPSILON)
+
+    def forget_gradients(self) -> None:
         """Remove the gradients of all weights."""
         for weight in self.weights:
             weight.grad = None
 
-    @torch.no_grad()
-    def step(self, *, lr: float, examples: int, loss: Tensor | None = None) -> float | Tensor:
-        """Scale down the gradients if their joint norm exceeds max_grad_norm; update the weights.
+    def step(self, lr: float, *figures: Tensor) -> tuple[float, ...]:
+        """Update the weights by their gradients, scaled down to a norm of at most `max_norm`.
 
-        If the norm isn't finite, no weight is changed. On CUDA, a loss that isn't finite has the
-        same effect, and later steps change no weight either. The gradients may be changed in place.
+        If the norm or a figure isn't finite, no weight changes.
 
         Args:
             lr: Learning rate.
-            examples: Number of examples of the batch, over all processes. training.ngrams_lr is
-                multiplied by this number, up to `MOST_EXAMPLES`.
-            loss: Loss of the batch, which is checked on CUDA only, or None to check nothing.
+            figures: Scalars to read from the device together with the norm, so that the host waits
+                only once, such as the loss.
 
         Returns:
-            The norm of the gradients before scaling, without the weights that training.ngrams_lr is
-            for. It is a float, or on CUDA a scalar tensor that may still be computed.
+            The figures, and the norm of the gradients before scaling.
         """
-        limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
-        if self.is_fused:
-            return self._fused_step(lr, examples, loss, limit)
-        norm = self._native_step(lr, limit) if self._is_native else None
-        if norm is None:
-            norm = float(clip_gradients(self._decay, limit))
-            if not math.isfinite(norm):
-                return norm
-            if self._is_native:  # a gradient had a row more than once
-                self._native_step(lr, math.inf)
-            else:
-                self._torch_step(lr)
-        if math.isfinite(norm):
-            for weight, gradient, rate in self._ngram_gradients(lr, examples):
-                weight.add_(gradient, alpha=rate)
-        return norm
+        for part in self.parts.values():
+            for group in part.param_groups:
+                group["lr"] = lr
+        native = self.parts.get("native")
+        if isinstance(native, NativeAdam):
+            values = tuple(float(figure) for figure in figures)
+            if not all(map(math.isfinite, values)):
+                return *values, math.nan
+            return *values, native.clipped_step(self.max_norm)
+        return self._torch_step(lr, figures)
 
-    def _fused_step(self, lr: float, examples: int, loss: Tensor | None, limit: float) -> Tensor:
-        if self._failed is None:
-            self._failed = torch.zeros((), device=next(iter(self._decay)).device)
-        found = [(weight, weight.grad, decay) for weight, decay in self._decay.items()]
-        norm = fused_update(
-            self._rule,
-            [
-                WeightUpdate(weight, gradient, self._state_of(weight), decay)
-                for weight, gradient, decay in found
-                if gradient is not None
-            ],
-            self._failed,
-            self._failed if loss is None else loss,
-            lr=lr,
-            betas=BETAS,
-            eps=EPSILON,
-            momentum=MOMENTUM,
-            limit=limit,
-        )
-        for weight, gradient, rate in self._ngram_gradients(lr, examples):
-            add_gradient(weight, gradient, rate, self._failed)
-        return norm
+    @torch.no_grad()
+    def _torch_step(self, lr: float, figures: tuple[Tensor, ...]) -> tuple[float, ...]:
+        sparse = set(self.tables)
+        gradients = [
+            weight.grad
+            for weight in self.weights
+            if weight.grad is not None and weight not in sparse
+        ]
+        tables = [table for table in self.tables if table.grad is not None]
+        joined = [JoinedTables(own) for own in _by_width(tables)]
+        gradients += [group.gradient.values() for group in joined]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        ends = [group.ends for group in joined]
+        scalars = torch.stack([*(figure.double() for figure in figures), norm.double()])
+        read: list[float] = torch.cat([scalars, *(end.double() for end in ends)]).tolist()
+        values, numbers = read[: len(scalars)], iter(map(int, read[len(scalars) :]))
+        if not all(map(math.isfinite, values)):
+            return tuple(values)
+        scale = self.max_norm / (values[-1] + 1e-6)
+        if scale < 1:
+            torch._foreach_mul_(gradients, scale)
+        for group in joined:
+            group.split([next(numbers) for _ in group.tables])
+        for table in self.tables:
+            self._decay_rows(table, lr)
+        for part in self.parts.values():
+            part.step()
+        return tuple(values)
 
-    def _ngram_gradients(self, lr: float, examples: int) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield each weight that training.ngrams_lr is for, its gradient, and the (negative) rate.
-
-        The rate is the factor by which the gradient must be added to the weight.
-        """
-        if self._ngrams is None or self._ngrams_lr is None:
+    def _decay_rows(self, table: Tensor, lr: float) -> None:
+        """Apply the weight decay to the rows that a table's gradient has: SparseAdam has none."""
+        if not self._decay or table.grad is None:
             return
-        rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
-        table, bias = self._ngrams.weight, self._ngrams.bias
-        if table.grad is not None and bias.grad is not None:
-            yield table, table.grad, rate / GAIN**2
-            yield bias, bias.grad, rate * NGRAM_BIAS
+        rows = table.grad.indices()[0]
+        if self._rule == "adamw":
+            table.index_copy_(0, rows, table[rows] * (1 - lr * self._decay))
+        else:
+            table.grad.values().add_(table[rows], alpha=self._decay)
 
-    def _native_step(self, lr: float, limit: float) -> float | None:
-        """Update the weights by the native library, and return the norm as `step` does.
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the state of all weights as tensors, by names such as "dense.3.exp_avg".
 
-        Weights that training.ngrams_lr is for aren't updated here. If a sparse gradient has a row
-        twice, change nothing and return None.
+        Tensors on the CPU aren't copied. A weight has no state before its first update.
         """
-        found = ((weight, weight.grad) for weight in self._decay)
-        gradients = ((self._describe(weight), grad) for weight, grad in found if grad is not None)
-        return adam(gradients, lr=lr, betas=BETAS, eps=EPSILON, limit=limit)
+        tensors = {}
+        for name, part in self.parts.items():
+            # In one order, so that a resumed run writes the same bytes.
+            for number, state in sorted(part.state_dict()["state"].items()):
+                for key, value in sorted(state.items()):
+                    tensors[f"{name}.{number}.{key}"] = torch.as_tensor(value, device="cpu")
+        return tensors
 
-    def _torch_step(self, lr: float) -> None:
-        for weight, decay in self._decay.items():
-            if weight.grad is not None:
-                rows, gradient = _rows_and_values(weight.grad)
-                if self._rule == "sgd":
-                    _sgd(weight, self._state_of(weight), rows, gradient, lr=lr, l2=decay)
-                else:
-                    adamw = self._rule == "adamw"
-                    decays = {"decay": decay, "l2": 0.0} if adamw else {"decay": 0.0, "l2": decay}
-                    _adam(weight, self._state_of(weight), rows, gradient, lr=lr, **decays)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the state of the optimizer as tensors on the CPU, by name.
-
-        Tensors that were on the CPU aren't copied, so later steps change them. A weight has no
-        tensors before its first update.
-        """
-        return {
-            f"optimizer.{number}.{name}": tensor.cpu()
-            for number, weight in enumerate(self._decay)
-            for name, tensor in self._state.get(weight, {}).items()
-        }
-
-    def load(self, tensors: Mapping[str, Tensor], *, some: bool) -> None:
-        """Restore the state that `tensors` returned.
+    def load_state_dict(self, tensors: Mapping[str, Tensor], *, complete: bool) -> None:
+        """Restore what `state_dict` returned.
 
         Args:
-            tensors: Tensors by name. Tensors of other parts of the training state are ignored.
-            some: True if weights may have no tensors, as before their first update.
+            tensors: The tensors by name.
+            complete: True if every weight must have a state, False if some weights may have none.
 
         Raises:
-            ValueError: If the tensors don't fit the weights, or a value is invalid.
+            ValueError: If the tensors don't fit the weights.
         """
-        self._state.clear()
-        self._described.clear()
-        for number, weight in enumerate(self._decay):
-            prefix = f"optimizer.{number}."
-            found = {name: tensors[name] for name in tensors if name.startswith(prefix)}
-            if some and not found:
-                continue
-            state = {prefix + name: tensor for name, tensor in self._state_of(weight).items()}
-            check_tensors(found, state)
-            for name, tensor in found.items():
-                state[name].copy_(tensor)
-            if state[f"{prefix}step"] < 1:
-                raise ValueError(f"{prefix}step: expected 1 or more")
+        states: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in self.parts}
+        for name, tensor in tensors.items():
+            own, number, key = [*name.split(".", 2), "", ""][:3]
+            if own not in states or not number.isdecimal():
+                raise ValueError(f"optimizer.{name[:80]}: no tensor of this optimizer")
+            states[own].setdefault(int(number), {})[key] = tensor
+        for name, part in self.parts.items():
+            groups = part.state_dict()["param_groups"]
+            weights = [weight for group in part.param_groups for weight in group["params"]]
+            for place, state in states[name].items():
+                _check_state(f"optimizer.{name}.{place}", state, weights[place:], part)
+            if complete and len(states[name]) < len(weights):
+                raise ValueError(f"optimizer.{name}: found no state of some weights")
+            part.load_state_dict({"state": states[name], "param_groups": groups})
 
-    def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
-        """Return the state of a weight: its moments and "step". Before its first update, all are 0.
 
-        The tensors aren't copies: a change of a tensor changes the state.
+class JoinedTables:
+    """Gradients of tables of one width, coalesced together.
+
+    On CUDA, the host waits for the number of distinct rows. So it waits once, not once per table.
+
+    Args:
+        tables: Tables with sparse gradients, (V, E) each, with the same E.
+
+    Attributes:
+        tables: The same tables.
+        gradient: Gradient of all tables below one another, with distinct rows in order.
+        ends: Number of its rows up to the end of each table, as a tensor on the device.
+    """
+
+    def __init__(self, tables: list[Tensor]) -> None:
+        self.tables = tables
+        self._starts = [0, *accumulate(len(table) for table in tables)]
+        rows, values = [], []
+        for start, table in zip(self._starts, tables, strict=False):
+            assert table.grad is not None
+            rows.append(table.grad._indices()[0] + start)
+            values.append(table.grad._values())
+        shape = self._starts[-1], tables[0].shape[1]
+        self.gradient = _sparse(torch.cat(rows), torch.cat(values), shape).coalesce()
+        distinct = self.gradient.indices()[0]
+        self.ends = torch.stack([torch.searchsorted(distinct, end) for end in self._starts[1:]])
+
+    def split(self, ends: list[int]) -> None:
+        """Set the gradient of each table to its part of the joined gradient.
+
+        Args:
+            ends: The numbers of `ends`, on the host.
         """
-        if weight not in self._state:
-            state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
-            where = weight.device if self.is_fused else "cpu"
-            state["step"] = torch.zeros((), dtype=torch.float32, device=where)
-            self._state[weight] = state
-        return self._state[weight]
+        rows, values = self.gradient.indices()[0], self.gradient.values()
+        begins = [0, *ends]
+        for table, start, begin, end in zip(self.tables, self._starts, begins, ends, strict=False):
+            own = _sparse(rows[begin:end] - start, values[begin:end], table.shape)
+            table.grad = own._coalesced_(True)
 
-    def _describe(self, weight: Tensor) -> Weight:
-        """Return the description of a weight for the native library, with pointers to its data."""
-        known = self._described.get(weight)
-        if known is None or known.weight != weight.data_ptr():
-            decay = {"decay" if self._rule == "adamw" else "l2": self._decay[weight]}
-            known = describe_weight(weight.detach(), self._state_of(weight), **decay)
-            self._described[weight] = known
-        return known
+
+def _by_width(tables: list[Tensor]) -> list[list[Tensor]]:
+    """Return lists of the tables that have vectors of the same size."""
+    widths: dict[int, list[Tensor]] = {}
+    for table in tables:
+        widths.setdefault(table.shape[1], []).append(table)
+    return list(widths.values())
+
+
+def _sparse(rows: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a sparse tensor with the given rows, (U,), and their values, (U, E)."""
+    return torch.sparse_coo_tensor(rows[None], values, shape, check_invariants=False)
 
 
 def can_update_natively(weight: Tensor) -> bool:
@@ -269,125 +327,46 @@ def can_update_natively(weight: Tensor) -> bool:
 
     It can update contiguous float32 weights on the CPU.
     """
-    mine = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return mine and weight.is_contiguous() and not why_unavailable()
+    on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
+    return on_cpu and weight.is_contiguous() and not why_unavailable()
 
 
-def decay_of_each(
-    model: nn.Module, weight_decay: float, skipped: tuple[str, ...] = ()
-) -> dict[Tensor, float]:
-    """Return a dict that maps each weight that requires a gradient to its weight decay.
-
-    Weights of two or more dimensions, such as matrices, have `weight_decay`. Biases and other
-    vectors, and the weights of NEVER_DECAYING, have 0. Weights that decay come first.
-
-    Args:
-        model: The model.
-        weight_decay: Weight decay of matrices.
-        skipped: Endings of the names of weights that are left out.
-    """
-    decaying: dict[Tensor, float] = {}
-    others: dict[Tensor, float] = {}
-    for name, weight in model.named_parameters():
-        if not weight.requires_grad or name.endswith(skipped):
-            continue
-        if weight.ndim > 1 and not name.endswith(NEVER_DECAYING):
-            decaying[weight] = weight_decay
-        else:
-            others[weight] = 0.0
-    return {**decaying, **others}
+def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]]:
+    """Yield each weight of an optimizer that has a gradient, and its weight decay."""
+    for group in part.param_groups:
+        for weight in group["params"]:
+            if weight.grad is not None:
+                yield weight, group["weight_decay"]
 
 
-def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale the gradients of weights so that their joint norm is at most `max_norm`.
-
-    Sparse gradients are coalesced: each row occurs once, in ascending order. Weights without a
-    gradient are skipped.
-
-    Args:
-        weights: The weights. Their ``grad`` is changed. At least one must have a gradient.
-        max_norm: Largest norm of all gradients together, or infinity.
-
-    Returns:
-        The norm before scaling, a scalar tensor.
-    """
-    gradients = []
-    for weight in weights:
-        if weight.grad is not None and weight.grad.is_sparse:
-            weight.grad = weight.grad.coalesce()
-        if weight.grad is not None:
-            gradients.append(_rows_and_values(weight.grad)[1])
-    norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
-    norm: Tensor = torch.linalg.vector_norm(norms)
-    if max_norm < math.inf:
-        scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scale)
-    return norm
-
-
-def _rows_and_values(gradient: Tensor) -> tuple[Tensor | slice, Tensor]:
-    """Return the rows of a weight that its gradient covers, and the gradient of these rows.
-
-    If the gradient is dense, the rows are a slice of all rows. If it is sparse, they are indices,
-    (U,), in which a row may occur twice unless the gradient is coalesced. The second result isn't a
-    copy: a change of its values changes the gradient.
-    """
-    if gradient.is_sparse:
-        return gradient._indices()[0], gradient._values()
-    return slice(None), gradient
-
-
-def _adam(
-    weight: Tensor,
-    state: Mapping[str, Tensor],
-    rows: Tensor | slice,
-    gradient: Tensor,
-    *,
-    lr: float,
-    decay: float,
-    l2: float,
+def _check_state(
+    name: str, state: dict[str, Any], weights: list[Tensor], part: torch.optim.Optimizer
 ) -> None:
-    state["step"] += 1
-    step, before = int(state["step"]), weight[rows]
-    gradient = gradient.add(before, alpha=l2) if l2 else gradient
-    mean = state["exp_avg"][rows].lerp(gradient, 1 - BETAS[0])
-    square = (state["exp_avg_sq"][rows] * BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-    spread = (square / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
-    rate = -lr / (1 - BETAS[0] ** step)
-    weight[rows] = (before * (1 - lr * decay)).addcdiv_(mean, spread, value=rate)
-    state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
-
-
-def _sgd(
-    weight: Tensor,
-    state: Mapping[str, Tensor],
-    rows: Tensor | slice,
-    gradient: Tensor,
-    *,
-    lr: float,
-    l2: float,
-) -> None:
-    state["step"] += 1
-    before = weight[rows]
-    gradient = gradient.add(before, alpha=l2) if l2 else gradient
-    velocity = (state["momentum_buffer"][rows] * MOMENTUM).add_(gradient)
-    weight[rows] = before.add(velocity, alpha=-lr)
-    state["momentum_buffer"][rows] = velocity
-
-
-def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int = 0) -> float:
-    """Return the learning rate of an update.
+    """Check the state of a weight from a file, and convert its number of updates.
 
     Args:
-        update: Number of earlier updates in the phase. From `total_updates` on, the rate is the
-            last one of the schedule.
-        total_updates: Number of updates of the whole phase.
-        config: Section of the config with the learning rate, the schedule and the warmup.
-        plateaus: Number of epochs so far without a better monitored value.
+        name: Name for messages.
+        state: The tensors. "step" of SparseAdam becomes a number, as torch keeps it.
+        weights: The weight comes first. Empty if there is none.
+        part: Optimizer of the weight.
+
+    Raises:
+        ValueError: If a tensor is missing, unknown, of another shape or type, or not finite.
     """
-    warmup = round(config.warmup * total_updates)
-    if update < warmup:
-        return config.lr * (update + 1) / warmup
-    progress = min(1.0, (update - warmup) / max(1, total_updates - warmup))
-    return config.lr * SCHEDULES[config.schedule](progress, plateaus)
+    expected = {"step", "exp_avg", "exp_avg_sq"}
+    if isinstance(part, torch.optim.SGD):
+        expected = {"momentum_buffer"}
+    if not weights or state.keys() != expected:
+        raise ValueError(f"{name}: expected {', '.join(sorted(expected))} of a weight")
+    for key, tensor in state.items():
+        shape = () if key == "step" else weights[0].shape
+        if tensor.shape != shape or not bool(tensor.isfinite().all()):
+            raise ValueError(f"{name}.{key}: expected finite numbers of shape {[*shape]}")
+        if key == "step" and not 1 <= float(tensor) <= 2**53:
+            raise ValueError(f"{name}.step: expected 1 or more")
+        is_sparse = isinstance(part, torch.optim.SparseAdam)
+        if key != "step" and tensor.dtype != weights[0].dtype:
+            raise ValueError(f"{name}.{key}: expected {weights[0].dtype}")
+        if key == "step":
+            # SparseAdam counts its updates in an int, whose powers are float64.
+            state[key] = int(tensor) if is_sparse else tensor.float()

@@ -1,17 +1,24 @@
-"""The end of training: number of epochs, patience, and early stopping.
+"""The end of training: the best epoch, early stopping, and the epochs of a refit.
+
+All of it follows from the list of epoch results. Nothing is counted along the way, so a resumed run
+can't count differently.
 
 With ``max_epochs: auto``, the number of epochs depends on the number of updates in an epoch. With a
 batch size of 64, an epoch of 300 rows has 5 updates, and one of 300,000 rows has about 5,000. So a
 small data set needs more epochs.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.sequences.splits import MANY_ROWS
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.training.state import Progress
 
 EPOCHS, MOST_EPOCHS = 10, 100
 """Smallest and largest number of epochs if max_epochs is auto."""
@@ -21,22 +28,55 @@ PATIENCE, PATIENCE_SHARE = 3, 0.2
 """Patience in epochs if it is auto: the larger of PATIENCE and this share of all epochs."""
 CONFIDENT_LOSS = 0.1
 """Validation loss below which correct predictions of all rows aren't chance, even of few rows."""
+MOST_SUMMED = 1e300
+"""Largest sum or loss that is accepted from a file."""
+
+Sum = Annotated[float, Field(ge=0, le=MOST_SUMMED)]
+Signed = Annotated[float, Field(ge=-MOST_SUMMED, le=MOST_SUMMED)]
+"""Number of any sign, such as a monitored value."""
+
+
+class EpochResult(BaseModel):
+    """Result of an epoch of training, by which epochs are compared.
+
+    Attributes:
+        value: Monitored value of the branches that are trained, negated if smaller is better.
+        error: Standard error of the value, or 0 if it is unknown.
+        loss: Validation loss of these branches in nats, or without validation the training loss.
+        train_loss: Training loss in nats.
+        train_accuracy: Training accuracy, in [0, 1].
+        model_value: Monitored value of the whole model, with the branches that were solved.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    value: Signed
+    error: Sum
+    loss: Signed
+    train_loss: Signed
+    train_accuracy: Annotated[float, Field(ge=0, le=1)]
+    model_value: Signed
+
+
+History: TypeAlias = Sequence[EpochResult]
+"""Results of all epochs of training so far."""
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that decides when training ends, from the `Progress` after each epoch.
+    """Limits of training.
 
     Attributes:
         epochs: Largest number of epochs.
         patience: Number of epochs without progress after which training ends, or None for no limit.
-            A greater monitored value is progress.
-        loss_is_progress: True if a lower validation loss is also progress, as long as `is_perfect`
-            is False.
-        perfect_patience: Number of epochs that replaces `patience` once `is_perfect` is True.
+            A greater value is progress.
+        loss_is_progress: True if a lower validation loss is also progress, as long as not all of
+            validation is predicted correctly.
+        perfect_patience: Number of epochs that replaces `patience` once all of validation is
+            predicted correctly, and not by chance.
         hopeless_after: Number of epochs after which training ends if no epoch beat the
             majority-class baseline, or None for no limit.
-        min_delta: Smallest decrease of the validation loss that counts, in nats.
+        min_delta: Smallest decrease of the loss that is progress, in nats.
         rows: Number of validation rows, or 0 without a validation split.
         baseline: Accuracy of the majority-class baseline on validation, or -1 if the baseline isn't
             considered.
@@ -52,6 +92,15 @@ class StoppingRule:
     baseline: float = -1.0
 
     @property
+    def noise(self) -> float:
+        """Decrease of the loss in nats by which one of two equal values is better.
+
+        It is as if the log-likelihood of one validation row changed by 1. It doesn't depend on
+        `min_delta`, so that a resumed run with another `min_delta` has the same best epoch.
+        """
+        return 1 / self.rows if self.rows else 0.0
+
+    @property
     def loss_error(self) -> float:
         """Approximate standard error of the validation loss in nats; infinity without validation.
 
@@ -59,134 +108,113 @@ class StoppingRule:
         """
         return 1 / math.sqrt(self.rows) if self.rows else math.inf
 
-    def is_over(self, progress: Progress) -> bool:
-        """Return True if training ends early after the epochs in `progress`.
 
-        - There were too many epochs without progress, by patience.
-        - No epoch beat the majority-class baseline, after `hopeless_after` epochs or more.
+def best_epoch(history: History, rule: StoppingRule) -> int:
+    """Return the number of the best epoch, from 1, or 0 without epochs.
 
-        The limit `epochs` isn't considered.
-        """
-        is_late = self.hopeless_after is not None and progress.epoch >= self.hopeless_after
-        if is_late and not self.beats_baseline(progress):
-            return True
-        patience = self.perfect_patience if self.is_perfect(progress) else self.patience
-        return patience is not None and progress.epochs_without_better >= patience
+    A greater value is better. Of equal values, a loss that is lower by `noise` is better.
+    """
+    best = 0
+    for number, result in enumerate(history, start=1):
+        if best == 0 or _is_better(result, history[best - 1], rule):
+            best = number
+    return best
 
-    def is_perfect(self, progress: Progress) -> bool:
-        """Return True if the best epoch predicted all of validation correctly, and not by chance.
 
-        All predictions were right if the monitored value is 1. Chance is excluded by at least
-        MANY_ROWS validation rows, or by a validation loss below CONFIDENT_LOSS. Without a
-        validation split, the result is False.
-        """
-        best = progress.best_value
-        is_clear = self.rows >= MANY_ROWS or progress.lowest_loss < CONFIDENT_LOSS
-        return self.rows > 0 and is_clear and best is not None and best >= 1
+def epochs_for_refit(history: History, rule: StoppingRule) -> int:
+    """Return the number of epochs of a refit: the last epoch that is about as good as the best.
 
-    def note_epoch(
-        self,
-        progress: Progress,
-        value: float | None,
-        loss: float,
-        validation_loss: float | None = None,
-        error: float = 0.0,
-    ) -> bool:
-        """Update the progress by the result of an epoch; return True if the epoch is the best yet.
+    An epoch after the best one is about as good if all of this holds:
 
-        An epoch is the best if its value is greater than all earlier values. With an equal value,
-        it is the best if its loss is lower by more than `min_delta`.
+    - The value is below 1, and within one standard error of the best value.
+    - The loss is within `loss_error` of the lowest loss before.
+    - Not all of train was right, or the epoch is at most twice the best one.
 
-        A greater value resets the numbers of epochs without progress. A lower validation loss
-        resets only the number for patience, and only if `loss_is_progress`.
+    The first rule keeps a small validation split from making a refit too short. The other two
+    rules keep the refit of a model that overfits from repeating all epochs.
 
-        `refit_epochs` becomes the number of the best epoch, or of a later epoch that is about as
-        good. An epoch is about as good if all of this holds:
+    Reference:
+        Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
+    """
+    best = chosen = best_epoch(history, rule)
+    lowest = math.inf
+    for number, result in enumerate(history, start=1):
+        if number > best:
+            least = history[best - 1].value - history[best - 1].error
+            is_near = least <= result.value < 1 and result.loss <= lowest + rule.loss_error
+            is_late = result.train_accuracy == 1 and number > 2 * best
+            if is_near and not is_late:
+                chosen = number
+        if result.loss < lowest - rule.noise:
+            lowest = result.loss
+    return chosen
 
-        - The value is below 1, and within one standard error of the best value.
-        - The loss is within `loss_error` of the lowest validation loss.
-        - Not all of train was right, or the epoch is at most twice the best one.
 
-        The first rule keeps a small validation split from making a refit too short. The other two
-        rules keep the refit of a model that overfits from repeating all epochs.
+def stops_early(history: History, rule: StoppingRule) -> bool:
+    """Return True if training ends before its last epoch.
 
-        Args:
-            progress: Progress at the end of the epoch, before `begin_epoch`. It is changed.
-            value: Monitored value, negated if smaller is better. With None, nothing is changed, and
-                the result is False.
-            loss: Training loss in nats.
-            validation_loss: Validation loss in nats, which replaces the training loss, or None
-                without a validation split.
-            error: Standard error of the value.
+    - There were too many epochs without progress, by patience.
+    - No epoch beat the majority-class baseline, after `hopeless_after` epochs or more.
+    """
+    if not history:
+        return False
+    is_late = rule.hopeless_after is not None and len(history) >= rule.hopeless_after
+    if is_late and not beats_baseline(max(result.value for result in history), rule):
+        return True
+    last_progress, is_perfect = _last_progress(history, rule)
+    patience = rule.perfect_patience if is_perfect else rule.patience
+    return patience is not None and len(history) - last_progress >= patience
 
-        Reference:
-            Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
-        """
-        if value is None:
-            return False
-        loss = loss if validation_loss is None else validation_loss
-        is_better = progress.best_value is None or value > progress.best_value
-        is_lower = value == progress.best_value and loss < progress.best_loss - self.min_delta
-        progress.epochs_without_better = 0 if is_better else progress.epochs_without_better + 1
-        progress.plateaus += not is_better
-        if is_better or is_lower:
-            progress.best_value, progress.best_epoch = value, progress.epoch + 1
-            progress.best_loss, progress.best_error = loss, error
-        assert progress.best_value is not None
-        is_near = value < 1 and value >= progress.best_value - progress.best_error
-        is_near = is_near and loss <= progress.lowest_loss + self.loss_error
-        is_learned = 0 < progress.examples == progress.correct
-        is_late = is_learned and progress.epoch + 1 > 2 * progress.best_epoch
-        if is_better or is_lower or (is_near and not is_late):
-            progress.refit_epochs = progress.epoch + 1
-        if validation_loss is not None and loss < progress.lowest_loss - self.min_delta:
-            progress.lowest_loss = loss
-            if self.loss_is_progress and not self.is_perfect(progress):
-                progress.epochs_without_better = 0
-        return is_better or is_lower
 
-    def beats_baseline(self, progress: Progress, errors: float = 0.0) -> bool:
-        """Return True if the best value exceeds the majority-class baseline.
+def plateaus(history: History) -> int:
+    """Return the number of epochs whose value wasn't greater than all values before."""
+    count = 0
+    greatest = -math.inf
+    for result in history:
+        if result.value > greatest:
+            greatest = result.value
+        else:
+            count += 1
+    return count
 
-        Before the first epoch, and with a baseline of -1, return True.
 
-        Args:
-            progress: Progress with the best value so far.
-            errors: Number of standard errors of the baseline by which the value must exceed it.
-        """
-        variance = max(0.0, self.baseline * (1 - self.baseline))
-        error = math.sqrt(variance / self.rows) if self.rows else 0.0
-        best = progress.best_value
-        if best is None or self.baseline < 0:
-            return True
-        return best > self.baseline + errors * error
+def beats_baseline(value: float, rule: StoppingRule, errors: float = 0.0) -> bool:
+    """Return True if a value exceeds the majority-class baseline, or the baseline is unknown.
+
+    Args:
+        value: The monitored value.
+        rule: Rule with the baseline.
+        errors: Number of standard errors of the baseline by which the value must exceed it.
+    """
+    if rule.baseline < 0:
+        return True
+    variance = rule.baseline * (1 - rule.baseline)
+    error = math.sqrt(variance / rule.rows) if rule.rows else 0.0
+    return value > rule.baseline + errors * error
 
 
 def stopping_rule(
-    settings: TrainingConfig,
-    updates_per_epoch: int,
-    validation: SequenceStore | None = None,
-    baseline: float = -1.0,
+    settings: TrainingConfig, updates_per_epoch: int, rows: int = 0, baseline: float = -1.0
 ) -> StoppingRule:
-    """Return the rule by which training ends: the largest number of epochs, and when to stop early.
+    """Return the rule by which training ends.
 
     Args:
         settings: Section of the config with the number of epochs and the patience.
         updates_per_epoch: Number of updates in an epoch, on which ``max_epochs: auto`` depends.
-        validation: Validation split, or None. Its number of rows decides which changes of the loss
-            count.
-        baseline: Accuracy of the majority-class baseline on validation. With `patience: auto`,
-            training stops early if no epoch beats it. With -1, the baseline isn't considered.
+        rows: Number of validation rows, or 0 without validation. It decides which changes of the
+            loss count.
+        baseline: Accuracy of the majority-class baseline on validation, or -1 if it isn't
+            considered. With ``patience: auto``, training ends early if no epoch beats it.
     """
     if settings.max_epochs == "auto":
-        epochs = max(EPOCHS, min(MOST_EPOCHS, -(-UPDATES // updates_per_epoch)))
+        epochs = max(EPOCHS, min(MOST_EPOCHS, math.ceil(UPDATES / updates_per_epoch)))
     else:
         epochs = settings.max_epochs
     patience = max(PATIENCE, round(PATIENCE_SHARE * epochs))
+    min_delta = settings.min_delta
+    if min_delta == "auto":
+        min_delta = 1 / rows if rows else 0.0
     is_auto = settings.patience == "auto"
-    rows = 0 if validation is None else len(validation)
-    noise = 1 / rows if rows else 0.0
-    min_delta = noise if settings.min_delta == "auto" else settings.min_delta
     return StoppingRule(
         epochs=epochs,
         patience=patience if settings.patience == "auto" else settings.patience,
@@ -197,3 +225,31 @@ def stopping_rule(
         rows=rows,
         baseline=baseline,
     )
+
+
+def _is_better(result: EpochResult, best: EpochResult, rule: StoppingRule) -> bool:
+    if result.value != best.value:
+        return result.value > best.value
+    return result.loss < best.loss - rule.noise
+
+
+def _last_progress(history: History, rule: StoppingRule) -> tuple[int, bool]:
+    """Return the number of the last epoch with progress, and whether validation is perfect.
+
+    Progress is a greater value, or a lower loss if the rule says so. The loss counts with a
+    validation split only.
+    """
+    last, greatest, lowest = 0, -math.inf, math.inf
+    is_perfect = False
+    for number, result in enumerate(history, start=1):
+        if result.value > greatest:
+            last, greatest = number, result.value
+        is_lower = rule.rows > 0 and result.loss < lowest - rule.min_delta
+        if is_lower:
+            lowest = result.loss
+        is_clear = rule.rows >= MANY_ROWS or lowest < CONFIDENT_LOSS
+        is_perfect = rule.rows > 0 and is_clear and greatest >= 1
+        # A perfect score can't grow, so a lower loss would only prolong training.
+        if is_lower and rule.loss_is_progress and not is_perfect:
+            last = number
+    return last, is_perfect

@@ -12,14 +12,14 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import Config
 from seqtrain.sequences.precision import float32_products
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.training.learner import Learner
-from seqtrain.training.loop import train
-from seqtrain.training.objectives import Classification
+from seqtrain.training.loop import train_epochs
+from seqtrain.training.trainer import Trainer
 from tests.helpers.batches import classify
 from tests.helpers.networks import NUM_CLASSES, VOCAB_SIZE, gradients, ids, make_network
 from tests.helpers.small_models import PARTS
 from tests.helpers.small_models import make_model as small_model
 from tests.helpers.stores import store_of
+from tests.helpers.trainers import trainer_of
 
 CELLS, POOLINGS = ("gru", "lstm", "rnn"), ("last", "mean", "max", "attention")
 UNROLLS, CLASSES = ("packed", "padded", "masked"), tuple("abcd"[:NUM_CLASSES])
@@ -32,7 +32,7 @@ def make_store(rows: int, seed: int = 0) -> SequenceStore:
     return store_of(sequences, [row % NUM_CLASSES for row in range(rows)])
 
 
-def make_learner(device: torch.device, model: dict[str, Any], **training: Any) -> Learner:
+def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -> Trainer:
     rates = {"dropout": 0.3, "embedding_dropout": 0.3}
     sections: dict[str, Any] = {
         "data": {"train": "train.tsv", "sequence": "text", "label": "label"},
@@ -42,7 +42,7 @@ def make_learner(device: torch.device, model: dict[str, Any], **training: Any) -
     }
     network = make_network(**sections["model"]).train().to(device)
     config = Config.model_validate(sections)
-    return Learner(Classification(network, make_store(64), None, CLASSES, config, device))
+    return trainer_of(config, network, CLASSES, make_store(64), device=device)
 
 
 @pytest.mark.parametrize(("rnn", "pooling"), [*product(CELLS, POOLINGS)])
@@ -69,12 +69,10 @@ def test_updates_are_the_cpus_with_the_same_random_numbers(rnn, sparse, optimize
     keys = {"rnn": rnn, "initial_state": "random"}
     losses = []
     for where in (torch.device("cpu"), device):
-        learner = make_learner(where, keys, optimizer=optimizer, sparse_embedding=sparse)
-        losses.append([event.loss for event in train(learner)])
-        tensors, progress = learner.capture()
-        make_learner(where, keys, optimizer=optimizer, sparse_embedding=sparse).restore(
-            tensors, progress
-        )
+        trainer = make_trainer(where, keys, optimizer=optimizer, sparse_embedding=sparse)
+        losses.append([event.loss for event in train_epochs(trainer)])
+        again = make_trainer(where, keys, optimizer=optimizer, sparse_embedding=sparse)
+        again.load_state_dict(trainer.state_dict())
     assert losses[1] == pytest.approx(losses[0], abs=2e-3)
 
 

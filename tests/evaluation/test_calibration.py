@@ -80,7 +80,7 @@ def test_shares_leave_their_default_for_a_clear_gain_alone():
         calibrate(each, labels, before).branch_weights for each in ([right, wrong], [wrong, right])
     ]
     assert found[0][0] > 0.8
-    assert found[1][0] < 0.2
+    assert found[1][0] <= 0.2
     hardly = right + 0.1 * wrong
     for each in ([right, hardly], [hardly, right]):
         assert calibrate(each, labels, before).branch_weights == before.branch_weights

@@ -278,6 +278,10 @@ Tensor to_dense(const Tensor& self, std::optional<at::ScalarType> dtype, std::op
 Tensor sparse_clone(const Tensor& self, std::optional<at::MemoryFormat>) {
   return rebuilt(self, self._indices().clone(), self._values().clone());
 }
+// The rows of a dense table that a sparse gradient has.
+Tensor sparse_mask(const Tensor& self, const Tensor& mask) {
+  return rebuilt(mask, mask._indices(), self.index_select(0, mask._indices()[0]));
+}
 // A sum with a dense or a sparse tensor, as add_dense_sparse_cuda and add_sparse_cuda.
 Tensor sparse_add(const Tensor& self, const Tensor& other, const at::Scalar& alpha) {
   launch();
@@ -435,6 +439,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCUDA, m) {
   m.impl("_coalesce", coalesce);
   m.impl("_to_dense", to_dense);
   m.impl("clone", sparse_clone);
+  m.impl("sparse_mask", sparse_mask);
   m.impl("add.Tensor", sparse_add);
   m.impl("add_.Tensor", sparse_add_);
 }

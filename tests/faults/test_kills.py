@@ -61,7 +61,7 @@ def test_killed_runs_end_with_equal_bits(project, kills, options):
             done[phase] += kill(project, phase, draw, seconds, *options)
             state = state_of(project / "r")
             within += '"phase": "pretraining"' in state or (
-                not options and "updates" in state and '"batches_done": 0' not in state
+                not options and "updates" in state and '"batches": 0' not in state
             )
         fit(project, "r", *options)
         assert fingerprint(project / "r") == whole

@@ -18,7 +18,7 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.writing import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
 from seqtrain.training.optimizer import Optimizer
-from seqtrain.training.state import checked_progress
+from seqtrain.training.progress import checked_progress
 from tests.helpers.watched import watch
 
 MEMORY = 256 * 2**20
@@ -84,10 +84,12 @@ MUTATIONS: list[Mutation] = [flip_bit, cut, zero, splice, forge]
 def use(folder: Path) -> Checkpoint:
     """Read a checkpoint as a resumed run does, and classify with its model."""
     checkpoint = read_folder(folder, read_checkpoint)
-    optimizer = Optimizer(checkpoint.model.network, TrainingConfig())
+    network, prefix = checkpoint.model.network, "optimizer."
+    optimizer = Optimizer(network, network.set_sparse_gradients(True), TrainingConfig())
+    states = {n.removeprefix(prefix): t for n, t in checkpoint.tensors.items() if prefix in n}
     try:
         updates = checked_progress(checkpoint.progress).updates
-        optimizer.load(checkpoint.tensors, some=not updates)
+        optimizer.load_state_dict(states, complete=updates > 0)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

@@ -117,11 +117,11 @@ def test_signal_while_a_checkpoint_is_read_is_no_bug(begun):
     assert "bug" not in running.err
 
 
-@pytest.mark.parametrize("function", ["initialize", "_start_session", "restore"])
+@pytest.mark.parametrize("function", ["initialize", "_start_session", "_check_phase"])
 def test_signal_while_setting_up_is_answered_after_an_update(project, function):
     fit(project, "whole")
     steps = 0
-    if function == "restore":
+    if function == "_check_phase":
         prepare = signals_within(UPDATE, 4, (1, signal.SIGTERM))
         fit(project, "r", prepare=prepare, code=143)
         steps = 4

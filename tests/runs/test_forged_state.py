@@ -20,7 +20,7 @@ from tests.helpers.tiny import rows, stopping_after, write_jsonl
 
 Tensors = dict[str, Tensor]
 Forge = Callable[[Tensors], object]
-HEAD, MOMENT = "pretraining.softmax.head.weight", "optimizer.0.exp_avg"
+HEAD, MOMENT = "pretraining.softmax.head.weight", "optimizer.native.0.exp_avg"
 GROUPS, STATES = "carried.groups", "carried.states"
 
 
@@ -44,11 +44,11 @@ FORGED: dict[str, list[Forge | dict[str, Any]]] = {
     "training.max_epochs=2": [
         *(without(MOMENT), Tensors.clear),
         changed(MOMENT, lambda moment: moment.T.contiguous()),
-        changed("optimizer.0.step", torch.zeros_like),
-        changed("optimizer.1.exp_avg_sq", lambda moment: moment * math.nan),
-        lambda tensors: tensors.update({"optimizer.99.step": torch.ones(())}),
+        changed("optimizer.native.0.step", torch.zeros_like),
+        changed("optimizer.native.1.exp_avg_sq", lambda moment: moment * math.nan),
+        lambda tensors: tensors.update({"optimizer.native.99.step": torch.ones(())}),
         *({"updates": value} for value in ("4", -1, 10**400, True)),
-        *({"loss_sum": 1e308}, {"batches_done": 99}, {"module": "os"}, {"phase": 1}),
+        *({"loss_sum": 1e308}, {"batches": 99}, {"module": "os"}, {"phase": 1}),
     ],
     "model.initial_state=carried data.group=g": [
         without(STATES),

@@ -3,15 +3,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from seqtrain.config.schema import Config
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.training.learner import Learner
-from seqtrain.training.objectives import Classification
+from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of
+from tests.helpers.trainers import trainer_of
 
 NAMES = ("a", "b", "c")
 VOCAB_SIZE = 12
@@ -54,20 +53,19 @@ def make_store() -> Callable[..., SequenceStore]:
 
 
 @pytest.fixture
-def make_learner(make_config, make_store) -> Callable[..., Learner]:
-    """Build a learner with freshly drawn weights, as `fit` does."""
+def make_trainer(make_config, make_store) -> Callable[..., Trainer]:
+    """Build a trainer with freshly drawn weights, as `fit` does."""
 
     def run(
         config: Config | None = None,
         train: SequenceStore | None = None,
         validation: SequenceStore | None = None,
         **sections: Any,
-    ) -> Learner:
+    ) -> Trainer:
         config = config or make_config(**sections)
         model = ClassifierNetwork(config.model, InputSpec(VOCAB_SIZE, len(NAMES)))
         model.initialize(config.seed)
         train = train or make_store(29)
-        cpu = torch.device("cpu")
-        return Learner(Classification(model, train, validation, NAMES, config, cpu))
+        return trainer_of(config, model, NAMES, train, validation)
 
     return run

@@ -14,11 +14,11 @@ from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_epoch_of_groups
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.learner import Learner
-from seqtrain.training.loop import train
+from seqtrain.training.loop import train_epochs
+from seqtrain.training.trainer import Trainer
 from tests.helpers.batches import classify_by_branch
 
-MakeLearner = Callable[..., Learner]
+MakeTrainer = Callable[..., Trainer]
 CPU = torch.device("cpu")
 RNNS = ["gru", "lstm", "rnn"]
 
@@ -30,15 +30,15 @@ def grouped(make_store) -> SequenceStore:
     return replace(make_store(40), groups=groups)
 
 
-def carrying(make_learner: MakeLearner, train: SequenceStore, **keys: Any) -> Learner:
+def carrying(make_trainer: MakeTrainer, train: SequenceStore, **keys: Any) -> Trainer:
     model = {"initial_state": "carried", "num_layers": 2, **keys.pop("model", {})}
     data = {"group": "chat", "validation": None}
-    return make_learner(train=train, model=model, data=data, **keys)
+    return make_trainer(train=train, model=model, data=data, **keys)
 
 
-def one_by_one(learner: Learner, store: SequenceStore) -> Tensor:
+def one_by_one(trainer: Trainer, store: SequenceStore) -> Tensor:
     """Classify each row with torch's module from the state that the group's last row ended in."""
-    model, states, logits = learner.objective.model, {}, []
+    model, states, logits = trainer.network, {}, []
     for row in range(len(store)):
         group = int(store.groups[row])
         ids = torch.tensor(store[row][0]).long()
@@ -52,11 +52,11 @@ def one_by_one(learner: Learner, store: SequenceStore) -> Tensor:
 
 @pytest.mark.parametrize("rnn", RNNS)
 @pytest.mark.parametrize("unroll", ["packed", "masked"])
-def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_learner, grouped):
-    learner = carrying(make_learner, grouped, model={"rnn": rnn, "unroll": unroll})
+def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_trainer, grouped):
+    trainer = carrying(make_trainer, grouped, model={"rnn": rnn, "unroll": unroll})
     with torch.no_grad():
-        expected = one_by_one(learner, grouped)
-    model = learner.objective.model
+        expected = one_by_one(trainer, grouped)
+    model = trainer.network
     logits = predict_logits(model, grouped, CPU)
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
     alone = predict_logits(model, replace(grouped, groups=None), CPU)
@@ -69,15 +69,15 @@ def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_learne
 
 @pytest.mark.parametrize("sort", ["collate", "module"])
 @pytest.mark.parametrize("rnn", RNNS)
-def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make_learner, grouped):
+def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make_trainer, grouped):
     keys: dict[str, Any] = {
         "batching": {"batch_size": 5, "sort": sort},
         "training": {"optimizer": "sgd", "lr": 0.1, "max_epochs": 2, "max_grad_norm": None},
         "model": {"rnn": rnn},
     }
-    learner, reference = (carrying(make_learner, grouped, **keys) for _ in range(2))
-    events = train(learner)
-    model, config = reference.objective.model, reference.objective.config
+    trainer, reference = (carrying(make_trainer, grouped, **keys) for _ in range(2))
+    events = train_epochs(trainer)
+    model, config = reference.network, reference.config
     for epoch in range(2):
         states: dict[int, Tensor] = {}
         plan = plan_epoch_of_groups(
@@ -93,8 +93,8 @@ def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make
                 states[group] = state.detach()
                 losses.append(torch.nn.functional.cross_entropy(logits, batch.labels))
             loss = torch.stack(losses).mean()
-            reference.optimizer.forget_gradient()
+            reference.optimizer.forget_gradients()
             loss.backward()
-            reference.optimizer.step(lr=0.1, examples=1)
+            reference.optimizer.step(0.1)
             assert next(events).loss == pytest.approx(loss.item(), abs=1e-5)
         assert isinstance(next(events), EpochEvent)

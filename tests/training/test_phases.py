@@ -11,10 +11,9 @@ from torch import Tensor
 from seqtrain.config import resolved_config
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.decisions import best_class
-from seqtrain.training.distributed import SINGLE
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.objectives import KEPT_LOGITS
-from seqtrain.training.phases import TrainingSession, train_session
+from seqtrain.training.phases import fitted_calibration, run
+from seqtrain.training.trainer import VALIDATION_LOGITS, Trainer
 from tests.helpers.tiny import rows, write_table
 
 CONFIG: dict[str, Any] = {
@@ -26,7 +25,7 @@ CONFIG: dict[str, Any] = {
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingSession:
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainer:
     """Return a session whose model overlearns, because a quarter of the labels are drawn."""
     monkeypatch.chdir(tmp_path)
     draw = random.Random(0)
@@ -38,36 +37,34 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingSession:
     return start(prepare(resolved_config(CONFIG), cache_folder=None))
 
 
-def start(data: PreparedData) -> TrainingSession:
-    return TrainingSession(resolved_config(CONFIG), data, torch.device("cpu"), SINGLE)
+def start(data: PreparedData) -> Trainer:
+    return Trainer(resolved_config(CONFIG), data, torch.device("cpu"))
 
 
-def test_the_model_of_a_refit_is_calibrated_after_as_many_epochs(session: TrainingSession) -> None:
+def test_the_model_of_a_refit_is_calibrated_after_as_many_epochs(session: Trainer) -> None:
     validation, after = session.data.splits["validation"], list[list[Tensor]]()
-    for event in train_session(session):
+    for event in run(session):
         if isinstance(event, EpochEvent) and event.phase == "training":
-            after.append(session.branch_logits(validation))
-    progress = session.learner.progress
-    assert progress.refit_epochs > progress.best_epoch
-    expected = session.fitted_calibration(after[progress.refit_epochs - 1])
+            after.append(session.shared_logits(validation))
+    assert session.refit_epochs > session.best_epoch
+    expected = fitted_calibration(session, after[session.refit_epochs - 1])
     assert session.calibration == expected
-    assert (
-        expected.temperature
-        != session.fitted_calibration(after[progress.best_epoch - 1]).temperature
-    )
+    of_best = fitted_calibration(session, after[session.best_epoch - 1])
+    assert expected.temperature != of_best.temperature
 
 
-def test_a_checkpoint_keeps_what_calibrates_a_refit(session: TrainingSession) -> None:
-    for _ in train_session(session, finish=False):
+def test_a_checkpoint_keeps_what_calibrates_a_refit(session: Trainer) -> None:
+    for _ in run(session, finish=False):
         pass
-    tensors, values = session.learner.capture()
+    state = session.state_dict()
     resumed = start(session.data)
-    resumed.load_weights(session.network.state_dict())
-    resumed.restore(tensors, values)
-    assert torch.equal(resumed.learner.objective.kept_logits, tensors[KEPT_LOGITS])
-    for wrong in (tensors[KEPT_LOGITS][:, 1:], tensors[KEPT_LOGITS] * torch.inf):
-        with pytest.raises(ValueError, match=KEPT_LOGITS):
-            start(session.data).restore(tensors | {KEPT_LOGITS: wrong}, values)
+    resumed.load_state_dict(state)
+    kept = state["training"][VALIDATION_LOGITS]
+    assert torch.equal(resumed.kept_logits, kept)
+    for wrong in (kept[:, 1:], kept * torch.inf):
+        changed = {**state, "training": state["training"] | {VALIDATION_LOGITS: wrong}}
+        with pytest.raises(ValueError, match=VALIDATION_LOGITS):
+            start(session.data).load_state_dict(changed)
 
 
 def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
@@ -83,10 +80,10 @@ def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
     write_table(tmp_path / "train.tsv", examples)
     session = start(prepare(resolved_config(CONFIG), cache_folder=None))
     before = list[list[float]]()
-    for _ in train_session(session):
+    for _ in run(session):
         before.append(session.calibration.thresholds)
-    learned = session.learner.objective.store
-    logits = session.network.combine(session.branch_logits(learned))
+    learned = session.store
+    logits = session.network.combine(session.shared_logits(learned))
     predicted = best_class(logits.double().softmax(1), session.thresholds)
     often = (learned.labels == session.rare).sum()
     assert (predicted == session.rare).sum() == pytest.approx(often, abs=1)

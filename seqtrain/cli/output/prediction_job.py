@@ -23,7 +23,7 @@ from seqtrain.sequences.encoding import EncodingReport
 from seqtrain.sequences.read_options import PredictionOptions, keeps_all
 from seqtrain.sequences.sources import matching_files
 from seqtrain.text import counted, display_name
-from seqtrain.training.distributed import launched
+from seqtrain.training.processes import launched
 
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 

@@ -9,59 +9,57 @@ import pytest
 import torch
 
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.learner import Learner
-from seqtrain.training.loop import train
-from seqtrain.training.token_prediction import TokenPrediction, split_sequences
+from seqtrain.training.loop import train_epochs
+from seqtrain.training.trainer import Trainer, split_sequences
+from tests.helpers.trainers import trainer_of
 
 VOCAB_SIZE = 12
 
 
 @pytest.fixture
-def make_pretrainer(make_config) -> Callable[..., Learner]:
+def make_pretrainer(make_config) -> Callable[..., Trainer]:
     def run(
-        objective: type[LanguageModel | Autoencoder],
+        objective: str,
         store: SequenceStore,
         validation: SequenceStore | None = None,
         model: dict[str, Any] | None = None,
         batch_size: int = 8,
         **keys: Any,
-    ) -> Learner:
+    ) -> Trainer:
         sections = {"model": model or {}, "batching": {"batch_size": batch_size}}
         training = {"schedule": "linear", "optimizer": "sgd" if batch_size == 1 else "adamw"}
         config = make_config(**sections, training=training)
-        section = config.pretraining.model_copy(update={"dropout": 0.0, **keys})
+        keys = {"objective": objective, "dropout": 0.0, **keys}
+        section = config.pretraining.model_copy(update=keys)
         config = config.model_copy(update={"pretraining": section})
         classifier = ClassifierNetwork(config.model, InputSpec(VOCAB_SIZE, 3))
         classifier.initialize(seed=0)
-        network = objective(classifier, config.pretraining.dropout)
-        network.initialize(seed=0)
-        objective = TokenPrediction(network, store, validation, config, torch.device("cpu"))
-        return Learner(objective)
+        names = ("a", "b", "c")
+        return trainer_of(config, classifier, names, store, validation, unlabelled=store)
 
     return run
 
 
-def epochs(pretrainer: Learner) -> list[EpochEvent]:
-    return [event for event in train(pretrainer) if isinstance(event, EpochEvent)]
+def epochs(pretrainer: Trainer) -> list[EpochEvent]:
+    return [event for event in train_epochs(pretrainer) if isinstance(event, EpochEvent)]
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
 def test_an_autoencoder_reconstructs_what_it_memorised(rnn, make_pretrainer, make_store):
     store = make_store(10, longest=6)
     pretrainer = make_pretrainer(
-        Autoencoder,
+        "autoencoder",
         store,
         model={"rnn": rnn, "hidden_size": 32, "embedding_dim": 16, "bidirectional": True},
         max_epochs=80,
         lr=0.03,
     )
     assert epochs(pretrainer)[-1].loss < 0.1
-    model = pretrainer.objective.model.eval()
+    model = pretrainer.model.eval()
     batch = collate(store)
     found = model.reconstruct(batch, steps=20)
     for row, place in enumerate(batch.unsorted_indices.tolist()):
@@ -70,8 +68,8 @@ def test_an_autoencoder_reconstructs_what_it_memorised(rnn, make_pretrainer, mak
 
 def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_store):
     store, validation = make_store(20), make_store(7, seed=1)
-    pretrainer = make_pretrainer(LanguageModel, store, validation, max_epochs=2, max_length=None)
-    events = list(train(pretrainer))
+    pretrainer = make_pretrainer("language_model", store, validation, max_epochs=2, max_length=None)
+    events = list(train_epochs(pretrainer))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
     assert [event.update for event in steps] == list(range(1, 7))
     assert sum(event.time_steps for event in steps) == 2 * len(store.values)
@@ -80,9 +78,9 @@ def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_sto
     weighted = sum(event.loss * event.time_steps for event in steps[:3]) / len(store.values)
     assert first.loss == pytest.approx(weighted)
     assert last.time_steps == len(store.values)
-    pretrainer.objective.model.eval()
+    pretrainer.model.eval()
     with torch.no_grad():
-        losses = torch.cat([pretrainer.objective.model(collate(validation))])
+        losses = torch.cat([pretrainer.model(collate(validation))])
     assert last.validation_loss == pytest.approx(float(losses.mean()), rel=1e-5)
 
 

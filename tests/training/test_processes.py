@@ -19,8 +19,8 @@ import pytest
 import safetensors.torch
 
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.training.distributed import SINGLE
-from seqtrain.training.distributed import launched as launched_processes
+from seqtrain.training.processes import SINGLE
+from seqtrain.training.processes import launched as launched_processes
 from tests.helpers.program import (
     KILLED,
     PATIENCE,
@@ -38,7 +38,7 @@ from tests.helpers.vectors import write_vectors
 
 Prepare = Callable[[], None]
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
-UPDATE = "_shared_backward"
+UPDATE = "_backward"
 """Function that each update of several processes calls."""
 
 
@@ -259,8 +259,8 @@ def let_weights_drift() -> None:
     from seqtrain.training.optimizer import Optimizer
 
     step = Optimizer.step
-    Optimizer.step = lambda self, lr, **others: step(  # type: ignore[method-assign]
-        self, lr=lr * 1.001, **others
+    Optimizer.step = lambda self, lr, *figures: step(  # type: ignore[method-assign]
+        self, lr * 1.001, *figures
     )
 
 

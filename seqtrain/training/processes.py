@@ -1,7 +1,8 @@
-"""Distributed training by processes that torchrun starts: sums, broadcasts, stop signals.
+"""Processes that train one model together, started by torchrun: sums, broadcasts, stop signals.
 
-Gradients are summed over processes. For a table with a sparse gradient, only rows that a process
-used are summed. If a process fails, the other processes find the connection closed, and end.
+Each process computes a share of every batch, and gradients are summed. Everything that is decided
+or written is decided by rank 0. If a process is lost, the others find the connection closed, and
+end. A single process uses the same class: its sums are the tensors themselves.
 
 U touched rows of a table, E size of a row.
 """
@@ -33,7 +34,7 @@ TIMEOUT = "SEQTRAIN_TIMEOUT"
 """Environment variable with the number of seconds after which an incomplete sum fails."""
 DEFAULT_TIMEOUT = 1800
 PATIENCE = timedelta(days=7)
-"""Timeout of a broadcast. Rank 0 may read data for hours."""
+"""Timeout of a broadcast. Rank 0 may read data or solve for hours."""
 MAX_GATHERED = 4096
 """Largest number of bytes that a process can pass to `gather`."""
 Items = TypeVar("Items", list[Any], Tensor)
@@ -41,9 +42,10 @@ Items = TypeVar("Items", list[Any], Tensor)
 
 @dataclass
 class Processes:
-    """The processes that train one model together. This class is for a single process.
+    """The processes that train one model together.
 
-    All processes must call the methods that communicate together, in the same order.
+    All processes must call the methods that communicate together, in the same order. Each of these
+    raises RunError if a process is lost.
 
     Attributes:
         rank: Number of this process, from 0. Rank 0 prints and writes.
@@ -54,6 +56,9 @@ class Processes:
         may_restart: True if the launcher restarts the processes after a failure.
         launch: Text that identifies the launch, or None without a launcher.
         signals: Receiver of signals that ask this process to stop.
+        agreed: Number of the signal of which several processes know, or None.
+        patient: Process group with a timeout of a week, to wait for rank 0.
+        sums_on_host: True if tensors on a GPU are copied to the CPU to be summed (without NCCL).
     """
 
     rank: int = 0
@@ -64,6 +69,9 @@ class Processes:
     may_restart: bool = False
     launch: str | None = None
     signals: StopSignals = field(default_factory=StopSignals, compare=False)
+    agreed: int | None = field(default=None, compare=False)
+    patient: dist.ProcessGroup | None = field(default=None, compare=False)
+    sums_on_host: bool = field(default=False, compare=False)
 
     @property
     def is_first(self) -> bool:
@@ -77,8 +85,8 @@ class Processes:
 
     @property
     def stop_signal(self) -> int | None:
-        """Number of the signal that asked all processes to stop, or None."""
-        return self.signals.received
+        """Number of the signal that asked to stop, or None until all processes know of it."""
+        return self.signals.received if self.size == 1 else self.agreed
 
     def raise_if_stopped(self) -> None:
         """Raise Interrupted if a signal asked to stop."""
@@ -87,7 +95,11 @@ class Processes:
 
     def command(self) -> str:
         """Return the command, for messages, that starts seqtrain in as many processes."""
-        return "seqtrain"
+        if self.size == 1:
+            return "seqtrain"
+        if self.size == self.local_size:
+            return f"torchrun --nproc-per-node {self.size} -m seqtrain"
+        return "torchrun (as before) -m seqtrain"
 
     def lines(self, *lines: str) -> tuple[str, ...]:
         """Return the lines of an error message on rank 0, and no lines on other ranks.
@@ -98,125 +110,37 @@ class Processes:
 
     def share(self, items: Items) -> Items:
         """Return the items for this process. Of N processes, each gets every N-th item."""
-        return items
+        return items[self.rank :: self.size]
 
     def sum(self, *tensors: Tensor) -> list[Tensor]:
         """Return the sums of tensors over all processes, with the same bits on every rank.
 
-        All tensors must have the same type and device.
-
-        Raises:
-            RunError: If a process is lost.
+        All tensors must have the same type and device. Stop signals are exchanged in the same
+        message, so that all processes stop after the same update.
         """
-        return list(tensors)
-
-    def broadcast(self, content: bytes = b"") -> bytes:
-        """Wait for all processes, and return the bytes that rank 0 passed.
-
-        Args:
-            content: The bytes on rank 0. On other ranks it is ignored.
-
-        Raises:
-            RunError: If a process is lost.
-        """
-        return content
-
-    def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes that each process passed, in the order of ranks.
-
-        Args:
-            content: At most `MAX_GATHERED` bytes, none of them zero.
-        """
-        return [content]
-
-    def from_first_of_host(self, content: bytes) -> bytes:
-        """Wait for all processes, and return the bytes that local rank 0 of this host passed.
-
-        Args:
-            content: The bytes on local rank 0, limited as in `gather`.
-        """
-        return content
-
-    def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Return the tensors that rank 0 passed, by name.
-
-        With a single process, this is `tensors` itself. With several processes, every rank
-        gets copies on the CPU.
-
-        Args:
-            tensors: The tensors on rank 0, by name. On other ranks it is ignored.
-        """
-        return tensors
-
-    def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Compare bytes between all processes.
-
-        Args:
-            parts: Bytes or arrays of this process.
-
-        Returns:
-            The ranks that differ from rank 0, such as "rank 1, rank 3", or an empty text.
-        """
-        return ""
-
-    @contextmanager
-    def first_before_others(self) -> Iterator[None]:
-        """Run the body of a `with` statement on rank 0 first, and then on the other ranks.
-
-        If the body fails on rank 0, the other processes end.
-        """
-        yield
-
-
-@dataclass
-class ConnectedProcesses(Processes):
-    """Several processes, connected by torch.distributed. A lost process raises RunError.
-
-    Attributes:
-        patient: Process group with a timeout of a week, to wait for data.
-        sums_on_host: True if tensors on a GPU are copied to the CPU to be summed (without NCCL).
-    """
-
-    patient: dist.ProcessGroup | None = None
-    sums_on_host: bool = False
-    _agreed_signal: int | None = None
-
-    @property
-    def stop_signal(self) -> int | None:
-        """Number of the signal that asked to stop, or None until all processes know of it."""
-        return self._agreed_signal
-
-    def command(self) -> str:
-        """Return the command that starts seqtrain in as many processes."""
-        if self.size == self.local_size:
-            return f"torchrun --nproc-per-node {self.size} -m seqtrain"
-        return "torchrun (as before) -m seqtrain"
-
-    def share(self, items: Items) -> Items:
-        """Return every N-th item of N processes."""
-        return items[self.rank :: self.size]
-
-    def sum(self, *tensors: Tensor) -> list[Tensor]:
-        """Return the sums of tensors over all processes; see `Processes.sum`.
-
-        Stop signals are exchanged in the same message, so that all processes stop after the same
-        update. The first signal that is agreed on becomes `stop_signal`.
-        """
-        asked = tensors[0].new_tensor([number == self.signals.received for number in STOPPING])
-        flat = torch.cat([*(tensor.flatten() for tensor in tensors), asked.to(tensors[0].dtype)])
-        device = flat.device
+        if self.size == 1:
+            return list(tensors)
+        first = tensors[0]
+        asked = first.new_tensor([number == self.signals.received for number in STOPPING])
+        parts = [*tensors, asked.to(first.dtype)]
+        flat = torch.cat([part.flatten() for part in parts])
         flat = flat.cpu() if self.sums_on_host else flat
         with self._lost_process_as_error():
             dist.all_reduce(flat)
-        flat = flat.to(device)
-        *sums, asked = flat.split_with_sizes([*(t.numel() for t in tensors), len(STOPPING)])
-        agreed = [number for number, n in zip(STOPPING, asked.tolist(), strict=True) if n]
-        if self._agreed_signal is None and agreed:
-            self._agreed_signal = agreed[0]
-        return [total.view_as(tensor) for total, tensor in zip(sums, tensors, strict=True)]
+        pieces = flat.to(first.device).split_with_sizes([part.numel() for part in parts])
+        for number, count in zip(STOPPING, pieces[-1].tolist(), strict=True):
+            if count and self.agreed is None:
+                self.agreed = number
+        return [piece.view_as(tensor) for piece, tensor in zip(pieces, tensors, strict=False)]
 
     def broadcast(self, content: bytes = b"") -> bytes:
-        """Wait for all processes, for hours if needed, and return the bytes of rank 0."""
+        """Wait for all processes, for hours if needed, and return the bytes that rank 0 passed.
+
+        Args:
+            content: The bytes on rank 0. On other ranks it is ignored.
+        """
+        if self.size == 1:
+            return content
         length = torch.tensor(len(content) if self.is_first else 0, device="cpu")
         with self._lost_process_as_error():
             dist.all_reduce(length, group=self.patient)  # unlike a broadcast, it waits for all
@@ -228,7 +152,11 @@ class ConnectedProcesses(Processes):
         return received.numpy().tobytes()
 
     def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes of all processes, by rank."""
+        """Return the bytes that each process passed, in the order of ranks.
+
+        Args:
+            content: At most `MAX_GATHERED` bytes, none of them zero.
+        """
         table = torch.zeros(self.size, MAX_GATHERED, dtype=torch.uint8, device="cpu")
         row = torch.tensor(list(content), dtype=torch.uint8, device="cpu")
         table[self.rank, : len(row)] = row
@@ -236,12 +164,25 @@ class ConnectedProcesses(Processes):
         return [row.numpy().tobytes().rstrip(b"\0") for row in table]
 
     def from_first_of_host(self, content: bytes) -> bytes:
-        """Wait, for hours if needed, and return the bytes of the first process of this host."""
+        """Wait for all processes, and return the bytes that local rank 0 of this host passed.
+
+        Args:
+            content: The bytes on local rank 0, limited as in `gather`.
+        """
         self.broadcast()
         return self.gather(content)[self.rank - self.local_rank]
 
     def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Return the tensors that rank 0 passed, by name, on the CPU."""
+        """Return the tensors that rank 0 passed, by name.
+
+        With a single process, this is `tensors` itself. With several processes, every rank
+        gets copies on the CPU.
+
+        Args:
+            tensors: The tensors on rank 0, by name. On other ranks it is ignored.
+        """
+        if self.size == 1:
+            return tensors
         content = b""
         if self.is_first:
             own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -249,7 +190,16 @@ class ConnectedProcesses(Processes):
         return safetensors.torch.load(self.broadcast(content))
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Return the ranks whose bytes differ from rank 0, or an empty text."""
+        """Compare bytes between all processes.
+
+        Args:
+            parts: Bytes or arrays of this process.
+
+        Returns:
+            The ranks that differ from rank 0, such as "rank 1, rank 3", or an empty text.
+        """
+        if self.size == 1:
+            return ""
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
@@ -259,7 +209,10 @@ class ConnectedProcesses(Processes):
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
-        """Run the block on rank 0 first. If it fails there, the other processes end."""
+        """Run the body of a `with` statement on rank 0 first, and then on the other ranks.
+
+        If the body fails on rank 0, the other processes end.
+        """
         if not self.is_first:
             self.broadcast()
         yield
@@ -286,7 +239,8 @@ def launched(variables: Mapping[str, str] = os.environ) -> Processes:
         ConfigError: If the value of a variable is invalid, or if two variables contradict each
             other.
     """
-    rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
+    rank = _number(variables, "RANK", 0)
+    size = _number(variables, "WORLD_SIZE", 1)
     local_rank = _number(variables, "LOCAL_RANK", rank)
     local_size = _number(variables, "LOCAL_WORLD_SIZE", size)
     if not (rank < size and local_rank < local_size <= size):
@@ -300,8 +254,7 @@ def launched(variables: Mapping[str, str] = os.environ) -> Processes:
         launch = f"{launch} {socket.gethostname()} {os.getppid()}"
     restarts = _number(variables, "TORCHELASTIC_RESTART_COUNT", 0)
     may_restart = _number(variables, "TORCHELASTIC_MAX_RESTARTS", 0) > 0
-    cls = Processes if size == 1 else ConnectedProcesses
-    return cls(rank, size, local_rank, local_size, restarts, may_restart, launch)
+    return Processes(rank, size, local_rank, local_size, restarts, may_restart, launch)
 
 
 @contextmanager
@@ -316,7 +269,7 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         RunError: If the processes don't find one another.
     """
     processes = launched()
-    if not isinstance(processes, ConnectedProcesses):
+    if processes.size == 1:
         yield processes, device
         return
     gpus = torch.cuda.device_count() if device.type == "cuda" else processes.local_size
@@ -331,16 +284,16 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         if dist.is_nccl_available():
             # Without it a lost process is noticed when the watchdog aborts, after the timeout.
             os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
-            backend, options = "cpu:gloo,cuda:nccl", {"device_id": device}
+            backend = "cpu:gloo,cuda:nccl"
+            options = {"device_id": device}
     processes.sums_on_host = backend == "gloo"
     wait = timedelta(seconds=_number(os.environ, TIMEOUT, DEFAULT_TIMEOUT))
     try:
         store, rank, size = next(rendezvous("env://", timeout=wait))
         # The launcher's store still holds what processes wrote before they were started again.
         store = PrefixStore(f"seqtrain/{processes.restarts}", store)
-        dist.init_process_group(
-            backend, store=store, rank=rank, world_size=size, timeout=wait, **options
-        )
+        options |= {"store": store, "rank": rank, "world_size": size, "timeout": wait}
+        dist.init_process_group(backend, **options)
         processes.patient = dist.new_group(backend="gloo", timeout=PATIENCE)
         dist.barrier(processes.patient)
     except ValueError as error:
@@ -355,53 +308,38 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
 
 
 def sum_gradients(
-    processes: Processes,
-    weights: Collection[Tensor],
-    tables: Collection[Tensor],
-    count: Tensor,
-    *others: Tensor,
+    processes: Processes, weights: Collection[Tensor], tables: Collection[Tensor], *others: Tensor
 ) -> list[Tensor]:
-    """Sum gradients over all processes, and divide them by the total number of losses.
+    """Sum the gradients of weights over all processes, in place.
 
-    Before, `weight.grad` is the gradient of the sum of this process's losses. Afterwards it is the
-    gradient of the mean loss over all processes. A gradient that is None counts as zeros, or stays
-    None if all processes have None. Weights that don't require a gradient are skipped.
+    A gradient that is None counts as zeros, or stays None if all processes have None. With a single
+    process, nothing changes.
 
     Args:
         processes: The processes that train together.
-        weights: The weights whose gradients are replaced.
+        weights: The weights that learn.
         tables: The weights among them with sparse gradients. Only rows that some process used are
             summed.
-        count: Number of this process's losses, a scalar tensor.
-        *others: Further tensors to sum.
+        *others: Further tensors to sum, at least one.
 
     Returns:
-        The sums over all processes of `count` and of each of `others`, in this order.
-
-    Raises:
-        RunError: If a process is lost.
+        The sums of `others`.
     """
-    learning = [weight for weight in weights if weight.requires_grad]
-    given = count.new_tensor([float(weight.grad is not None) for weight in learning])
-    sparse = [weight for weight in learning if any(weight is table for table in tables)]
+    if processes.size == 1:
+        return list(others)
+    given = others[0].new_tensor([float(weight.grad is not None) for weight in weights])
+    sparse = [weight for weight in weights if any(weight is table for table in tables)]
     given, *marked = processes.sum(given, *map(_marked, sparse))
-    rows = dict(zip(sparse, (marks.nonzero().squeeze(1) for marks in marked), strict=True))
-    pieces = [_dense(weight, rows.get(weight)) for weight in learning]
-    sums = processes.sum(*pieces, count, *others)
-    summed, rest = sums[: len(learning)], sums[len(learning) :]
-    for weight, is_given, total in zip(learning, given.tolist(), summed, strict=True):
-        mean = total / rest[0]
+    rows = {}
+    for table, marks in zip(sparse, marked, strict=True):
+        rows[table] = marks.nonzero().squeeze(1)
+    pieces = [_dense(weight, rows.get(weight)) for weight in weights]
+    sums = processes.sum(*pieces, *others)
+    for weight, is_given, total in zip(weights, given.tolist(), sums, strict=False):
         if weight in rows:
-            mean = torch.sparse_coo_tensor(
-                rows[weight][None],
-                mean,
-                weight.shape,
-                is_coalesced=True,
-                check_invariants=False,
-                device=weight.device,
-            )
-        weight.grad = mean if is_given else None
-    return rest
+            total = _sparse(weight, rows[weight], total)
+        weight.grad = total if is_given else None
+    return sums[len(pieces) :]
 
 
 def _marked(table: Tensor) -> Tensor:
@@ -425,6 +363,18 @@ def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
         gradient = gradient.coalesce()
         values[torch.searchsorted(rows, gradient.indices()[0])] = gradient.values()
     return values
+
+
+def _sparse(table: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    """Return a sparse gradient of a table with these rows, ascending, (U,), and values, (U, E)."""
+    return torch.sparse_coo_tensor(
+        rows[None],
+        values,
+        table.shape,
+        is_coalesced=True,
+        check_invariants=False,
+        device=table.device,
+    )
 
 
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:

@@ -1,0 +1,95 @@
+"""Weights of examples: one vector for the loss, the solved branches, calibration and thresholds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seqtrain.evaluation.calibration import calibrate, fit_temperature
+from seqtrain.sklearn import SequenceClassifier
+
+BRANCHES: list[dict[str, Any]] = [
+    {},
+    {"model.trees": True},
+    {"model.kernels": True},
+    {"model.trees": True, "model.kernels": True},
+]
+
+
+def classifier(branches: dict[str, Any], **keys: Any) -> SequenceClassifier:
+    small = {"embedding_dim": 8, "hidden_size": 8, "dropout": 0.0, "lr": 0.03, "max_epochs": 12}
+    settings = {"batching.batch_size": 8, **branches}
+    return SequenceClassifier(**small, **keys, settings=settings)
+
+
+@pytest.mark.parametrize("branches", BRANCHES[:1], ids=str)
+@pytest.mark.parametrize("form", ["rows", "classes"])
+def test_weights_reach_every_branch(branches, form):
+    """Every series occurs once in each class, so only the weights tell the classes apart."""
+    labels = np.array(["down", "up"] * 60)
+    series = [np.random.default_rng(i // 2).normal(size=(12, 1)) for i in range(120)]
+    if form == "rows":
+        weights = np.where(labels == "up", 20.0, 0.5)
+        fitted = classifier(branches).fit(series, labels, sample_weight=weights)
+    else:
+        fitted = classifier(branches, class_weight={"down": 1, "up": 40}).fit(series, labels)
+    assert fitted.predict_proba(series)[:, 1].mean() > 0.9
+
+
+@pytest.mark.parametrize("branches", BRANCHES, ids=str)
+def test_a_row_of_weight_0_is_not_learned(branches):
+    draw = np.random.default_rng(0)
+    labels = np.array(["down", "up"] * 40)
+    series = [draw.normal(size=(12, 1)) + 2.0 * (label == "up") for label in labels]
+    wrong = [draw.normal(size=(12, 1)) + 2.0 * (label == "down") for label in labels]
+    weights = np.repeat([1.0, 0.0], [80, 80])
+    fitted = classifier(branches).fit(
+        [*series, *wrong], np.concatenate([labels, labels]), sample_weight=weights
+    )
+    assert (fitted.predict(series) == labels).mean() > 0.9
+    alone = classifier(branches).fit(series, labels)
+    difference = np.abs(fitted.predict_proba(series) - alone.predict_proba(series))
+    # The values are scaled by all rows, whatever their weights.
+    assert difference.mean() < 0.1
+
+
+def test_weights_of_rows_that_are_not_sorted_go_to_their_rows():
+    """Without bucketing, the rows of a batch are sorted by length, and so are the losses."""
+    draw = np.random.default_rng(1)
+    labels = np.array(["down", "up"] * 60)
+    weights = np.where(draw.random(120) < 0.5, 1.0, 0.001)
+    # Rows of little weight say the contrary.
+    signs = np.where((labels == "up") == (weights == 1), 1.0, -1.0)
+    series = [draw.normal(size=(int(draw.integers(3, 30)), 1)) * 0.3 + sign for sign in signs]
+    keys = {"batching.bucketing": False}
+    fitted = classifier(keys).fit(series, labels, sample_weight=weights)
+    expected = np.where(signs > 0, "up", "down")
+    assert (fitted.predict(series) == expected).mean() > 0.95
+
+
+def test_a_weight_of_2_is_the_row_twice_in_calibration():
+    generator = torch.Generator().manual_seed(0)
+    logits = [2 * torch.randn(60, 2, generator=generator) for _ in range(2)]
+    labels = (torch.rand(60, generator=generator) < 0.2).long()
+    weights = torch.randint(0, 3, (60,), generator=generator)
+    rows = torch.arange(60).repeat_interleave(weights)
+    found = calibrate(logits, labels, rare=1, weights=weights.float())
+    expected = calibrate([own[rows] for own in logits], labels[rows], rare=1)
+    assert found.temperature == pytest.approx(expected.temperature)
+    assert found.branch_weights == expected.branch_weights
+    assert found.thresholds == pytest.approx(expected.thresholds)
+    one = fit_temperature(logits[0], labels, weights.double())
+    assert one == pytest.approx(fit_temperature(logits[0][rows], labels[rows]))
+
+
+def test_weights_reach_the_thresholds_of_several_labels():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(60, 3, generator=generator)
+    labels = (torch.rand(60, 3, generator=generator) < 0.5).to(torch.int8)
+    weights = torch.randint(0, 3, (60,), generator=generator)
+    rows = torch.arange(60).repeat_interleave(weights)
+    found = calibrate([logits], labels, weights=weights.float())
+    expected = calibrate([logits[rows]], labels[rows])
+    assert found.thresholds == pytest.approx(expected.thresholds)
+    assert found.temperature == pytest.approx(expected.temperature)

@@ -1,0 +1,76 @@
+"""Lines that a run says about what was chosen: a traded accuracy, missing classes, no refit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import seqtrain
+from seqtrain.config.schema import Config
+from seqtrain.errors import ConfigError
+from seqtrain.sklearn import SequenceClassifier
+from tests.helpers.tiny import rows, write_table
+
+KEYS = {
+    "batching": {"batch_size": 16},
+    "model": {"embedding_dim": 8, "hidden_size": 8, "dropout": 0.0},
+}
+
+
+def config(training: dict[str, object], validation: object = 0.3) -> dict[str, object]:
+    data = {"train": "train.tsv", "validation": validation, "sequence": "text", "label": "label"}
+    return {**KEYS, "data": data, "training": {"max_epochs": 2, "lr": 0.03, **training}}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_traded_accuracy_is_said() -> None:
+    """Words say nothing about the labels, so the adjustment can only cost accuracy."""
+    draw = np.random.default_rng(0)
+    labels = draw.choice(["a", "b", "c"], size=300, p=[0.6, 0.2, 0.2])
+    texts = [" ".join(draw.choice(["one", "two", "six"], size=4)) for _ in labels]
+    write_table(Path("train.tsv"), list(zip(texts, labels.tolist(), strict=True)))
+    run = seqtrain.fit(config({"logit_adjustment": 0.9}), run_dir="r", progress=False)
+    (line,) = [line for line in run.warnings if "traded" in line]
+    assert "accuracy" in line
+    assert "macro F1" in line
+    assert "majority class" in line
+    assert run.validation is not None
+    assert f"{run.validation.accuracy:.1%}" in line
+    plain = seqtrain.fit(config({}), run_dir="p", progress=False)
+    assert not any("traded" in line for line in plain.warnings)
+
+
+def test_a_class_without_held_out_rows_is_said() -> None:
+    examples = rows(60, seed=1)
+    write_table(Path("train.tsv"), [*examples, ("very odd", "odd")])
+    write_table(Path("held.tsv"), examples[:20])
+    run = seqtrain.fit(config({}, "held.tsv"), run_dir="r", progress=False)
+    assert any("odd" in line and "macro F1" in line for line in run.warnings)
+
+
+def test_a_refit_without_validation_is_refused() -> None:
+    write_table(Path("train.tsv"), rows(60, seed=1))
+    with pytest.raises(ConfigError, match=r"training\.refit"):
+        Config.model_validate(config({"refit": True}, None))
+
+
+@pytest.mark.parametrize("threshold", [7, -0.1, float("nan")])
+def test_a_threshold_is_a_probability(threshold: float) -> None:
+    write_table(Path("train.tsv"), rows(60, seed=1))
+    run = seqtrain.fit(config({}), run_dir="r", progress=False)
+    classifier = seqtrain.load(run)
+    with pytest.raises(ConfigError, match="from 0 to 1"):
+        classifier.set_threshold("up", threshold)
+
+
+def test_class_weights_name_labels_by_value_and_the_history_is_of_training() -> None:
+    texts = ["up up", "down down"] * 20
+    keys = {"embedding_dim": 4, "hidden_size": 4, "max_epochs": 2}
+    settings = {"pretraining.objective": "language_model", "pretraining.max_epochs": 3}
+    fitted = SequenceClassifier(class_weight={0: 1, 1: 3}, settings=settings, **keys)
+    fitted.fit(texts, np.array([0.0, 1.0] * 20))
+    assert [row["epoch"] for row in fitted.history_] == [1, 2]
