@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -163,11 +164,11 @@ class StoredSequence(tuple[Array, "int | Array"]):
     source: tuple[SequenceStore, int]
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or "torch" in sys.modules:
     from torch.utils.data import Dataset
 
     _Dataset = Dataset["StoredSequence"]
-else:  # torch needs no base class, and isn't imported to look at data
+else:  # torch isn't loaded to look at data, and a DataLoader needs no base class
     _Dataset = object
 
 
