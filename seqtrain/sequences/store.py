@@ -164,7 +164,7 @@ class StoredSequence(tuple[Array, "int | Array"]):
     source: tuple[SequenceStore, int]
 
 
-if TYPE_CHECKING or "torch" in sys.modules:
+if TYPE_CHECKING or "torch.utils.data" in sys.modules:
     from torch.utils.data import Dataset
 
     _Dataset = Dataset["StoredSequence"]
