@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import STOP as STOP
     from seqtrain.api.split_results import split_results as split_results
+    from seqtrain.api.tune import tune as tune
     from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
-    from seqtrain.tuning.tune import tune as tune
 
 __version__ = "0.1.0"
 
@@ -62,7 +62,7 @@ _MODULES = {
     "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
     "split_results": "seqtrain.api.split_results",
-    "tune": "seqtrain.tuning.tune",
+    "tune": "seqtrain.api.tune",
 }
 """Maps each public name to its module, which `__getattr__` imports on first use."""
 

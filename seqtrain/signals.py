@@ -36,12 +36,17 @@ class StopSignals:
     that the program ignores, as under nohup, stay ignored. Outside of the main thread, no signal is
     recorded, because Python allows no handlers there.
 
+    If the block ends without an error although a signal came, the handler from before the block is
+    called. Otherwise a search that calls `fit` again and again would miss a signal that comes as
+    training ends.
+
     Attributes:
         received: Number of the first signal, or None if no signal came.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self._caught: int | None = None
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -51,9 +56,13 @@ class StopSignals:
                     self._previous[number] = signal.signal(number, self._record)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        if self._caught is not None and kind is None:
+            handler = self._previous[self._caught]
+            if callable(handler):
+                handler(self._caught, None)
 
     def request(self) -> None:
         """Ask to stop as SIGINT does, for a caller that wants the run to end."""
@@ -63,6 +72,7 @@ class StopSignals:
         if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = self.received or number
+        self._caught = self._caught or number
 
 
 @contextmanager

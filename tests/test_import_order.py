@@ -13,7 +13,7 @@ ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
     "model",
     *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
-    *("comparison", "tuning", "cli"),
+    *("comparison", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -35,12 +35,7 @@ from seqtrain.runs.environment import (
     inexact_resume_warnings,
 )
 from seqtrain.runs.run_writer import RunWriter
-from seqtrain.runs.starting_point import (
-    LINEAGE,
-    ResumePoint,
-    StartingPoint,
-    find_starting_point,
-)
+from seqtrain.runs.starting_point import LINEAGE, ResumePoint, StartingPoint, find_starting_point
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import PreparedData, load_prepared, prepare
 from seqtrain.sequences.readers import FileSource

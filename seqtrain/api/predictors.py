@@ -20,7 +20,7 @@ from torch import Tensor
 from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
 from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import ConfigError, either, parameter
+from seqtrain.errors import ConfigError, parameter
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
@@ -317,27 +317,22 @@ class Classifier(Summarized):
             ConfigError: If there is no such label, or no stored threshold reaches the precision.
                 Also if the classifier is an ensemble, or if it is multi-label and `label` is None.
         """
-        option, points = parameter("precision"), self.calibration.coverage
-        given = either("--min-probability", "a probability")
+        points = self.calibration.coverage
         if label is not None:
-            option = either("--class-precision", "precision")
-            given = either(f"--threshold {label}=P", f"set_threshold({label!r}, P)")
             of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
             points = of_class.get(self._known_label(label), [])
         elif self.preprocessing.multi_label:
-            chosen = either("--class-precision LABEL=SHARE", "label=")
-            advice = f"{chosen} chooses the threshold of one"
-            raise ConfigError(f"{option}: a row may have several labels here; {advice}")
+            raise ConfigError("threshold: a row may have several labels here; name one of them")
         if not points:
             raise ConfigError(
-                f"{option}: {self.path} knows no threshold (it had no validation split, or "
-                f"training.calibration was none); give {given}"
+                f"threshold: {self.path} knows none (it had no validation split, or "
+                "training.calibration was none); choose a probability yourself"
             )
         found = most_covered(points, precision)
         if found is None:
             best = max(points, key=lambda point: point.accuracy)
             raise ConfigError(
-                f"{option}: no threshold reaches {precision:.2%} on validation; at best "
+                f"threshold: none reaches {precision:.2%} on validation; at best "
                 f"{best.accuracy:.2%} of the predictions are right (from probability "
                 f"{best.min_probability:.4f} on); give a lower share"
             )

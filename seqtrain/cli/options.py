@@ -128,7 +128,7 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
     name = run if run is not None else named
     if name is not None:
         return str(find(Path(name)).path)
-    from seqtrain.cli.output.console import note
+    from seqtrain.cli.screens.console import note
 
     path, newer = newest_trained()
     if newer:

@@ -21,7 +21,7 @@ from seqtrain.runs.run_directory import (
 )
 from seqtrain.text import quote
 
-SEARCH_FILES = ("base.yaml", "trials.jsonl", "best.yaml")
+SEARCH_FILES = ("base.yaml", "study.journal", "best.yaml")
 """Files that a search for settings (`seqtrain tune`) writes in addition to those of a run."""
 SIGNS = {"export": ("an export", "model.onnx"), "model": ("a model", "model.json")}
 """Maps the kind of a folder that is replaced as a whole to its name and to a file that it has."""

@@ -26,8 +26,8 @@ Column: TypeAlias = int | str
 ColumnKinds: TypeAlias = dict[str, Any]
 """Value of data.steps or data.static: maps the name of each column to its kind."""
 
-EVERY_COLUMN = "all"
-"""The only entry of `keep` if every column of the input is copied."""
+EVERY_COLUMN = "\0"
+"""The only entry of `keep` if every column of the input is copied. No column has this name."""
 STDIN = "-"
 """Name of standard input in place of a path."""
 

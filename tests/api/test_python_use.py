@@ -15,9 +15,9 @@ import pytest
 import torch
 
 import seqtrain
+from seqtrain.api.study import Trial
+from seqtrain.api.tune import Tuned
 from seqtrain.errors import ConfigError, DataError, Interrupted
-from seqtrain.tuning.trials import Trial
-from seqtrain.tuning.tune import Tuned
 from tests.helpers.program import FORKS
 from tests.helpers.tiny import assert_same_run, write_table
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.errors_screen import show_errors
+from seqtrain.cli.screens.console import stdout_console
+from seqtrain.cli.screens.errors import show_errors
 from seqtrain.evaluation.predicted_example import PredictedExample
 from tests.helpers.tiny import write_jsonl
 

@@ -1,11 +1,11 @@
 """`seqtrain predict`: a row for a row, in order, in every format; and refusals."""
 
 import csv
-import gzip
 import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,10 +16,8 @@ import pytest
 from tests.helpers.packing import needs_zstd, unpack
 from tests.helpers.tiny import (
     CONFIG,
-    Cli,
     file_size_limit,
     fit,
-    listing,
     rows,
     trained_folder,
     write_jsonl,
@@ -147,6 +145,19 @@ def test_columns_are_kept(trained, tmp_path, cli):
     assert table[1][0] == '{"a": 1}'
 
 
+def test_a_column_may_have_a_comma_or_be_called_all(trained, tmp_path, cli):
+    (tmp_path / "in.csv").write_text('all,"a, b","c ""d""",text\n1,2,3,rise\n')
+    source = (tmp_path / "in.csv", trained / "run", "--keep")
+    for keep, columns, cells in (
+        ('"all"', ["all"], ["1"]),
+        ('"a, b"', ["a, b"], ["2"]),
+        ('text,"a, b","c ""d""",all', ["text", "a, b", 'c "d"', "all"], ["rise", "2", "3", "1"]),
+        ("all", ["all", "a, b", 'c "d"', "text"], ["1", "2", "3", "rise"]),
+    ):
+        head, row = read(cli("predict", *source, keep).out)
+        assert (head[:-2], row[:-2]) == (columns, cells)
+
+
 def test_no_two_columns_have_one_name(trained, tmp_path, cli):
     (tmp_path / "in.csv").write_text("id,label,input_label,labels,text\n1,up,x,y,rise\n")
     source = (tmp_path / "in.csv", trained / "run", "--keep")
@@ -187,9 +198,6 @@ def test_strange_labels_round_trip_and_cannot_steer_a_terminal(
     else:
         found = read(out, "," if format == "csv" else "\t")[1:]
         assert [row[0] for row in found] == LABELS
-    if format == "csv":
-        found = read(cli(*options, "--spreadsheet-safe", stdin=WORDS).out, ",")[1:]
-        assert [row[0] for row in found[:4]] == [f"'{label}" for label in LABELS[:4]]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     lines = cli(*options, stdin=WORDS).out.split("\n")[:-1]
     assert len(lines) == len(LABELS) + (format != "jsonl")
@@ -319,74 +327,35 @@ def test_newest_run_that_has_a_model(begun, cli):
     assert "runs/young: " in ended.err
 
 
-@pytest.fixture
-def many(tmp_path, trained, monkeypatch) -> Path:
-    """A current directory with seven files of a sequence per line."""
-    (tmp_path / "in").mkdir()
-    for number in range(7):
-        text = "".join(f"{text}\n" for text, _ in rows(5 + number, seed=number))
-        (tmp_path / "in" / f"part-{number}.txt.gz").write_bytes(gzip.compress(text.encode()))
-    (tmp_path / "run").symlink_to(trained / "run")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def predict_all(cli: Cli, folder: str, *options: str) -> str:
-    ended = cli("predict", "in/*.txt.gz", "--run", "run", "--output-dir", folder, *options)
-    assert ended.out == ""
-    return ended.err
-
-
-def test_three_processes_write_what_one_writes(many, cli, monkeypatch):
-    assert "7 files predicted, 0 " in predict_all(cli, "whole")
-    for rank in "102":
-        with monkeypatch.context() as patch:
-            patch.setenv("RANK", rank)
-            patch.setenv("WORLD_SIZE", "3")
-            predict_all(cli, "parts")
-    assert listing(many / "parts") == listing(many / "whole")
-    one = cli("predict", "in/part-3.txt.gz", "--run", "run")
-    assert (many / "whole" / "part-3.txt.gz.tsv").read_text() == one.out
-
-
-def test_what_is_done_is_not_done_again_and_what_fails_leaves_nothing(many, cli):
-    predict_all(cli, "out")
-    before = listing(many / "out")
-    (many / "out" / "part-2.txt.gz.tsv").unlink()
-    (many / "out" / "part-4.txt.gz.tsv").write_text("by hand")
-    assert "1 file predicted, 6 " in predict_all(cli, "out")
-    assert (many / "out" / "part-4.txt.gz.tsv").read_text() == "by hand"
-    predict_all(cli, "out", "--force")
-    assert listing(many / "out") == before
-    (many / "in" / "part-3.txt.gz").write_bytes(gzip.compress(b"rise\n\xff\n"))
-    ended = cli("predict", "in/*.txt.gz", "--run", "run", "--output-dir", "new", code=2)
-    assert "part-3.txt.gz:2: " in ended.err
-    assert sorted(listing(many / "new")) == [f"part-{i}.txt.gz.tsv" for i in range(3)]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["in/*.csv", "--output-dir", "out"], "in/*.csv: no such file"),
-        (["in/*", "--output-dir", "in"], "--output-dir: in holds in/part-0.txt.gz"),
-        (["*/part-0*", "--output-dir", "out"], "out/part-0.txt.gz.tsv"),
-        (["in/*", "--output-dir", "run/config.yaml"], "--output-dir: run/config.yaml: "),
-    ],
-)
-def test_refusals_of_many_files(many, cli, options, words):
-    (many / "other").mkdir()
-    (many / "other" / "part-0.txt.gz").write_bytes(b"")
-    ended = cli("predict", *options, "--run", "run", code=2)
-    assert words in ended.err
-    assert not (many / "out").exists()
-
-
 def test_a_text_that_names_no_file_is_classified(trained, cli):
-    ended = cli("predict", "rise the climb", trained / "run")
-    assert ended.out == cli("predict", "-", trained / "run", stdin="rise the climb").out
-    assert "INPUT is" in ended.err
-    for name in ("rise.txt", "rise the climb.csv"):
+    for text in ("rise the climb", "rise", "what?", "up and/or down"):
+        ended = cli("predict", text, trained / "run")
+        assert ended.out == cli("predict", "-", trained / "run", stdin=text).out
+        assert "INPUT is" in ended.err
+    for name in ("rise.txt", "rise the climb.csv", "in/rise", "in/*"):
         assert "no such file" in cli("predict", name, trained / "run", code=2).err
+
+
+@pytest.mark.skipif(shutil.which("xargs") is None, reason="needs xargs")
+def test_many_files_are_shared_by_processes_as_the_front_page_shows(trained, tmp_path, cli):
+    """Each file is predicted once, whatever the number of processes."""
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / f"part {number}.jsonl").write_text('{"text": "rise"}\n' * (number + 1))
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    (line,) = (line for line in text.splitlines() if "xargs -0 -P 2" in line)
+    command = line.replace("RUN", str(trained / "run"))
+    log = f'echo "$2" >> log; exec {sys.executable} -m seqtrain "$@"'
+    (tmp_path / "seqtrain").write_text(f"#!/bin/sh\n{log}\n")
+    (tmp_path / "seqtrain").chmod(0o755)
+    places = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    own = {**os.environ, "PATH": places, "PYTHONPATH": paths}
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, env=own, check=True)
+    names = [f"in/part {number}.jsonl" for number in range(3)]
+    assert sorted((tmp_path / "log").read_text().splitlines()) == names
+    for number, name in enumerate(names):
+        assert len((tmp_path / f"{name}.tsv").read_text().splitlines()) == number + 2
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

@@ -11,10 +11,10 @@ import pytest
 import seqtrain
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
-from seqtrain.cli.output.compare_screen import show_comparison
-from seqtrain.cli.output.console import stderr_console
-from seqtrain.cli.output.epoch_table import EpochTable
-from seqtrain.cli.output.fit_screen import FitScreen, show_scores
+from seqtrain.cli.screens.compare import show_comparison
+from seqtrain.cli.screens.console import stderr_console
+from seqtrain.cli.screens.epoch_table import EpochTable
+from seqtrain.cli.screens.fit import FitScreen, show_scores
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import VARIANTS
 from seqtrain.training.events import EpochEvent
@@ -103,7 +103,7 @@ def show(project, events, monkeypatch) -> Show:
 
 def figures(lines: list[str]) -> set[str]:
     """Return the numbers on the lines of tables."""
-    table = [line for line in lines if "  " in line.strip() and "fit; all are in" not in line]
+    table = [line for line in lines if "  " in line.strip() and "left out" not in line]
     return {figure for line in table for figure in FIGURE.findall(line)}
 
 
@@ -116,9 +116,6 @@ SCREENS = [
     ["diff", "runs/first", "runs/second"],
     ["runs"],
     ["check"],
-    ["predict", "test.tsv"],
-    ["predict", "test.tsv", "--top-k", "2"],
-    ["predict", "test.tsv", "--probabilities"],
     *(words.split() for words in MADE),
 ]
 
@@ -138,28 +135,14 @@ def test_no_digit_is_cut(show, words):
         assert figures(fitting) <= whole, width
 
 
-def test_probabilities_and_kept_cells_are_columns(show):
-    words = ["predict", "test.tsv", "--keep", "label", "--probabilities"]
-    wide = show(words, 200).lines()
-    at = next(number for number, line in enumerate(wide) if line.startswith("input_label"))
-    names = ["input_label", "label", "probability", *sorted(CLASSES), "sequence"]
-    assert re.split("  +", wide[at]) == names
-    cells = re.split("  +", wide[at + 1])
-    assert abs(sum(float(cell[:-1]) for cell in cells[3:6]) - 100) < 0.1
-    assert cells[0].startswith("class 2 of")
-    narrow = show(words, 80).written
-    assert re.search(r"[123] columns? do\S+ fit.*--output FILE", narrow)
-
-
 def test_what_has_no_room_is_named(show):
-    for words in (["fit"], ["runs"]):
-        narrow, wide = (show(words, width).written for width in (60, 200))
-        assert re.search(r"\d columns? do\S+ fit", narrow)
-        assert " fit;" not in wide
-    notes = re.findall(r"1 column doesn't fit: ([^;]+); all are in", show(["eval"], 80).written)
-    assert notes == ["weighted F1"]
-    lines = show(["runs"], 80).lines()
-    assert lines[0].split()[:5] == ["run", "accuracy", "baseline", "test.accuracy", "time"]
+    narrow, wide = (show(["runs"], width).written for width in (60, 200))
+    assert re.search(r"left out, as there is no room: .*loss", narrow)
+    assert "left out" not in wide
+    for words in (["fit"], ["eval"], ["diff", "runs/first", "runs/second"], ["errors"]):
+        assert "left out" not in show(words, 80).written
+    lines = [line for line in show(["runs"], 80).lines() if line.strip().startswith("run ")]
+    assert lines[0].split()[:5] == ["run", "accuracy", "test.accuracy", "time", "baseline"]
 
 
 def test_epochs_that_bring_nothing_new_update_one_line(project, events, monkeypatch):

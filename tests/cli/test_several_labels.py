@@ -111,8 +111,7 @@ def test_thresholds_of_single_labels(beside: Path, cli: Cli) -> None:
     sure = [p for row in predicted(cli, "--min-probability", "0.9") for p in row["probability"]]
     assert min(sure) >= 0.9
     assert predicted(cli, "--threshold", "0.9") == predicted(cli, "--min-probability", "0.9")
-    ended = cli("predict", "test.csv", "run", "--class-precision", "sport=0.9")
-    assert "'sport' with probability 0." in ended.err
+    assert 0 < seqtrain.load("run").threshold(0.9, "sport").min_probability < 1
     problem = cli("predict", "test.csv", "run", "--threshold", "sprt=0.5", code=2).problems
     assert problem == ["seqtrain: threshold: no label 'sprt'; did you mean 'sport'?"]
 
@@ -162,14 +161,13 @@ def test_several_runs_predict_together(beside: Path, cli: Cli) -> None:
 
 def test_what_makes_no_sense_says_so(beside: Path, cli: Cli) -> None:
     for words, problem in (
-        (["predict", "test.csv", "run", "--precision", "0.9"], "--precision: a row may have"),
         (["predict", "test.csv", "run", "--steps"], "--steps: follows one label"),
         (["eval", "run", "--steps"], "--steps: follows one label"),
         (["compare", "c.yaml"], "data.label: compare measures models of one label per row"),
     ):
         ended = cli(*words, code=2)
         assert ended.problems[-1].startswith(f"seqtrain: {problem}")
-    with pytest.raises(ConfigError, match="label="):
+    with pytest.raises(ConfigError, match="several labels"):
         seqtrain.load("run").threshold(0.9)
 
 

@@ -1,8 +1,6 @@
 """`predict --steps` and `eval --steps`: a row per step, the last the plain answer."""
 
 import json
-import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +63,3 @@ def test_eval_scores_shares_of_each_sequence(beside, cli):
     table = cli("eval", "run", "--steps").out
     assert all(f" {n}0% " in table for n in range(1, 11))
     assert "same label as at the end" in table
-
-
-def test_a_terminal_gets_a_line_per_sequence(trained, cli, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    arguments = ("predict", "-", trained / "run", "--steps")
-    lines = cli(*arguments, stdin="rise the climb\nfall\n").out.splitlines()
-    assert re.fullmatch(r"1: (up|down) \d+\.\d%, from step \d of 3", lines[0])
-    assert lines[1].startswith("  [")

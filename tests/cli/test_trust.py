@@ -80,16 +80,13 @@ def test_undecided_rows_come_out_with_their_guess(beside, cli):
 
 
 def test_a_precision_holds_on_validation(beside, cli):
-    ended = cli("predict", "validation.tsv", "--run", "run", "--precision", "0.8")
-    answers = tsv_rows(ended.out)
+    found = seqtrain.load("run").threshold(0.8)
+    options = ("--min-probability", str(found.min_probability))
+    answers = tsv_rows(cli("predict", "validation.tsv", "--run", "run", *options).out)
     labels = [row["label"] for row in tsv_rows(Path("validation.tsv").read_text())]
     decided = [(a["label"], y) for a, y in zip(answers, labels, strict=True) if a["label"]]
     assert sum(a == y for a, y in decided) >= 0.8 * len(decided)
-    told = (
-        f"{len(decided) / len(labels):.1%} of validation ({len(decided)} of {len(labels)} rows), "
-    )
-    assert told in ended.err
-    assert "95% interval: from " in ended.err
+    assert len(decided) / len(labels) == pytest.approx(found.coverage, abs=0.02)
 
 
 def test_a_threshold_is_of_one_class(beside, cli):
@@ -102,16 +99,17 @@ def test_a_threshold_is_of_one_class(beside, cli):
         "up" if float(row["probability_up"]) >= 0.9 else "down" for row in both
     ]
     assert {row["label"] for row in predicted("--threshold", "up=0")} == {"up"}
-    ended = cli("predict", "validation.tsv", "--run", "run", "--class-precision", "up=0.75")
+    least = seqtrain.load("run").threshold(0.75, "up").min_probability
+    answers = predicted("--threshold", f"up={least}")
     labels = [row["label"] for row in tsv_rows(Path("validation.tsv").read_text())]
-    pairs = [(a["label"], y) for a, y in zip(tsv_rows(ended.out), labels, strict=True)]
+    pairs = [(a["label"], y) for a, y in zip(answers, labels, strict=True)]
     right = [y == "up" for label, y in pairs if label == "up"]
     assert sum(right) >= 0.75 * len(right) > 0
-    assert f"{sum(right) / labels.count('up'):.1%} of its rows" in ended.err
     assert "LABEL=0.9" in cli("predict", "test.tsv", "run", "--threshold", "0.9", code=2).err
-    for option in ("--threshold", "--class-precision"):
-        problems = cli("predict", "validation.tsv", "run", option, "up=2", code=2).problems
-        assert problems == [f"seqtrain: {option}: found 'up=2'; expected LABEL=NUMBER, from 0 to 1"]
+    for text in ("up=2", "=0.5", "up=x", "x"):
+        refused = cli("predict", "validation.tsv", "run", "--threshold", text, code=2)
+        (problem,) = refused.problems
+        assert problem.startswith(f"seqtrain: --threshold: found '{text}'; expected LABEL=NUMBER")
 
 
 @pytest.mark.parametrize("label", ["upp", 0.5])
@@ -128,7 +126,7 @@ def test_a_precision_that_nothing_reaches_names_the_best(beside):
     points = [CoveragePoint(coverage=c, min_probability=p, accuracy=a) for c, p, a in parts]
     classifier.models[0] = classifier.models[0].calibrated(Calibration(coverage=points))
     message = (
-        "precision: no threshold reaches 95.00% on validation; at best 72.70% of the "
+        "threshold: none reaches 95.00% on validation; at best 72.70% of the "
         "predictions are right (from probability 0.8000 on)"
     )
     with pytest.raises(ConfigError, match=re.escape(message)):

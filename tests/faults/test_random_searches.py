@@ -1,12 +1,10 @@
 """Random searches, stopped at random moments: the best trial is the run that `fit` repeats."""
 
 import json
-import os
 import random
 import shutil
-import signal
 import time
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,13 @@ import pytest
 
 from tests.faults.test_random_stops import STOPS, stop
 from tests.helpers.examples import seeds
-from tests.helpers.program import Running, children, started
+from tests.helpers.program import started
 from tests.helpers.tasks import Task, random_task
 from tests.helpers.tiny import assert_same_run, metrics, run_in
 
-pytest.importorskip("optuna")
+optuna = pytest.importorskip("optuna")
+JournalStorage = optuna.storages.JournalStorage
+JournalFileBackend = optuna.storages.journal.JournalFileBackend
 HUGE = 65536
 """A hidden size whose weights no machine holds."""
 
@@ -40,27 +40,21 @@ def prepare(seed: int, folder: Path) -> tuple[Task, list[str], int]:
         model["convolutions"] = None
         del task.settings["tune"]["space"]["model.embedding_dim"]
     task.write(folder)
-    jobs, trials = draw.choice([1, 1, 2]), draw.randint(2, 6)
+    trials = draw.randint(2, 6)
     words = ["tune", "c.yaml", "--quiet", "--trials", str(trials), "--run-dir", "r"]
     if draw.random() < 0.3:
         words.append("--no-cache")
-    return task, [*words, *(["--jobs", "2"] if jobs == 2 else [])], trials
+    return task, words, trials
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
-    """Return the trials that a search has recorded."""
-    path = run / "trials.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def kill_worker(running: Running, draw: random.Random, seconds: float) -> int:
-    """Kill a worker of a search after some time; return the exit code of the search."""
-    running.process.join(seconds)
-    with suppress(OSError):  # the program has ended
-        found = children(running.process.pid or 0)
-        if found:
-            os.kill(draw.choice(found), signal.SIGKILL)
-    return running.end()
+    """Return the finished trials of a search."""
+    path = run / "study.journal"
+    if not path.exists() or not path.stat().st_size:
+        return []
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    found = optuna.load_study(study_name="tune", storage=storage).trials
+    return [trial.user_attrs["result"] for trial in found if trial.state.is_finished()]
 
 
 @pytest.mark.slow
@@ -68,43 +62,33 @@ def kill_worker(running: Running, draw: random.Random, seconds: float) -> int:
 def test_a_stopped_search_ends_with_the_best_of_its_trials(seed, tmp_path):
     task, words, count = prepare(seed, tmp_path)
     draw, run = random.Random(seed), tmp_path / "r"
-    is_parallel, code = "--jobs" in words, -1
     began = time.monotonic()
-    with started(tmp_path, *words, *["--force"]) as running:
+    with started(tmp_path, *words) as running:
         assert running.end() in (0, 3), running.err
     seconds = time.monotonic() - began
     shutil.move(run, tmp_path / "whole")
-    for _ in range(draw.randint(1, 4)):
+    code = -1
+    for _ in range(draw.randint(1, 6)):
         before, number = recorded(run), draw.choice(STOPS)
-        kills = is_parallel and draw.random() < 0.4
-        with started(tmp_path, *words, *resumed(run)) as running:
-            moment = draw.uniform(0.1, 1.0) * seconds
-            code = kill_worker(running, draw, moment) if kills else stop(running, number, moment)
-        allowed = (0, 3) if kills else (0, 1, 3, -number, 128 + number)
-        assert code in allowed, (code, running.err)
-        assert "Traceback" not in running.err or running.err.rstrip().endswith("KeyboardInterrupt")
-        assert recorded(run)[: len(before)] == before or is_parallel
-        assert {json.dumps(x) for x in before} <= {json.dumps(x) for x in recorded(run)}
-        if code == 0:
-            break
-    if code != 0:
-        with started(tmp_path, *words, *resumed(run)) as running:
-            code = running.end()
+        with ExitStack() as programs:
+            several = [programs.enter_context(started(tmp_path, *words))]
+            if draw.random() < 0.4:
+                several.append(programs.enter_context(started(tmp_path, *words)))
+            code = stop(several[0], number, draw.uniform(0.1, 1.0) * seconds)
+            err = several[0].err
+        assert code in (0, 1, 3, -number, 128 + number), (code, err)
+        assert "Traceback" not in err or err.rstrip().endswith("KeyboardInterrupt")
+        assert all(trial in recorded(run) for trial in before)
+    with started(tmp_path, *words) as running:
+        code = running.end()
     if code == 3 and "no trial was completed" in running.err:
         assert not [x for x in recorded(run) if x["state"] == "complete"]
         return
     assert code == 0, running.err
     check_end(task, run, count)
-    if not is_parallel and (tmp_path / "whole" / "config.yaml").exists():
-        first, other = ([x["settings"] for x in recorded(y)] for y in (run, tmp_path / "whole"))
-        assert first[0] == other[0]
-
-
-def resumed(run: Path) -> list[str]:
-    """Return the options that start or resume a search. What was killed before is removed."""
-    if run.exists() and not (run / "base.yaml").exists():
-        shutil.rmtree(run)
-    return ["--resume"] if run.exists() else []
+    if (tmp_path / "whole" / "config.yaml").exists():
+        first, other = (recorded(each)[0]["settings"] for each in (run, tmp_path / "whole"))
+        assert first == other
 
 
 def check_end(task: Task, run: Path, count: int) -> None:

@@ -27,7 +27,7 @@ def check(
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check
-    from seqtrain.cli.output.console import ProgressBar, note, say_json
+    from seqtrain.cli.screens.console import ProgressBar, note, say_json
 
     with closing(ProgressBar()) as progress:
         result = run_check(path, data=data, device=device, listener=progress)
@@ -46,8 +46,8 @@ def _show(result: Check) -> None:
 
     The last row has the largest difference of probabilities by each engine.
     """
-    from seqtrain.cli.output.console import say, stdout_console
-    from seqtrain.cli.output.table import TableColumn, print_table
+    from seqtrain.cli.screens.console import say, stdout_console
+    from seqtrain.cli.screens.tables import print_table
 
     cells = {(each.way, each.variant): each for each in result.differences}
     largest = max(each.logits for each in result.differences)
@@ -57,9 +57,8 @@ def _show(result: Check) -> None:
         f"{result.allowed:.1e})"
     )
     ways, variants = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
-    columns = [TableColumn("difference of logits", "words")]
-    columns += [TableColumn(variant, rank=rank) for rank, variant in enumerate(variants)]
+    headings = ["difference of logits", *variants]
     rows = [(way, *(f"{cells[way, name].logits:.1e}" for name in variants)) for way in ways]
     worst = (max(cells[way, name].probabilities for way in ways) for name in variants)
     rows.append(("of probabilities, any way", *(f"{value:.1e}" for value in worst)))
-    print_table(stdout_console(), columns, rows, sections=[len(ways)])
+    print_table(stdout_console(), headings, rows, sections=[len(ways)])

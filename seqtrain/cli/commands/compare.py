@@ -18,13 +18,13 @@ def compare(
     from contextlib import closing
     from dataclasses import asdict
 
-    from seqtrain.cli.output.console import ProgressBar, note, say_json, warn
+    from seqtrain.cli.screens.console import ProgressBar, note, say_json, warn
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
     note(f"measuring for {seconds} s, in turns")
 
-    from seqtrain.cli.output.compare_screen import show_comparison
+    from seqtrain.cli.screens.compare import show_comparison
     from seqtrain.comparison.compare import compare as run_comparison
 
     config_folder = Path(config).parent

@@ -13,8 +13,8 @@ def data(
     no_cache: bool = NO_CACHE,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
-    from seqtrain.cli.output.console import note, say_json, warn
-    from seqtrain.cli.output.data_screen import inspection_json, show_inspection
+    from seqtrain.cli.screens.console import note, say_json, warn
+    from seqtrain.cli.screens.data import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.sequences.cache import default_folder
     from seqtrain.sequences.inspection import Inspection

@@ -29,9 +29,9 @@ def errors(
     path = chosen_run(run, named)
 
     from seqtrain.api.split_results import split_results
-    from seqtrain.cli.output.console import note, note_rows, say_json
-    from seqtrain.cli.output.errors_screen import error_json, show_errors
-    from seqtrain.cli.output.score_screen import monitor_of, note_comparisons
+    from seqtrain.cli.screens.console import note, note_rows, say_json
+    from seqtrain.cli.screens.errors import error_json, show_errors
+    from seqtrain.cli.screens.scores import monitor_of, note_comparisons
     from seqtrain.reports.facts import OF_LABEL_SET
 
     is_table = format == "table" and not as_json

@@ -23,8 +23,8 @@ def eval(
     from dataclasses import asdict
 
     from seqtrain.api.evaluate import evaluate
-    from seqtrain.cli.output.console import note_rows, say_json
-    from seqtrain.cli.output.score_screen import show_evaluation
+    from seqtrain.cli.screens.console import note_rows, say_json
+    from seqtrain.cli.screens.scores import show_evaluation
 
     result = evaluate(path, split=split, data=data, steps=steps, device=device)
     note_rows(result.run, result.data, result.split, result.warnings)

@@ -13,7 +13,7 @@ def export(
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from seqtrain.api.export import export as run_export
-    from seqtrain.cli.output.console import note
+    from seqtrain.cli.screens.console import note
 
     refuse(
         (f"--output: {folder} is named already; give one of them", folder and output),

@@ -16,7 +16,7 @@ from seqtrain.cli.options import flag, option, refuse
 from seqtrain.errors import Interrupted
 
 if TYPE_CHECKING:
-    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.cli.screens.fit import FitScreen
     from seqtrain.config import Config
 
 
@@ -66,9 +66,9 @@ def fit(
     is_repeated = seeds is not None or folds is not None
     unnamed = resume and run_dir is None
     refuse(("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated))
-    from seqtrain.cli.output.console import print_path
-    from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import FitScreen, show_repeats
+    from seqtrain.cli.screens.console import print_path
+    from seqtrain.cli.screens.event_log import EventLog
+    from seqtrain.cli.screens.fit import FitScreen, show_repeats
     from seqtrain.runs.run_directory import default_path
 
     arguments: dict[str, Any] = {"source": Path(config), "resume": resume, "force": force}
@@ -106,7 +106,7 @@ def _fit_once(
         arguments: Further arguments of `api.fit.fit`.
     """
     from seqtrain.api.fit import fit as run_fit
-    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.screens.console import print_path
 
     run = run_fit(settings, run_dir=path, progress=False, listener=screen, **arguments)
     if os.environ.get("RANK", "0") == "0":

@@ -110,7 +110,7 @@ def _write_proposal(
         DataError: If no config can be proposed. The advice repeats the user's command.
         ConfigError: If the file exists and `force` is False, or can't be written.
     """
-    from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.cli.screens.console import note, print_path, warn
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose

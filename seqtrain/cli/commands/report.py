@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
     from seqtrain.api.report import report as write_report
-    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.screens.console import note, warn
 
     named = [*runs] if runs else [chosen_run(None)]
     done = write_report(

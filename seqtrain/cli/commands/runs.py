@@ -15,8 +15,8 @@ def runs(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain runs --sort accuracy"""
-    from seqtrain.cli.output.console import note, say_json, warn
-    from seqtrain.cli.output.runs_screen import runs_json, show_runs
+    from seqtrain.cli.screens.console import note, say_json, warn
+    from seqtrain.cli.screens.runs import runs_json, show_runs
     from seqtrain.runs.overview import sort_runs, summarize_runs
 
     found, problems = summarize_runs(Path(folder))

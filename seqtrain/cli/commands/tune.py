@@ -19,29 +19,28 @@ def tune(
         "Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"
     ),
     trials: int | None = option(
-        "Stop after N trials. The first trial is CONFIG unchanged.", "N", min=1
+        "Stop when the search has N trials. The first is CONFIG unchanged.", "N", min=1
     ),
-    jobs: int = option("Number of trials at the same time.", "N", min=1, default=1),
     device: str | None = options.TRAIN_DEVICE,
     run_dir: str | None = option(
-        "Directory of the search. Default: runs/<config name>-tuned-<time>.", "DIR"
+        "Directory of the search. Default: runs/<config name>-tuned.", "DIR"
     ),
-    resume: bool = flag("Continue the search in --run-dir.", "--resume"),
+    resume: bool = flag("Fail if no such search was begun before.", "--resume"),
     force: bool = flag("Replace an earlier search in --run-dir.", "--force"),
     quiet: bool = options.QUIET,
     no_cache: bool = options.NO_CACHE,
 ) -> None:
     """Example: seqtrain tune my.yaml --budget 10m"""
+    from seqtrain.api.study import import_optuna
     from seqtrain.config import load_config
-    from seqtrain.tuning.trials import import_optuna
 
     import_optuna()
     settings = load_config(config, overrides or [])
     seconds = DEFAULT_BUDGET if budget is None and trials is None else _seconds(budget)
 
-    from seqtrain.cli.output.console import note, print_path
-    from seqtrain.cli.output.tune_screen import TuneScreen
-    from seqtrain.tuning.tune import tune as run_tune
+    from seqtrain.api.tune import tune as run_tune
+    from seqtrain.cli.screens.console import note, print_path
+    from seqtrain.cli.screens.tune import TuneScreen
 
     screen = TuneScreen(settings)
     if not quiet:
@@ -52,7 +51,6 @@ def tune(
         settings,
         seconds=seconds,
         trials=trials,
-        jobs=jobs,
         source=Path(config),
         run_dir=run_dir,
         device=device,

@@ -4,9 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from seqtrain.api.diff import RunDifference
-from seqtrain.cli.output.console import note, say, stdout_console
-from seqtrain.cli.output.errors_screen import print_predictions
-from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.cli.screens.console import note, say, stdout_console
+from seqtrain.cli.screens.errors import print_predictions
+from seqtrain.cli.screens.tables import print_records
 from seqtrain.evaluation.predicted_example import PredictedExample
 
 SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
@@ -49,9 +49,9 @@ def show_diff(found: RunDifference, top: int) -> None:
 
     `top` is the largest number of differing predictions to print.
     """
-    metrics: list[Record] = [
+    metrics = [
         {
-            TableColumn("metric", "words"): each.metric.replace("_", " ").replace("f1", "F1"),
+            "metric": each.metric.replace("_", " ").replace("f1", "F1"),
             "A": f"{each.a:.2%}",
             "B": f"{each.b:.2%}",
             "B - A": f"{each.difference:+.2%}",
@@ -69,13 +69,13 @@ def show_diff(found: RunDifference, top: int) -> None:
         verdict = "no clear difference; the 95% interval includes 0"
     say(f"accuracy: {verdict}")
     note(SCORES)
-    differing = list[tuple[PredictedExample, Record]]()
+    differing = list[tuple[PredictedExample, dict[str, str]]]()
     for a, b in found.rows[:top]:
-        record: Record = {
-            TableColumn("label", "words"): a.label,
-            TableColumn("A", "words"): a.predicted,
-            TableColumn("B", "words"): b.predicted,
-            TableColumn("probabilities", rank=3): f"{a.probability:.1%}, {b.probability:.1%}",
+        record = {
+            "label": a.label,
+            "A": a.predicted,
+            "B": b.predicted,
+            "probabilities": f"{a.probability:.1%}, {b.probability:.1%}",
         }
         differing.append((a, record))
     print_predictions(differing)

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, format_number, print_records
+from seqtrain.cli.screens.console import note, stdout_console
+from seqtrain.cli.screens.tables import format_number, print_records
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import duration, listed
 
@@ -15,8 +15,6 @@ UNKNOWN = "-"
 LOSS_NOTE = "accuracy, loss: on validation, before calibration; test.accuracy: after it"
 BASELINE_NOTE = "baseline: accuracy of always predicting the most frequent class of these rows"
 REFIT_NOTE = "refit: validation scores are those of the model before training.refit"
-RANK_OF_SETTINGS = 6
-"""Rank of the first setting. A narrow table leaves out settings before scores."""
 
 
 def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
@@ -35,27 +33,28 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
     """
     keys = differing_keys(runs)
     last_words = [key.rpartition(".")[2] for key in keys]
-    console, settings = stdout_console(), {}
-    kind: Any = "words" if console.is_terminal else "whole"  # programs read a row per line
-    for rank, (key, word) in enumerate(zip(keys, last_words, strict=True), RANK_OF_SETTINGS):
-        name = word if last_words.count(word) == 1 else key
-        settings[key] = TableColumn(name, kind, rank)
+    headings = {}
+    for key, word in zip(keys, last_words, strict=True):
+        headings[key] = word if last_words.count(word) == 1 else key
     records = []
     for run in runs:
-        record: Record = {
-            TableColumn("run", "whole"): run.name,
+        record = {
+            "run": run.name,
             "accuracy": format_number(run.validation.get("accuracy"), ".2%"),
-            TableColumn("baseline", rank=2): format_number(_baseline(run), ".2%"),
             "test.accuracy": format_number(run.test.get("accuracy"), ".2%"),
-            TableColumn("time", rank=1): duration(run.seconds),
-            TableColumn("best_epoch", rank=3): _epochs(run),
-            TableColumn("macro_f1", rank=4): format_number(run.validation.get("macro_f1"), ".2%"),
-            TableColumn("loss", rank=5): format_number(run.validation.get("loss"), ".4f"),
+            "time": duration(run.seconds),
+            "baseline": format_number(_baseline(run), ".2%"),
+            "best_epoch": _epochs(run),
+            "macro_f1": format_number(run.validation.get("macro_f1"), ".2%"),
+            "loss": format_number(run.validation.get("loss"), ".4f"),
         }
-        for key, column in settings.items():
-            record[column] = _setting(run, key)
+        for key, heading in headings.items():
+            record[heading] = _setting(run, key)
         records.append(record)
-    print_records(console, records, also="seqtrain runs --json")
+    console = stdout_console()
+    # A name can be copied, and programs read a row per line.
+    whole = ["run"] if console.is_terminal else [*records[0]]
+    print_records(console, records, whole=whole)
     note(LOSS_NOTE, BASELINE_NOTE)
     if any(run.refit for run in runs):
         note(REFIT_NOTE)

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.cli.output.table import (
-    LEAST_WIDTHS,
-    Record,
-    TableColumn,
-    format_number,
-    print_records,
-    print_table,
-)
+from seqtrain.cli.screens.console import note, stdout_console
+from seqtrain.cli.screens.tables import format_number, print_records, print_table
 from seqtrain.metrics import METRICS, compared_metric
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import printable, quote
@@ -34,6 +27,8 @@ MOST_CLASSES, WORST = 20, 10
 """Largest number of classes of which all are shown. Of more classes, the worst are shown."""
 LONGEST_HEADING = 4
 """Largest length of labels as headings of the confusion matrix. Longer ones become letters."""
+CORNER_WIDTH = 22
+"""Smallest width of the first column of the confusion matrix."""
 UNKNOWN = "(unknown label)"
 """Name of the row for examples whose label the model doesn't know."""
 BRANCHES = {
@@ -44,23 +39,22 @@ BRANCHES = {
 }
 """Maps each branch to its name for people, and to the conclusion if it scores as high as all
 branches together."""
-EXAMPLES, ACCURACY = (TableColumn("examples"), ",.0f"), (TableColumn("accuracy"), ".2%")
 LENGTH_COLUMNS = {
-    "min": (TableColumn("length from"), ",.0f"),
-    "max": (TableColumn("to"), ",.0f"),
-    "num_examples": EXAMPLES,
-    "accuracy": ACCURACY,
+    "min": ("length from", ",.0f"),
+    "max": ("to", ",.0f"),
+    "num_examples": ("examples", ",.0f"),
+    "accuracy": ("accuracy", ".2%"),
 }
 COVERAGE_COLUMNS = {
-    "coverage": (TableColumn("most confident"), ".0%"),
-    "min_probability": (TableColumn("probability from"), ".4f"),
-    "accuracy": ACCURACY,
+    "coverage": ("most confident", ".0%"),
+    "min_probability": ("probability from", ".4f"),
+    "accuracy": ("accuracy", ".2%"),
 }
 PREFIX_COLUMNS = {
-    "share": (TableColumn("after"), ".0%"),
-    "median_steps": (TableColumn("steps (median)", rank=1), ",.0f"),
-    "accuracy": ACCURACY,
-    "agreement": (TableColumn("same label as at the end"), ".2%"),
+    "share": ("after", ".0%"),
+    "median_steps": ("steps (median)", ",.0f"),
+    "accuracy": ("accuracy", ".2%"),
+    "agreement": ("same label as at the end", ".2%"),
 }
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
@@ -76,9 +70,9 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     """
     console = stdout_console()
     if found.parts and (every or found.ensemble):
-        records: list[Record] = [
+        records = [
             {
-                TableColumn("part", "words"): name,
+                "part": name,
                 **{scores.title(metric): scores.text(metric) for metric in scores.shown_metrics()},
             }
             for name, scores in {"together": found.scores, **found.parts}.items()
@@ -100,21 +94,16 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         name: Split or file that was scored.
         every: Show all classes if there are many, and accuracy by length and by confidence.
     """
-    record: Record = {
-        TableColumn("scored on", "words"): name,
-        "examples": f"{scores.num_examples:,}",
-    }
-    for place, metric in enumerate(scores.shown_metrics()):
-        rank = 1 if metric.smaller_is_better else 2 * (place > 2)
-        record[TableColumn(scores.title(metric), rank=rank)] = scores.text(metric)
-    print_records(console, [record], also="seqtrain eval --json")
+    record = {"scored on": name, "examples": f"{scores.num_examples:,}"}
+    for metric in scores.shown_metrics():
+        record[scores.title(metric)] = scores.text(metric)
+    print_records(console, [record])
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
-        words = [TableColumn("most frequent errors: label", "words")]
-        words += [TableColumn("predicted", "words"), TableColumn("examples")]
+        headings = ["confused: label", "predicted", "examples"]
         confusions = scores.confusions[:SHOWN_CONFUSIONS]
         rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in confusions]
-        print_table(console, words, rows)
+        print_table(console, headings, rows)
     details = [metric for metric in METRICS.values() if metric.shown == "details"]
     console.print(", ".join(f"{scores.title(each)} {scores.text(each)}" for each in details))
     if every:
@@ -125,19 +114,19 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
 def print_metrics(
     console: Console,
     rows: Sequence[Mapping[str, float]],
-    columns: Mapping[str, tuple[TableColumn, str]],
+    columns: Mapping[str, tuple[str, str]],
 ) -> None:
     """Print a table of metrics, or nothing without rows.
 
     Args:
         console: Console to print on.
         rows: For each row, a mapping of keys to values.
-        columns: Maps each key to its column and to the format of its values.
+        columns: Maps each key to its heading and to the format of its values.
     """
-    records: list[Record] = [
-        {column: format(row[key], form) for key, (column, form) in columns.items()} for row in rows
-    ]
-    print_records(console, records)
+    headings = [heading for heading, _ in columns.values()]
+    if rows:
+        cells = [[format(row[key], form) for key, (_, form) in columns.items()] for row in rows]
+        print_table(console, headings, cells)
 
 
 def monitor_of(run: Path) -> str:
@@ -199,16 +188,12 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     if not every and len(labels) > MOST_CLASSES:
         labels.sort(key=lambda label: (by_label[label]["f1"], -by_label[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
-    columns = {
-        "precision": TableColumn("precision", rank=2),
-        "recall": TableColumn("recall", rank=1),
-        "f1": TableColumn("F1"),
-    }
+    columns = {"precision": "precision", "recall": "recall", "f1": "F1"}
     if (every or scores.multi_label or len(labels) == 2) and scores.auc is not None:
-        columns["auc"] = TableColumn("AUC", rank=4)
-        columns["average_precision"] = TableColumn("average precision", rank=3)
+        columns["auc"] = "AUC"
+        columns["average_precision"] = "average precision"
     if "threshold" in by_label[labels[0]]:
-        columns["threshold"] = TableColumn("threshold", rank=5)
+        columns["threshold"] = "threshold"
     if unknown:
         labels.append(UNKNOWN)
         by_label[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
@@ -216,18 +201,13 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     means = {f"macro_{key}": key for key in ("precision", "recall", "f1")}
     means |= {"auc": "auc", "average_precision": "average_precision", "num_examples": "support"}
     by_label[labels[-1]] = {key: getattr(scores, name) for name, key in means.items()}
-    records: list[Record] = [
-        {
-            TableColumn(heading, "words"): name,
-            **{
-                column: format_number(by_label[name].get(key), ".2%")
-                for key, column in columns.items()
-            },
-            "examples": f"{int(by_label[name]['support']):,}",
-        }
-        for name in labels
-    ]
-    print_records(console, records, sections=[len(records) - 1], also="seqtrain eval --json")
+    rows = []
+    for name in labels:
+        own = by_label[name]
+        numbers = [format_number(own.get(key), ".2%") for key in columns]
+        rows.append([name, *numbers, f"{int(own['support']):,}"])
+    headings = [heading, *columns.values(), "examples"]
+    print_table(console, headings, rows, sections=[len(rows) - 1])
 
 
 def display_order(labels: Sequence[str]) -> list[str]:
@@ -266,10 +246,10 @@ def _print_matrix(console: Console, scores: Scores) -> bool:
         rows.append([_count(scores.unknown_predicted[i]) for i in indices])
     corner = "label \\ predicted"
     widest = max(len(cell) for cell in (*headings, *(cell for row in rows for cell in row)))
-    if len(order) * (widest + 3) + LEAST_WIDTHS["text"] + 2 > console.width:
+    if len(order) * (widest + 3) + CORNER_WIDTH > console.width:
         return False
     cells = [(name, *row) for name, row in zip(names, rows, strict=True)]
-    print_table(console, [TableColumn(corner, "text"), *headings], cells)
+    print_table(console, [corner, *headings], cells)
     return True
 
 

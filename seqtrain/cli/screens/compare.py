@@ -1,7 +1,7 @@
 """A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
 
-from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, format_number, print_records
+from seqtrain.cli.screens.console import say, stdout_console
+from seqtrain.cli.screens.tables import format_number, print_records
 from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
@@ -15,7 +15,7 @@ KINDS = {
 """Maps each kind of variant to the explanation that is printed."""
 LEGEND = (
     "training, prediction: thousand tokens/s",
-    "turns: slowest and fastest turn",
+    "turns, its turns: slowest and fastest turn of training and of prediction",
     "error: largest difference of logits",
     "*: recommended",
     "-: not measured",
@@ -32,20 +32,18 @@ def show_comparison(comparison: Comparison) -> None:
     say(_recommendation(comparison))
 
 
-def _record(row: VariantResult, comparison: Comparison) -> Record:
+def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
     """Return the cells of a variant in the table, with a dash for what wasn't measured."""
     mark = "*" if row.name == comparison.recommended else " "
     training, prediction = row.training, row.prediction
     return {
-        TableColumn("  variant", "whole"): f"{mark} {row.name}",
-        TableColumn("kind", "words", rank=4): row.kind,
+        "  variant": f"{mark} {row.name}",
+        "kind": row.kind,
         "training": thousands(training.tokens_per_second) if training else "-",
-        TableColumn("turns", rank=2): training.spread if training else "-",
-        TableColumn("prediction", rank=1): (
-            thousands(prediction.tokens_per_second) if prediction else "-"
-        ),
-        TableColumn("turns", rank=5): prediction.spread if prediction else "-",
-        TableColumn("padding", rank=3): f"{row.padding:.0%}",
+        "turns": training.spread if training else "-",
+        "prediction": thousands(prediction.tokens_per_second) if prediction else "-",
+        "its turns": prediction.spread if prediction else "-",
+        "padding": f"{row.padding:.0%}",
         "error": format_number(row.largest_difference, ".0e"),
         "accuracy": format_number(row.accuracy, ".1%"),
     }

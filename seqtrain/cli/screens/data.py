@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.cli.screens.console import say, stdout_console
+from seqtrain.cli.screens.tables import print_table
 from seqtrain.sequences.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.summary import SplitSummary
@@ -42,7 +42,7 @@ def show_splits(
     ]
     rows = zip(names, *columns, strict=True)
     shown = [row for row in rows if vocabulary or row[0] != "unknown tokens"]
-    print_table(console, [TableColumn(heading, "words"), *summaries], shown)
+    print_table(console, [heading, *summaries], shown)
 
 
 def padding_line(padding: tuple[float, float]) -> str:
@@ -111,14 +111,14 @@ def show_inspection(found: Inspection, top: int) -> None:
         [*(f"{n:,}" for n in found.lengths[name]), f"{rows:,} ({share:.1%})"]
         for name, (rows, share) in found.cut.items()
     ]
-    cut = TableColumn("length before any cut", "words")
-    print_table(console, [cut, *found.cut], zip(quantiles, *lengths, strict=True))
+    print_table(
+        console, ["length before any cut", *found.cut], zip(quantiles, *lengths, strict=True)
+    )
     train = found.labels["train"]
     rarest = sorted(train, key=lambda label: train[label])[:top]
     heading = f"rarest of {len(train):,} labels" if len(train) > top else "label"
-    named = TableColumn(heading, "words")
     counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
-    print_table(console, [named, *found.labels], counts)
+    print_table(console, [heading, *found.labels], counts)
     say(*_lines(found, top))
 
 

@@ -2,14 +2,14 @@
 
 import math
 
-from seqtrain.cli.output.console import note
-from seqtrain.cli.output.fit_screen import note_next, score_text
+from seqtrain.api.search_space import differing
+from seqtrain.api.study import Trial
+from seqtrain.api.tune import Tuned
+from seqtrain.cli.screens.console import note
+from seqtrain.cli.screens.fit import note_next, score_text
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.text import counted
-from seqtrain.tuning.space import differing
-from seqtrain.tuning.trials import Trial
-from seqtrain.tuning.tune import Tuned
 
 
 class TuneScreen:

@@ -7,13 +7,15 @@ from typing import Any
 from rich.padding import Padding
 from rich.text import Text
 
-from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.cli.screens.console import stdout_console
+from seqtrain.cli.screens.tables import print_records
 from seqtrain.evaluation.predicted_example import PredictedExample
-from seqtrain.text import printable, quote
+from seqtrain.text import printable, quote, shorten
 
 FOR, AGAINST = "bold green", "bold red"
 """Styles of tokens that support the prediction, and of tokens that contradict it."""
+SHOWN_CHARACTERS = 200
+"""Largest number of characters shown of a sequence in a table."""
 SHOWN_TOKENS, STRONGEST = 200, 5
 """Largest number of tokens shown of a sequence, and of strongest tokens that are listed."""
 
@@ -27,12 +29,12 @@ def error_json(row: PredictedExample) -> dict[str, Any]:
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:
     """Print a table of wrong predictions, and then the weights of tokens that were computed."""
-    found = list[tuple[PredictedExample, Record]]()
+    found = list[tuple[PredictedExample, dict[str, str]]]()
     for row in rows:
-        record: Record = {
+        record = {
             "probability": f"{row.probability:.2%}",
-            TableColumn("label", "words"): row.label,
-            TableColumn("predicted", "words"): row.predicted,
+            "label": row.label,
+            "predicted": row.predicted,
         }
         found.append((row, record))
     print_predictions(found)
@@ -41,7 +43,7 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
             _show_weights(row, row.weights)
 
 
-def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
+def print_predictions(found: Sequence[tuple[PredictedExample, dict[str, str]]]) -> None:
     """Print a table of predictions, with their file and line first and their sequence last.
 
     The column of files is left out if no prediction has a file. Nothing is printed for no
@@ -50,12 +52,12 @@ def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
     Args:
         found: Pairs of a prediction and a record with the cells to print in between.
     """
-    records = list[Record]()
+    records = []
     in_several_files = any(row.file for row, _ in found)
     for row, own in found:
-        file: Record = {TableColumn("file", "words", 2): row.file or ""} if in_several_files else {}
-        text: Record = {TableColumn("sequence", "text", 1): row.text}
-        records.append({**file, "line": f"{row.line}", **own, **text})
+        place = {"file": row.file or ""} if in_several_files else {}
+        text = shorten(row.text, SHOWN_CHARACTERS)
+        records.append({**place, "line": f"{row.line}", **own, "sequence": text})
     print_records(stdout_console(), records)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import best_epoch_line, start_lines
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent
-from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
-from seqtrain.cli.output.data_screen import padding_line, show_splits
-from seqtrain.cli.output.epoch_table import EpochTable
-from seqtrain.cli.output.score_screen import note_comparisons, print_scores
-from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.cli.screens.console import ProgressBar, note, stderr_console, warn
+from seqtrain.cli.screens.data import padding_line, show_splits
+from seqtrain.cli.screens.epoch_table import EpochTable
+from seqtrain.cli.screens.scores import note_comparisons, print_scores
+from seqtrain.cli.screens.tables import print_table
 from seqtrain.config import Config
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
@@ -198,16 +198,10 @@ def show_scores(scores: Mapping[str, Sequence[float]]) -> None:
         scores: Maps each metric to its values, one per run. There are at least two runs.
     """
     count = len(next(iter(scores.values())))
-    columns = [
-        TableColumn(f"{count} runs", "words"),
-        TableColumn("mean"),
-        TableColumn("standard error", rank=1),
-        TableColumn("smallest", rank=2),
-        TableColumn("largest", rank=2),
-    ]
+    headings = [f"{count} runs", "mean", "standard error", "smallest", "largest"]
     rows = []
     for name, values in scores.items():
         error = stdev(values) / len(values) ** 0.5
         numbers = (fmean(values), error, min(values), max(values))
         rows.append((name, *(score_text(name, number) for number in numbers)))
-    print_table(stderr_console(), columns, rows)
+    print_table(stderr_console(), headings, rows)

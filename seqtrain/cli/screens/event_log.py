@@ -5,7 +5,7 @@ from typing import Any
 
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
-from seqtrain.cli.output.console import warn
+from seqtrain.cli.screens.console import warn
 from seqtrain.errors import missing_package
 from seqtrain.runs.run_writer import UPDATES_PER_LINE, metrics_line
 from seqtrain.training.events import EpochEvent, UpdateEvent

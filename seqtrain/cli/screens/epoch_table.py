@@ -6,20 +6,26 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from seqtrain.cli.output.console import note
-from seqtrain.cli.output.table import GrowingTable, TableColumn, format_number
+from seqtrain.cli.screens.console import note
+from seqtrain.cli.screens.tables import format_number
 from seqtrain.config import Config
 from seqtrain.metrics import METRICS
 from seqtrain.text import shorten
 from seqtrain.training.events import EpochEvent, perplexity
 
-TRAIN_COLUMNS = [TableColumn("train loss", rank=5, width=10), TableColumn("acc.", rank=6, width=7)]
-SPEED_COLUMNS = [
-    TableColumn("lr", rank=7, width=7),
-    TableColumn("tokens/s", rank=4, width=9),
-    TableColumn("s", rank=3, width=6),
-]
-"""With the columns of validation, a row has 79 characters."""
+WIDTHS = {
+    "epoch": 8,
+    "train loss": 10,
+    "acc.": 7,
+    "val. loss": 9,
+    "val. acc.": 9,
+    "lr": 7,
+    "tokens/s": 9,
+    "s": 6,
+}
+"""Width of each column. With the third metric of validation, a row has 79 characters."""
+LEFT_OUT = ("lr", "acc.", "train loss", "tokens/s", "s")
+"""Columns that a terminal which is too narrow doesn't show, the first ones first."""
 SHOWN_METRICS = ("accuracy", "loss", "macro_f1")
 ERASE_LINE = Control(
     ControlType.CARRIAGE_RETURN, (ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)
@@ -47,7 +53,7 @@ class EpochTable:
         self._console, self._training = console, config.training
         # Without colours, such as on a dumb terminal, no line is erased either.
         self._can_erase = console.is_terminal and console.color_system is not None
-        self._table: GrowingTable | None = None
+        self._widths: dict[str, int] = {}
         self._group: list[EpochEvent] = []
 
     def add(self, event: EpochEvent) -> None:
@@ -90,29 +96,54 @@ class EpochTable:
 
         Before the first row, print the legend and the heading.
         """
-        if self._table is None:
+        if not self._widths:
             note(self._legend())
-            self._table = GrowingTable(self._columns(), self._console.width)
-            self._console.print(self._table.heading, markup=False)
+            self._widths = self._fitting_widths()
+            self._console.print(self._line({name: name for name in self._widths}), markup=False)
         best = [event for event in self._group if event.is_best]
         event = best[-1] if best else self._group[-1]
         seconds = sum(each.seconds for each in self._group)
         mark = " *" if best else ""
-        validation = [
-            format_number(getattr(event.validation, name, None), METRICS[name].form)
-            for name in self._metrics()
-        ]
-        return self._table.row(
-            [
-                f"{self._number()}{mark}",
-                f"{event.loss:.4f}",
-                f"{event.accuracy:.2%}",
-                *validation,
-                f"{event.lr:.1e}",
-                f"{event.time_steps / event.seconds:,.0f}",
-                f"{seconds:.1f}" if seconds < 1000 else f"{seconds:.0f}",
-            ]
-        )
+        loss, accuracy, third = self._metrics()
+        cells = {
+            "epoch": f"{self._number()}{mark}",
+            "train loss": f"{event.loss:.4f}",
+            "acc.": f"{event.accuracy:.2%}",
+            "val. loss": self._score(event, loss),
+            "val. acc.": self._score(event, accuracy),
+            self._heading(third): self._score(event, third),
+            "lr": f"{event.lr:.1e}",
+            "tokens/s": f"{event.time_steps / event.seconds:,.0f}",
+            "s": f"{seconds:.1f}" if seconds < 1000 else f"{seconds:.0f}",
+        }
+        return self._line(cells)
+
+    def _line(self, cells: dict[str, str]) -> str:
+        """Return a line with the cells of the columns that are shown."""
+        texts = [cells[name].rjust(width) for name, width in self._widths.items()]
+        texts[0] = cells["epoch"].ljust(self._widths["epoch"])
+        return " ".join(texts).rstrip()
+
+    def _fitting_widths(self) -> dict[str, int]:
+        """Return the widths of the columns that the console has room for, in their order."""
+        third = self._heading(self._metrics()[-1])
+        names = [*WIDTHS]
+        names.insert(names.index("lr"), third)
+        widths = {name: WIDTHS.get(name, max(7, len(name))) for name in names}
+        for name in LEFT_OUT:
+            if sum(widths.values()) + len(widths) - 1 > self._console.width:
+                del widths[name]
+        return widths
+
+    @staticmethod
+    def _score(event: EpochEvent, metric: str) -> str:
+        """Return a metric on validation as text, or a dash without validation."""
+        return format_number(getattr(event.validation, metric, None), METRICS[metric].form)
+
+    @staticmethod
+    def _heading(metric: str) -> str:
+        """Return the heading of the third metric on validation."""
+        return METRICS[metric].title.removeprefix("macro ")
 
     def _metrics(self) -> list[str]:
         """Return the names of the metrics on validation that are shown.
@@ -122,17 +153,6 @@ class EpochTable:
         """
         monitor = self._training.monitor
         return ["loss", "accuracy", "macro_f1" if monitor in SHOWN_METRICS else monitor]
-
-    def _columns(self) -> list[TableColumn]:
-        third = METRICS[self._metrics()[-1]].title.removeprefix("macro ")
-        return [
-            TableColumn("epoch", "words", width=8),
-            *TRAIN_COLUMNS,
-            TableColumn("val. loss", rank=1, width=9),
-            TableColumn("val. acc.", width=9),
-            TableColumn(third, rank=2, width=max(7, len(third))),
-            *SPEED_COLUMNS,
-        ]
 
     def _legend(self) -> str:
         """Return a line that explains the columns, and how the two losses differ."""

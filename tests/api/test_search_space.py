@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from seqtrain.api.search_space import KINDS, Range, changed, differing, space_of
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.tuning.space import KINDS, Range, changed, differing, space_of
 
 TEXT = {"train": "a.csv", "sequence": "s", "label": "l"}
 

@@ -1,1 +1,0 @@
-"""Searching for better settings: space → trials (Optuna's study of them) → search → tune."""
