@@ -349,7 +349,7 @@ def evaluate(
     chosen: list[RunLike] = [*runs] or [run if isinstance(run, Classifier) else path]
     each = [load_labelled(one, split=split, data=data, device=device) for one in chosen]
     first = each[0]
-    scores, parts = _score_together(path, each) if runs else first.scores()[1:]
+    scores, parts = score_together(path, each) if runs else first.scores()[1:]
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     warnings += single_class_warnings(scores, first.split or display_name(first.source))
     warn(*warnings)
@@ -366,7 +366,7 @@ def evaluate(
     )
 
 
-def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
+def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
     """Return the scores of an ensemble, and the scores of each run by its name.
 
     An ensemble predicts by the means of its runs' probabilities and thresholds. In validation

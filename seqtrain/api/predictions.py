@@ -4,22 +4,24 @@ import math
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqtrain.api.evaluate import Labelled, load_labelled, prepared_split
+from seqtrain.api.evaluate import Labelled, load_labelled, prepared_split, score_together
 from seqtrain.api.named_runs import RunLike, default_split, learned_rows
 from seqtrain.api.predictors import Classifier
 from seqtrain.errors import SeqtrainError
+from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.runs.model_folder import Model
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import RunDirectory, members
 from seqtrain.runs.saved_predictions import SplitResults, save_results
 from seqtrain.sequences.examples import Example, Steps
 from seqtrain.sequences.labels import class_counts, has_class
@@ -142,6 +144,40 @@ def results_of(shown: SplitPredictions) -> SplitResults:
         reliability=[(fmean(sure), fmean(right)) for sure, right in columns],
         precision_recall=curves,
         trained_on_rows=bool(found.trained_on_rows),
+    )
+
+
+def predict_folds(path: Path, *, explain: int = 0, device: str = "auto") -> SplitResults:
+    """Return the out-of-fold predictions of the runs of folds, all together, without curves.
+
+    Each row of train is predicted by the run that held it out. Rows whose prediction contradicts
+    their label with a high probability are often labelled wrongly.
+
+    Args:
+        path: Directory of the folds.
+        explain: Number of the most confident errors whose weights of time steps are computed.
+        device: As for `evaluate`.
+
+    Raises:
+        CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it.
+    """
+    each = []
+    for run in members(path):
+        found = load_labelled(run, split="validation", device=device)
+        one = found.classifier
+        each.append(replace(found, logits=branch_logits(one.network, found.store, one.device)))
+    shown = [_predictions_of(found, explain=explain) for found in each]
+    scores, _ = score_together(path, each)
+    rows = [row for fold in shown for row in fold.rows]
+    warnings = dict.fromkeys(line for found in each for line in found.warnings)
+    return replace(
+        results_of(shown[0]),
+        warnings=[*warnings],
+        scores=scores,
+        branches={},
+        errors=most_confident_errors(rows),
+        reliability=[],
+        precision_recall={},
     )
 
 

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any
 
 from seqtrain.api.named_runs import NO_TEST, Run, RunLike, default_split, directory_of
+from seqtrain.runs.run_directory import holds_folds
 from seqtrain.runs.saved_predictions import SplitResults, saved_results
 
 
@@ -22,8 +23,11 @@ def split_results(
     importing torch. With `explain` they are always computed. If validation replaces a missing test
     split, a warning is added.
 
+    For the directory of folds, these are out-of-fold predictions: each row of train is predicted by
+    the run that held it out. They have no curves.
+
     Args:
-        run: One run, as `evaluate` takes it, not an ensemble.
+        run: One run, as `evaluate` takes it, or the directory of folds.
         split: As for `evaluate`.
         data: Labelled data in place of a split: a file, or a table as `fit` takes it; or None.
         explain: Number of the most confident errors whose weights of time steps are computed.
@@ -34,6 +38,10 @@ def split_results(
     """
     directory = directory_of(run)
     chosen = split or (default_split(directory.path) if data is None else None)
+    if data is None and split in (None, "validation") and holds_folds(directory.path):
+        from seqtrain.api.predictions import predict_folds
+
+        return predict_folds(directory.path, explain=explain, device=device)
     found = None
     if chosen is not None and data is None and not explain:
         found = saved_results(directory, chosen)

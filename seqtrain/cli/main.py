@@ -4,7 +4,6 @@ import atexit
 import gc
 import io
 import os
-import re
 import sys
 import warnings
 from contextlib import suppress
@@ -30,7 +29,7 @@ from seqtrain.signals import (
     exit_on_second_interrupt,
     exit_on_signals,
 )
-from seqtrain.text import nearest, one_line, printable
+from seqtrain.text import one_line, printable
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 COMMANDS = {
@@ -51,8 +50,6 @@ COMMANDS = {
     "config": "Print every key of a config, and mark the defaults.",
 }
 """Maps each command to its help. `cli/commands/` has a module and function of this name."""
-LAUNCHER_OPTIONS = ("nproc-per-node", "nnodes", "rdzv-endpoint", "max-restarts")
-"""Options of torchrun that users may give to `fit`, as earlier versions had them."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Base class of usage errors in Typer: the class of click, or its copy in newer versions."""
 COMPLETION = "_SEQTRAIN_COMPLETE"
@@ -99,7 +96,9 @@ def program() -> Any:
         context_settings=HELP_OPTIONS,
     )
     app.callback()(main)
-    return typer.main.get_command(app)
+    group: Any = typer.main.get_command(app)
+    group.commands = dict.fromkeys(COMMANDS)  # Typer suggests one of these for a misspelt one
+    return group
 
 
 def _show_version(value: bool) -> None:
@@ -201,8 +200,9 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
     exceptions are bugs.
     """
     if isinstance(error, UsageError):
+        text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
         command = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
-        return BAD_USAGE, one_line(_usage_problem(error, command))
+        return BAD_USAGE, one_line(f"{text}; see: {command} --help")
     if ran_out_of_memory(error):
         cause = one_line(str(error) or "an object could not be created")
         return RUN_FAULT, (
@@ -221,52 +221,6 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
         f"bug: {type(error).__name__}: {error}; please report it with the output of: "
         f"seqtrain --debug {' '.join(arguments)}"
     )
-
-
-def _usage_problem(error: typer.BadParameter, command: str) -> str:
-    """Return a message for a usage error: the problem, a suggestion, and the help to read.
-
-    `command` is the program with the command, such as "seqtrain fit".
-    """
-    option = str(getattr(error, "option_name", "")).lstrip("-")
-    if option == "debug":
-        return f"--debug goes before the command: {command.replace(' ', ' --debug ', 1)}"
-    if option in LAUNCHER_OPTIONS:
-        return (
-            f"--{option} is an option of torchrun, not of seqtrain; start several processes with: "
-            "torchrun --nproc-per-node N -m seqtrain fit CONFIG"
-        )
-    if option:
-        error.possibilities = None  # type: ignore[attr-defined]  # Typer's may be dissimilar
-    text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
-    context: Any = error.ctx
-    if context is None:
-        return f"{text}; see: {command} --help"
-    unknown_command = re.match("No such command '(.*?)'", text)
-    if unknown_command:
-        similar = nearest(unknown_command[1], COMMANDS)
-        text += f"; did you mean {similar}?" if similar else f"; expected {', '.join(COMMANDS)}"
-    elif option:
-        similar = _similar_option(option, context.command.params)
-        text += f"; did you mean {similar}?" if similar else ""
-    return f"{text}; see: {context.command_path} --help"
-
-
-def _similar_option(option: str, parameters: list[Any]) -> str | None:
-    """Return the option of a command that resembles an unknown one, or None.
-
-    If the command takes --set, the unknown option may be a key of the config.
-    """
-    names = [name for parameter in parameters for name in parameter.opts]
-    similar = nearest(option, [name[2:] for name in names if name.startswith("--")])
-    if similar is not None:
-        return f"--{similar}"
-    if "--set" not in names:
-        return None
-    from seqtrain.config.problems import nearest_key
-
-    key = nearest_key((option.replace("-", "_"),))
-    return f"--set {key}=…" if key else None
 
 
 def _discard(stream: TextIO) -> None:

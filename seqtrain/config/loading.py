@@ -12,7 +12,6 @@ from typing import Any
 
 from seqtrain.config.document import Unreadable, brief, read_yaml
 from seqtrain.config.problems import (
-    RETIRED_KEYS,
     Location,
     Locations,
     Origin,
@@ -189,11 +188,6 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
         values[right] = values.pop(found)
     for name in SECTIONS:
         values[name] = {} if values.get(name) is None else values[name]
-    for retired, (default, _) in RETIRED_KEYS.items():
-        name, key = retired.split(".")
-        section = values[name] if isinstance(values[name], dict) else {}
-        if section.get(key, ...) == default:
-            del section[key]
     config = Config.model_validate(values, context=origin)
     if origin.misspelt:
         raise config_error(None, values, origin)

@@ -22,31 +22,6 @@ KEYS = (*Config.model_fields, *(f"{s}.{key}" for s in SECTIONS for key in SECTIO
 """All keys of a config: "seed", the sections, and the keys of sections, such as "training.lr"."""
 SHOWN_PROBLEMS = 50
 """Largest number of problems that an error lists. Other problems are counted."""
-RETIRED_KEYS: dict[str, tuple[object, str]] = {
-    "data.readers": ("auto", "one process reads all files; leave the key out"),
-    "training.shards": (
-        None,
-        "processes sum their gradients, with equal results for any number of them; leave the key "
-        "out and run torchrun --nproc-per-node N -m seqtrain fit",
-    ),
-}
-"""Maps each removed key to its last default and to advice on what to use instead.
-
-A removed key with its last default, as in the config.yaml of an earlier run, is ignored. With any
-other value it is refused.
-"""
-RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
-"""Maps each removed value, with its key, to advice on what to use instead."""
-OTHER_NAMES = {
-    "text": "sequence",
-    "target": "label",
-    "sep": "delimiter",
-    "val": "validation",
-    "cell": "rnn",
-    "amp": "precision",
-    "clip": "max_grad_norm",
-}
-"""Maps names that other programs use to the names of our keys, if the spelling differs much."""
 UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
 """Types of pydantic's errors about unknown keys."""
 
@@ -208,8 +183,6 @@ def wrong_value(path: Keys, value: object) -> str:
     if isinstance(value, str):
         near = nearest(value.lower(), choices(path))
         hint = f"; did you mean {near}?" if near else ""
-        instead = RETIRED_VALUES.get(f"{'.'.join(map(str, path))}: {value}")
-        hint = f"; {value} was removed: {instead}" if instead else hint
     return f"found {brief(value)}; expected {expected(path)}{hint}"
 
 
@@ -220,9 +193,6 @@ def unknown_key(path: Keys, *, is_section: bool) -> str:
         path: Path of the key.
         is_section: True if the key's value is a mapping, so that the key may be a section.
     """
-    retired = RETIRED_KEYS.get(".".join(map(str, path)))
-    if retired is not None:
-        return f"this key was removed: {retired[1]}"
     near = nearest_key(path, is_section=is_section)
     if near is None:
         section = SECTIONS.get(str(path[0]), Config) if len(path) > 1 else Config
@@ -248,7 +218,6 @@ def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
         The key with its section, such as "training.lr", or the name of a section.
     """
     leaf, section = str(path[-1])[:100].lower(), f"{path[0]}."
-    leaf = OTHER_NAMES.get(leaf, leaf)
     if is_section and len(path) == 1:
         return nearest(leaf, SECTIONS)
     known = {key: key for key in KEYS}

@@ -147,7 +147,7 @@ Convolutions = Annotated[
 Pooling = Literal["last", "mean", "max", "sum", "attention"]
 Poolings = Annotated[
     list[Pooling],
-    _described("a list of these", min_length=1, max_length=4),
+    _described("a list of these", min_length=1),
     _satisfying(lambda names: len(set(names)) == len(names), "each of them once"),
 ]
 Augmentation = Annotated[

@@ -381,6 +381,18 @@ def members(path: Path) -> list[Path]:
     return [path / name for name in Ensemble.read(path / ENSEMBLE).members]
 
 
+def holds_folds(path: Path) -> bool:
+    """Return True if a directory has the runs of folds, each of which held out another part.
+
+    Raises:
+        CheckpointError: If ensemble.json is damaged, or a run is missing.
+        ConfigError: If the config of a run isn't valid.
+    """
+    runs = members(path)
+    configs = [RunDirectory(run).config() for run in runs]
+    return bool(runs) and all(isinstance(config.data.validation, dict) for config in configs)
+
+
 def name_one(path: Path) -> str:
     """Return an error message that asks for one of the runs in a directory."""
     names = sorted(name for name in os.listdir(path) if MEMBER.fullmatch(name))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shlex
 import shutil
@@ -16,7 +17,16 @@ from seqtrain.config import load_config
 from seqtrain.errors import ConfigError
 from seqtrain.sequences.dataset import prepare
 from tests.helpers.program import started
-from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
+from tests.helpers.tiny import (
+    CONFIG,
+    Cli,
+    assert_same_run,
+    rows,
+    run_in,
+    sets,
+    write_table,
+    write_text_project,
+)
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +188,36 @@ def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project, cli):
     assert "seqtrain eval folds\n" in cli("fit", "c.yaml", *settings).err
     assert not load_config("folds/fold-1/config.yaml", []).training.refit
     assert cli("eval", "folds", "--json").json["trained_on_rows"] is False
+
+
+def test_errors_over_folds_list_the_rows_that_contradict_their_labels(tmp_path, monkeypatch, cli):
+    """Flipped labels come first, whatever fold held their rows out."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(5)
+    other = {"up": "down", "down": "up"}
+    given = rows(240, seed=8)
+    flipped = sorted(draw.sample(range(240), 8))
+    labels = [other[label] if i in flipped else label for i, (_, label) in enumerate(given)]
+    write_table(
+        Path("train.tsv"), [(text, label) for (text, _), label in zip(given, labels, strict=True)]
+    )
+    settings = (
+        "data.validation=0.2",
+        "data.test=null",
+        "training.max_epochs=12",
+        "training.lr=0.03",
+    )
+    Path("c.yaml").write_text(CONFIG)
+    cli("fit", "c.yaml", *sets(*settings), "--folds", "3", "--run-dir", "folds", "--quiet")
+    found = cli("errors", "folds", "--json").json
+    assert found["num_examples"] == 240
+    lines = [row["line"] - 2 for row in found["errors"]]
+    assert len({*lines}) == len(lines) == found["num_errors"]
+    assert len({*lines[:8]} & {*flipped}) >= 6
+    shares = [row["probability"] for row in found["errors"]]
+    assert shares == sorted(shares, reverse=True)
+    pooled = cli("eval", "folds", "--split", "validation", "--json").json
+    assert found["num_errors"] == round(240 * (1 - pooled["accuracy"]))
+    table = cli("errors", "folds", "--explain", "--top", "3")
+    assert f"{len(lines)} of 240 predictions are wrong" in table.err
+    assert table.out.count("strongest: ") == 3

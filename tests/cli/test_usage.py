@@ -78,10 +78,13 @@ def test_a_package_that_is_missing_is_named_with_how_to_install_it(
 
 
 @pytest.mark.parametrize(
-    "option",
-    ["--nproc-per-node=2", "--nnodes=2", "--rdzv-endpoint=host:29500", "--max-restarts=1"],
+    ("words", "meant"),
+    [
+        (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
+        (["fitt", "c.yaml"], "fit"),
+        (["evalu"], "eval"),
+    ],
 )
-def test_options_of_the_launcher_are_refused_and_torchrun_is_named(cli, option):
-    [problem] = cli("fit", "c.yaml", option, code=2).problems
-    assert problem.startswith(f"seqtrain: {option.partition('=')[0]}")
-    assert "torchrun --nproc-per-node N -m seqtrain fit" in problem
+def test_a_misspelt_command_or_option_gets_the_nearest_one(cli, words, meant):
+    [problem] = cli(*words, code=2).problems
+    assert meant in problem.replace(words[0], "", 1).split("see:")[0]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from seqtrain.config import Config, config_from_mapping, parse_config
-from seqtrain.config.problems import KEYS, RETIRED_KEYS
+from seqtrain.config.problems import KEYS
 from seqtrain.config.schema import SECTIONS
 from seqtrain.errors import ConfigError
 
@@ -120,18 +120,6 @@ def test_changed_keys_are_validated():
 def test_a_config_made_in_python_reports_its_problems_alike():
     with pytest.raises(ConfigError, match="seed: found 'x'; expected a whole number"):
         Config(seed="x", data={"train": "a.csv", "sequence": "s", "label": "l"})  # type: ignore[arg-type]
-
-
-def test_keys_and_values_that_went_say_what_to_use_instead():
-    retired = [key.split(".") for key in RETIRED_KEYS]
-    gone = [(s, key) for s, key in retired if key not in SECTIONS[s].model_fields]
-    for section, key in gone:
-        (problem,) = problems(DATA, f"{section}.{key}=7")
-        assert problem.startswith(f"--set {section}.{key}=7: this key was removed: ")
-        default = RETIRED_KEYS[f"{section}.{key}"][0]
-        text = f"{DATA}tune: {{}}\n"
-        options = [f"{section}.{key}={'null' if default is None else default}"]
-        assert parse_config(text, overrides=options) == parse_config(text)
 
 
 @pytest.mark.parametrize("value", [".nan", "-.inf", "-1", "[]", "1e300"])
