@@ -3,15 +3,13 @@
 import sys
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import DataEvent, Event, StartEvent
 from seqtrain.metrics import METRICS
 from seqtrain.text import counted, printable
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
-SHOWN_METRICS = ("loss", "accuracy", "macro_f1")
+PROGRESS_METRICS = ("loss", "accuracy", "macro_f1")
 """Names of the metrics of validation that are shown for each epoch."""
 WIDTH = 12
 """Width of a column of the epochs, in characters."""
@@ -45,6 +43,8 @@ class FitProgress:
     def _show_update(self, event: UpdateEvent) -> None:
         """Show the share of the epoch that is done, and the loss."""
         if self._bar is None:
+            from tqdm.auto import tqdm  # slow to import, and the command line has its own bar
+
             self._bar = tqdm(
                 desc=f"epoch {event.epoch}",
                 total=event.num_batches,
@@ -107,7 +107,7 @@ def _epoch_row(event: EpochEvent) -> dict[str, str]:
         "train loss": f"{event.loss:.4f}",
     }
     if event.validation is not None:
-        for name in SHOWN_METRICS:
+        for name in PROGRESS_METRICS:
             row[f"val. {METRICS[name].title}"] = event.validation.text(METRICS[name])
     return {**row, "seconds": f"{event.seconds:.1f}"}
 

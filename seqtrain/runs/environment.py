@@ -30,7 +30,7 @@ from seqtrain.sequences.sources import data_sources
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.trainer import Trainer
 
-HELD_OUT_ROWS = "held_out"
+HELD_OUT_DIGEST = "held_out"
 """Entry of environment.json with the result of `held_out`."""
 EXACT_ON = ("torch", "processes", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json that the last bits of a result depend on."""
@@ -69,7 +69,7 @@ def environment(session: Trainer) -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
-        HELD_OUT_ROWS: held_out(session.config, data),
+        HELD_OUT_DIGEST: held_out(session.config, data),
     }
     if processes.launch is not None:
         found["launch"] = processes.launch
@@ -154,7 +154,7 @@ def check_same_data(
     if data.preprocessing != preprocessing:
         problem = "vocabulary, labels or preprocessing differ from those of the run's train"
         raise CheckpointError(f"{run.path}: {problem}; restore it from a copy")
-    if HELD_OUT_ROWS in recorded and recorded[HELD_OUT_ROWS] != held_out(config, data):
+    if HELD_OUT_DIGEST in recorded and recorded[HELD_OUT_DIGEST] != held_out(config, data):
         problem = "holds out other rows than the run did; restore it from a copy"
         raise CheckpointError(f"{run.path / CONFIG}: {problem}")
 

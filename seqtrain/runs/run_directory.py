@@ -10,26 +10,27 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError, parameter
-from seqtrain.files.reading import json_of, path_problems, read_file, read_json
+from seqtrain.files.reading import json_of, path_problems, read_file
 from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
 
 RUNS = Path("runs")
 """Folder of the runs for which no directory is named."""
-CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-VALIDATION = "validation.json"
-"""File with the scores on validation of the best epoch's calibrated model, before any refit."""
+CONFIG, ENVIRONMENT, METRICS_FILE = "config.yaml", "environment.json", "metrics.jsonl"
+TEST, VALIDATION = "test.json", "validation.json"
+"""Files with scores of the best epoch's calibrated model: on test, and on validation before any
+refit."""
 BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED)
 PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
 """Maps a split to the name of the file with its saved predictions."""
-FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, VALIDATION, ENSEMBLE, *PREDICTIONS.values())
+FILES = (CONFIG, ENVIRONMENT, METRICS_FILE, TEST, VALIDATION, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
 MOST_RUNS = 1000
@@ -38,6 +39,43 @@ TIME = "%Y%m%d-%H%M%S"
 """Format of the time in the name of a run directory."""
 DIGITS = 12
 """Number of digits of a digest that messages show."""
+
+
+class RunEnvironment(SavedObject):
+    """Content of environment.json: software, machine, processes and data of a run.
+
+    Attributes:
+        seqtrain, python, torch, numpy: Versions.
+        platform, cpu_capability, cpu_count: Operating system and processor.
+        native: Vector instructions of the native engine, or None without it.
+        processes, threads: Number of processes, and of threads of each.
+        device, device_name: Device that computed, and its name if it is a GPU.
+        time: Time at which the run started.
+        data: Maps the path of each data file to its SHA-256.
+        held_out: Maps each split that was held out of train to a digest of its rows.
+        launch: Text that identifies the launch of several processes.
+        vectors: Coverage of the word vectors.
+        lineage: Run and SHA-256 of the weights that training started from.
+    """
+
+    seqtrain: str
+    python: str = ""
+    torch: str = ""
+    numpy: str = ""
+    platform: str = ""
+    cpu_capability: str = ""
+    cpu_count: int | None = None
+    native: str | None = None
+    processes: int = 1
+    threads: int = 1
+    device: str = "cpu"
+    device_name: str | None = None
+    time: str = ""
+    data: dict[str, str]
+    held_out: dict[str, str] = Field(default_factory=dict)
+    launch: str | None = None
+    vectors: dict[str, JsonValue] = Field(default_factory=dict)
+    lineage: list[dict[str, str]] = Field(default_factory=list)
 
 
 class Ensemble(SavedObject):
@@ -88,7 +126,7 @@ class RunDirectory:
             ValueError: If the event contains NaN or infinity.
         """
         line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
-        path = self.path / METRICS
+        path = self.path / METRICS_FILE
         problems = path_problems(path, RunError, "the lines before are untouched")
         with problems, open(path, "ab", buffering=0) as file:
             length, rest = os.fstat(file.fileno()).st_size, memoryview(line)
@@ -112,8 +150,8 @@ class RunDirectory:
         Raises:
             CheckpointError: If the file can't be read or is damaged.
         """
-        path = self.path / METRICS
-        lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
+        path = self.path / METRICS_FILE
+        lines = read_file(path).split(b"\n") if self.holds(METRICS_FILE) else [b""]
         found = []
         for number, line in enumerate(lines[:-1], start=1):  # a run may be writing the last one
             value = json_of(f"{path}:{number}", line)
@@ -134,8 +172,8 @@ class RunDirectory:
             CheckpointError: If the file is shorter than `length`, or can't be opened. A missing
                 file has the length 0.
         """
-        path, size = self.path / METRICS, 0
-        if self.holds(METRICS):
+        path, size = self.path / METRICS_FILE, 0
+        if self.holds(METRICS_FILE):
             with path_problems(path), open(path, "r+b") as file:
                 size = os.fstat(file.fileno()).st_size
                 if size > length and not only_check:
@@ -168,18 +206,12 @@ class RunDirectory:
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:
-        """Return the content of environment.json.
+        """Return the content of environment.json, by the names in `RunEnvironment`.
 
         Raises:
             CheckpointError: If the file is missing or damaged.
         """
-        path = self.path / ENVIRONMENT
-        values = read_json(path)
-        if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
-            raise CheckpointError(
-                f'{path}: no "data" with the digests of the data files; restore it from a copy'
-            )
-        return values
+        return RunEnvironment.read(self.path / ENVIRONMENT).model_dump(exclude_unset=True)
 
 
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -67,11 +68,11 @@ class StoredSequence(tuple[Array, "int | Array"]):
     source: tuple[SequenceStore, int]
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or "torch.utils.data" in sys.modules:
     from torch.utils.data import Dataset
 
     _Dataset = Dataset["StoredSequence"]
-else:  # torch needs no base class, and isn't imported to look at data
+else:  # torch isn't loaded to look at data, and a DataLoader needs no base class
     _Dataset = object
 
 

@@ -1,5 +1,8 @@
 """Stores return what was put in."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,3 +29,9 @@ def test_items_of_several_stores_are_one_store():
     joined = store_of_items([some[1][0], some[0][-1]])
     assert joined.values.tolist() == [5, 6, 7, 4]
     assert joined.labels.tolist() == [2, 1]
+
+
+def test_a_store_is_a_dataset_of_torch():
+    code = "import torch; from seqtrain.sequences.store import SequenceStore as S;"
+    code += "assert issubclass(S, torch.utils.data.Dataset)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
