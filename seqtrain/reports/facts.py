@@ -38,6 +38,8 @@ class RunFacts:
         card: The model card, as `model_card` returns it.
         split: Name of the split or file that was scored.
         shown: Predictions for the split, and their scores.
+        headline: Texts of the main scores, by the metric's title: of the split; or, for a run
+            without test that was refitted, of the model before the refit on validation.
         prefixes: Scores after each tenth of the sequences, as `score_prefixes` returns them. Empty
             if they weren't computed.
     """
@@ -49,6 +51,7 @@ class RunFacts:
     card: Mapping[str, str]
     split: str
     shown: SplitResults
+    headline: Mapping[str, str]
     prefixes: Sequence[Mapping[str, Any]]
 
 

@@ -30,6 +30,8 @@ def eval(
     note_rows(result.run, result.data, result.split, result.warnings)
     if as_json:
         values = asdict(result.scores) | {"trained_on_rows": result.trained_on_rows}
+        if result.first_model:
+            values["first_model"] = result.first_model
         if result.by_share is not None:
             values["by_share"] = result.by_share
         if result.parts:

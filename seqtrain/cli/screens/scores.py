@@ -69,6 +69,11 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
         every: Also show branches, all classes, and accuracy by length and by confidence.
     """
     console = stdout_console()
+    if found.first_model:
+        record = {"before training.refit": "validation"}
+        for name, value in found.first_model.items():
+            record[METRICS[name].title] = METRICS[name].text(value)
+        print_records(console, [record])
     if found.parts and (every or found.ensemble):
         records = [
             {
