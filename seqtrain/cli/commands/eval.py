@@ -9,7 +9,7 @@ def eval(
     named: str | None = options.RUN_OPTION,
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    steps: bool = options.STEPS,
+    steps: bool = options.STEPS_FLAG,
     every: bool = flag(
         "Also show each part of the model, all classes, and accuracy by length and confidence.",
         "--all",
