@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.api.check import check as check
+    from seqtrain.api.compare import compare as compare
     from seqtrain.api.diff import diff as diff
     from seqtrain.api.evaluate import evaluate as evaluate
     from seqtrain.api.export import export as export
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from seqtrain.api.run_events import STOP as STOP
     from seqtrain.api.split_results import split_results as split_results
     from seqtrain.api.tune import tune as tune
-    from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
     from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
@@ -49,7 +49,7 @@ _MODULES = {
     "Run": "seqtrain.api.named_runs",
     "SeqtrainWarning": "seqtrain.errors",
     "check": "seqtrain.api.check",
-    "compare": "seqtrain.comparison.compare",
+    "compare": "seqtrain.api.compare",
     "diff": "seqtrain.api.diff",
     "evaluate": "seqtrain.api.evaluate",
     "export": "seqtrain.api.export",

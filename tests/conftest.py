@@ -92,11 +92,11 @@ def own_cache(tmp_path_factory) -> Iterator[None]:
     if find_spec("torch"):
         import torch
 
-        from seqtrain.model.engines.native.library import why_unavailable
+        from seqtrain.engines.native.library import why_unavailable
 
         torch.set_num_threads(1)
         assert "other sources" not in why_unavailable(), (
-            "run: python seqtrain/model/engines/native/build.py"
+            "run: python seqtrain/engines/native/build.py"
         )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -11,9 +11,9 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "sequences", "proposal"),
-    "model",
+    *("engines", "model"),
     *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
-    *("comparison", "cli"),
+    "cli",
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -19,11 +19,11 @@ from seqtrain.api.predictions import save_predictions
 from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
+from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted, warn
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
-from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.environment import (

@@ -1,11 +1,7 @@
 """Loading of classifiers: one run, or an ensemble of the runs in a directory."""
 
-import os
 from collections.abc import Mapping
-from functools import cache, partial
 from pathlib import Path
-
-import torch
 
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predictors import Classifier, one_model
@@ -35,7 +31,6 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
         return run
     chosen = select_device(device)
     path = directory_of(run).path
-    _one_thread_after_fork()
     models = {at.name: load_model(model_folder(at)) for at in members(path) or [path]}
     check_alike({name: model.preprocessing for name, model in models.items()}, path)
     return Classifier([*models.values()], chosen, path)
@@ -74,14 +69,3 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
                 f"{path}: {name} has other labels than {first}, so they can't predict together; "
                 "name one of them"
             )
-
-
-@cache
-def _one_thread_after_fork() -> None:
-    """Make processes that are forked later compute with one thread.
-
-    OpenMP's threads aren't forked, so a forked process that uses several may hang. Only the first
-    call has an effect.
-    """
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

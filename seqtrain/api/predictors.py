@@ -27,7 +27,7 @@ from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequen
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
 from seqtrain.files.writing import write_folder
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model, model_files, pack_model, unpack_model
 from seqtrain.runs.run_directory import name_one

@@ -26,7 +26,7 @@ from seqtrain.evaluation.thresholds import (
     threshold_reached_by,
 )
 from seqtrain.model.branches import BRANCHES
-from seqtrain.model.classifier import LogitCalibration, combined
+from seqtrain.model.network import LogitCalibration, combined
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.store import Array
 

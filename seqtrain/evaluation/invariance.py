@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqtrain.engines.choice import engines_by_name
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, predict_logits
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.choice import engines_by_name
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.sequences.store import Ints, SequenceStore

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
+from seqtrain.engines.interface import Engine
+from seqtrain.engines.layout import Packed
 from seqtrain.errors import RunError
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.interface import Engine
+from seqtrain.model.inputs import SideInputs
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.plan import plan_in_order_of_length
@@ -257,7 +259,9 @@ def embed_sequences(
     branch = recurrent_branch(model)
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
-        pooled, context.final_states = branch.embed(batch, context)
+        packed = batch.packed
+        layout = Packed(packed.batch_sizes, packed.data.device)
+        pooled = branch.embed(packed.data, layout, SideInputs.of(batch), context)
         return [pooled.float().cpu()]
 
     vectors = torch.zeros((len(store), branch.pooled_width), dtype=torch.float32, device="cpu")

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from seqtrain.evaluation.logits import predict_logits
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.columns.column_table import ColumnTable
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.store import Ints, SequenceStore, stacked

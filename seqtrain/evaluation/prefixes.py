@@ -23,7 +23,7 @@ from seqtrain.evaluation.logits import (
     run_batches,
 )
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.plan import plan_in_order_of_length

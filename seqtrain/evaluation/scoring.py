@@ -22,7 +22,7 @@ from seqtrain.evaluation.thresholds import (
     threshold_reached_by,
 )
 from seqtrain.metrics import METRICS, Outcome
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.labels import has_class, unknown_rows
 from seqtrain.sequences.store import Array, SequenceStore

@@ -12,10 +12,9 @@ import numpy as np
 import seqtrain
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.exports.golden_rows import GoldenRows, golden_rows
-from seqtrain.exports.to_onnx import to_onnx
+from seqtrain.exports.onnx import LENGTHS, NGRAM_COUNTS, to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
-from seqtrain.model.branches.ngrams import NGRAM_ROWS
 from seqtrain.runs.model_folder import Model
 from seqtrain.text import json_line
 
@@ -25,7 +24,7 @@ FORMAT_VERSION = 3
 """Version of preprocessing.json in an export."""
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "exports" / "script.py"
-ROOMS = ("config", "files", "sequences")
+ROOMS = ("config", "sequences", "files")
 """Folders of the package whose modules go into reading.zip."""
 EMPTY = ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
 """Files that are empty in reading.zip, because they import modules that it doesn't have."""
@@ -118,7 +117,7 @@ def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
     lines = []
     for number, row in enumerate(golden.rows):
         inputs = exported.inputs(golden.store.__getitems__(np.array([number])))
-        for name in ("lengths", NGRAM_ROWS):
+        for name in (LENGTHS, NGRAM_COUNTS):
             inputs.pop(name, None)
         for name in {"input_ids", "features", "static"} & inputs.keys():
             inputs[name] = inputs[name][0]

@@ -12,7 +12,9 @@ closed pipe.
 import json
 import os
 import sys
+import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
@@ -20,10 +22,15 @@ import numpy as np
 import onnxruntime
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+READING = os.path.join(FOLDER, "reading.zip")
+AGAIN = "missing or damaged; export the model again"
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
+    if not zipfile.is_zipfile(READING):
+        print(f"{READING}: {AGAIN}", file=sys.stderr)
+        sys.exit(2)
+    sys.path.insert(0, READING)
 
-from seqtrain.errors import SeqtrainError  # noqa: E402
+from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
 from seqtrain.sequences.encoding import EncodingReport  # noqa: E402
 from seqtrain.sequences.examples import Example  # noqa: E402
@@ -70,7 +77,8 @@ class ExportedModel:
             size = max(1, PADDED_STEPS // int(store.lengths[order[-1]]))
             order, batch = order[:-size], order[-size:]
             given = self.inputs(store.__getitems__(batch))
-            (found[batch],) = self.session.run(["probabilities"], given)
+            with damage_in("model.onnx"):
+                (found[batch],) = self.session.run(["probabilities"], given)
         return found
 
     def decide(self, probabilities: Any) -> tuple[str, str]:
@@ -104,7 +112,8 @@ class ExportedModel:
         if self.fitted.ngrams is not None:
             arrays = values, rows.offsets, self.fitted.ngrams, self.grams
             found = ngram_values(*arrays, rows.spellings, rows.words)
-            given["ngrams"], given["ngram_rows"] = found.ngrams, found.rows
+            given["ngrams"] = found.ngrams
+            given["ngram_counts"] = np.bincount(found.rows, minlength=len(rows))
             given["ngram_values"] = found.values
         if rows.spellings is not None and rows.words is not None and known is not None:
             beyond = rows.spellings >= 0
@@ -119,21 +128,46 @@ class ExportedModel:
         return given
 
 
+@contextmanager
+def damage_in(name: str) -> Iterator[None]:
+    """Raise DataError that names a file of the export, if the body of the `with` fails.
+
+    A damaged file makes libraries raise errors of many types.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise DataError(f"{name}: {AGAIN} ({type(error).__name__})") from None
+
+
 def load(folder: str) -> ExportedModel:
-    """Return the model in the folder of an export, without checking its files."""
-    contents = {}
-    for name in ("model.onnx", "preprocessing.json", "vocabulary.json"):
-        with open(os.path.join(folder, name), "rb") as file:
-            contents[name] = file.read()
-    onnx, rules, tokens = contents.values()
-    values, ngrams = json.loads(rules), None
-    del values["format_version"]
-    thresholds = values.pop("thresholds")
-    if values["ngrams"] is not None:
-        tables = np.load(os.path.join(folder, "ngrams.npz"))
-        ngrams = NgramVocabulary.described(values["ngrams"], tables["keys"], tables["idf"])
-    fitted = Preprocessing.from_dict(values, json.loads(tokens), ngrams)
-    return ExportedModel(onnx, fitted, thresholds)
+    """Return the model in the folder of an export.
+
+    Raises:
+        DataError: If a file of the export is missing or damaged.
+    """
+
+    def content(name: str) -> bytes:
+        with damage_in(name), open(os.path.join(folder, name), "rb") as file:
+            return file.read()
+
+    onnx, ngrams = content("model.onnx"), None
+    rules, vocabulary = content("preprocessing.json"), content("vocabulary.json")
+    with damage_in("vocabulary.json"):
+        tokens = json.loads(vocabulary)
+    with damage_in("preprocessing.json"):
+        values = json.loads(rules)
+        del values["format_version"]
+        thresholds = [float(value) for value in values.pop("thresholds")]
+        described = values["ngrams"]
+    if described is not None:
+        with damage_in("ngrams.npz"):
+            tables = np.load(os.path.join(folder, "ngrams.npz"))
+            ngrams = NgramVocabulary.described(described, tables["keys"], tables["idf"])
+    with damage_in("preprocessing.json or vocabulary.json"):
+        fitted = Preprocessing.from_dict(values, tokens, ngrams)
+    with damage_in("model.onnx"):
+        return ExportedModel(onnx, fitted, thresholds)
 
 
 def predictions(
@@ -168,11 +202,13 @@ def main() -> int:
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
         print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
         return 0 if len(arguments) == 1 else 2
-    model, report, output = load(FOLDER), EncodingReport(), sys.stdout
+    report, output = EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    fitted, where, names = model.fitted, list[str](), list[str]()
+    where, names = list[str](), list[str]()
     try:
+        model = load(FOLDER)
+        fitted = model.fitted
         rows = predictions(arguments[0], model, report)
         first = [*islice(rows, 1)]
         if fitted.schema.id is not None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.model.engines.growing import BINS, DEPTH, RIDGE, grow_tree
+from seqtrain.engines.growing import BINS, DEPTH, RIDGE, grow_tree
 
 SPLITS = 2**DEPTH - 1
 LEARNING_RATE = 0.08

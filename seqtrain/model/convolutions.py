@@ -14,13 +14,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.packing import lengths_of, rows_and_steps
-from seqtrain.sequences.transfer import to_device
+from seqtrain.engines.layout import Layout
 
 
-class Convolutions(nn.Sequential):
+class Convolutions(nn.ModuleList):
     """Stack of convolution layers.
 
     Args:
@@ -34,10 +32,8 @@ class Convolutions(nn.Sequential):
     def __init__(self, channels: int, layers: Sequence[Sequence[int]]) -> None:
         inputs = [channels, *(width for width, _, _ in layers)]
         super().__init__(
-            *(
-                ConvolutionLayer(below, width, kernel, stride)
-                for below, (width, kernel, stride) in zip(inputs, layers, strict=False)
-            )
+            ConvolutionLayer(below, width, kernel, stride)
+            for below, (width, kernel, stride) in zip(inputs, layers, strict=False)
         )
         self.width = inputs[-1]
 
@@ -45,6 +41,12 @@ class Convolutions(nn.Sequential):
     def layers(self) -> list["ConvolutionLayer"]:
         """The layers in order."""
         return [layer for layer in self.children() if isinstance(layer, ConvolutionLayer)]
+
+    def forward(self, steps: Tensor, layout: Layout) -> tuple[Tensor, Layout]:
+        """Return the output of all layers and its layout."""
+        for layer in self.layers:
+            steps, layout = layer(steps, layout)
+        return steps, layout
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the initial weights of all layers."""
@@ -78,50 +80,15 @@ class ConvolutionLayer(nn.Module):
         nn.init.normal_(self.weight, std=std, generator=generator)
         self.norm.reset_parameters()
 
-    def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Return the packed output of the layer, (N, F) -> (M, W).
+    def forward(self, steps: Tensor, layout: Layout) -> tuple[Tensor, Layout]:
+        """Return the output of the layer and its layout, (steps, F) -> (fewer steps, W).
 
-        A sequence of L steps has ceil(L / stride) steps in the output. M is the number of output
-        steps of all sequences. Training updates the running statistics of the normalization.
+        A sequence of L steps has ceil(L / stride) steps in the output. Training updates the running
+        statistics of the normalization.
         """
-        windows, batch_sizes = self._windows(packed)
+        windows, layout = layout.windows(steps, self.kernel, self.stride)
         kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
-        convolved = self._normalize(windows @ kernel)
-        return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
-
-    def export(self, steps: Tensor, valid: Tensor) -> Tensor:
-        """Return the output for padded steps in prediction, by operations that ONNX has.
-
-        Args:
-            steps: padded time steps, (T, B, F).
-            valid: True where a step isn't padding, (T, B, 1).
-
-        Returns:
-            The output, (ceil(T / stride), B, W). At padding it is arbitrary.
-        """
-        steps = torch.where(valid, steps, 0).permute(1, 2, 0)
-        padding = self.kernel // 2
-        convolved = functional.conv1d(steps, self.weight, stride=self.stride, padding=padding)
-        normalized: Tensor = self.norm(convolved)
-        return normalized.relu().permute(2, 0, 1)
-
-    def _windows(self, packed: PackedSequence) -> tuple[Tensor, Tensor]:
-        """Return the inputs of each window, (M, K * F), and the batch sizes of the output.
-
-        Beyond the ends of a sequence, inputs are 0.
-        """
-        steps, sizes = packed.data, packed.batch_sizes
-        lengths, first = lengths_of(sizes), sizes.cumsum(0) - sizes
-        shorter = (lengths + self.stride - 1) // self.stride
-        batch_sizes = len(lengths) - shorter.bincount()[:-1].cumsum(0)
-        row, center = (index.unsqueeze(1) for index in rows_and_steps(batch_sizes))
-        offsets = torch.arange(self.kernel, device="cpu") - self.kernel // 2
-        step = center * self.stride + offsets
-        inside = (step >= 0) & (step < lengths[row])
-        index = torch.where(inside, first[step.clamp(0, len(first) - 1)] + row, len(steps))
-        with_zeros = torch.cat((steps, steps.new_zeros(1, steps.shape[1])))
-        windows = with_zeros.index_select(0, to_device(index.flatten(), steps.device))
-        return windows.view(len(index), -1), batch_sizes
+        return functional.relu(self._normalize(windows @ kernel), inplace=True), layout
 
     def _normalize(self, steps: Tensor) -> Tensor:
         """Normalize steps by batch statistics in training, by running statistics in prediction.
@@ -130,6 +97,9 @@ class ConvolutionLayer(nn.Module):
         normalized by the running statistics, and doesn't update them.
         """
         norm = self.norm
+        if steps.ndim == 3:  # padded
+            normalized: Tensor = norm(steps.transpose(1, 2)).transpose(1, 2)
+            return normalized
         learning = self.training and len(steps) > 1
         if learning and norm.num_batches_tracked is not None:
             norm.num_batches_tracked.add_(1)

@@ -16,15 +16,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.engines.cells import CELLS
+from seqtrain.engines.choice import choose_engine
+from seqtrain.engines.interface import Between, DistinctInputs
+from seqtrain.engines.layout import Packed, rows_and_steps
+from seqtrain.engines.splitmix64 import number
 from seqtrain.model.branches.recurrent import RecurrentBranch, recurrent_branch
-from seqtrain.model.cells import CELLS
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.engines.interface import Between, DistinctInputs
 from seqtrain.model.initialization import draw_defaults, materialize
-from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.inputs import SideInputs
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.model.randomness import Purpose, RandomNumbers
-from seqtrain.model.splitmix64 import number
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.transfer import to_device
 from seqtrain.sequences.vocabulary import PAD
@@ -84,23 +85,26 @@ class PretrainingModel(nn.Module):
         self.recurrent.check_random(random, self.dropout)
         return None if random is None else random.at(Purpose.PRETRAINING)
 
-    def _embed(self, batch: Batch, random: RandomNumbers | None = None) -> DistinctInputs:
-        inputs = self.recurrent.inputs
-        packed = inputs.read_whole(batch, random)
-        return inputs.embed_tokens(packed, batch, random, self.dropout)
+    def _embed(
+        self, batch: Batch, layout: Packed, random: RandomNumbers | None = None
+    ) -> DistinctInputs:
+        inputs, side = self.recurrent.inputs, SideInputs.of(batch)
+        steps, _ = inputs.read_whole(batch.packed.data, layout, side, random)
+        return inputs.embed_tokens(steps, layout, side, random, self.dropout)
 
     def _encode(
-        self, inputs: DistinctInputs, random: RandomNumbers | None
+        self, inputs: DistinctInputs, layout: Packed, random: RandomNumbers | None
     ) -> tuple[Tensor, Tensor]:
-        branch, sizes = self.recurrent, inputs.batch_sizes
-        start = branch.start(int(sizes[0]), random)
-        between = branch.dropout_between_layers(random, sizes)
-        return self._run(branch.encoder, inputs, start, between)
+        branch = self.recurrent
+        start = branch.start(layout.rows, random)
+        between = branch.dropout_between_layers(random, layout)
+        return self._run(branch.encoder, inputs, layout, start, between)
 
     def _run(
         self,
         rnn: nn.RNNBase,
         inputs: DistinctInputs,
+        layout: Packed,
         start: Tensor | None,
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
@@ -108,7 +112,8 @@ class PretrainingModel(nn.Module):
 
         Args:
             rnn: the encoder or the decoder.
-            inputs: the sequences.
+            inputs: vectors of the time steps.
+            layout: positions of the time steps.
             start: initial states, or None for zeros.
             between: function that is applied to the states between two layers, or None.
 
@@ -117,8 +122,8 @@ class PretrainingModel(nn.Module):
         """
         weight = self.recurrent.head.weight
         packed = self.classifier.config.model_copy(update={"unroll": "packed"})
-        engine = choose_engine(packed, weight.device, weight.dtype, needs_last_states=True)
-        states, last = engine.run(rnn, inputs, start, between=between)
+        engine = choose_engine(packed, weight.device, weight.dtype)
+        states, last = engine.run(rnn, inputs, layout, start, between=between)
         assert states is not None
         return states, last
 
@@ -155,13 +160,13 @@ class LanguageModel(PretrainingModel):
             ValueError: If `random` is None and training needs it, for dropout or random initial
                 states.
         """
-        packed = batch.packed
-        own, sizes = self._pretraining_numbers(random), packed.batch_sizes
-        states, _ = self._encode(self._embed(batch, own), own)
+        packed, own = batch.packed, self._pretraining_numbers(random)
+        layout = Packed(packed.batch_sizes, packed.data.device)
+        states, _ = self._encode(self._embed(batch, layout, own), layout, own)
         if own is not None:
-            states = own.drop_steps(states, self.dropout, Purpose.HEAD, sizes)
+            states = own.drop_steps(states, self.dropout, Purpose.HEAD, layout)
         following, preceding = neighbours(packed)
-        tokens = following[int(sizes[0]) :]
+        tokens = following[layout.rows :]
         if self.classifier.config.bidirectional:
             states = torch.cat(states.chunk(2, dim=1))
             tokens = torch.cat((tokens, preceding))
@@ -203,13 +208,14 @@ class Autoencoder(PretrainingModel):
                 states.
         """
         packed, own = batch.packed, self._pretraining_numbers(random)
-        inputs = self._embed(batch, own)
-        start = self._start(inputs, own)
-        states, _ = self._run(self.decoder, inputs, start)
+        layout = Packed(packed.batch_sizes, packed.data.device)
+        inputs = self._embed(batch, layout, own)
+        start = self._start(inputs, layout, own)
+        states, _ = self._run(self.decoder, inputs, layout, start)
         first = start[0, 0]
         if own is not None:
             first = own.drop(first, self.dropout, Purpose.FIRST_TOKEN, own.examples)
-            states = own.drop_steps(states, self.dropout, Purpose.HEAD, packed.batch_sizes)
+            states = own.drop_steps(states, self.dropout, Purpose.HEAD, layout)
         return self._losses(torch.cat((first, states)), neighbours(packed)[0])
 
     @torch.no_grad()
@@ -223,7 +229,9 @@ class Autoencoder(PretrainingModel):
             batch: a packed batch. The result is in the order of its rows.
             steps: largest number of ids per row.
         """
-        state = self._start(self._embed(batch))
+        packed = batch.packed
+        layout = Packed(packed.batch_sizes, packed.data.device)
+        state = self._start(self._embed(batch, layout), layout)
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
         rows = torch.arange(len(found), dtype=torch.int64, device="cpu")
         inputs = self.recurrent.inputs
@@ -235,12 +243,15 @@ class Autoencoder(PretrainingModel):
                 break
             for row, token in zip(rows.tolist(), ids.tolist(), strict=True):
                 found[row].append(token)
-            step = PackedSequence(ids, torch.tensor([len(rows)], dtype=torch.int64, device="cpu"))
-            _, state = self._run(self.decoder, inputs.embed_tokens(step, None, None), state)
+            one_step = Packed(torch.tensor([len(rows)], device="cpu"), ids.device)
+            vectors = inputs.embed_tokens(ids, one_step, SideInputs(), None)
+            _, state = self._run(self.decoder, vectors, one_step, state)
         return found
 
-    def _start(self, inputs: DistinctInputs, random: RandomNumbers | None = None) -> Tensor:
-        _, last = self._encode(inputs, random)
+    def _start(
+        self, inputs: DistinctInputs, layout: Packed, random: RandomNumbers | None = None
+    ) -> Tensor:
+        _, last = self._encode(inputs, layout, random)
         return torch.cat(last[:, -self._directions :].unbind(1), dim=-1).unsqueeze(1)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqtrain.model.cells import cell_of
+from seqtrain.engines.cells import cell_of
 from seqtrain.sequences.vocabulary import PAD, UNK
 from seqtrain.sequences.word_vectors import WordVectors
 

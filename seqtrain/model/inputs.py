@@ -1,10 +1,11 @@
-"""Input layers: from packed ids or numbers to the vectors that the recurrent encoder reads.
+"""Input layers: from ids or numbers to the vectors that the recurrent encoder reads.
 
 Ids become word vectors, with subwords if model.subwords is set. Numbers are mapped linearly, after
 a standardization per series if data.standardize asks for this. With model.convolutions,
 convolutions follow. For series, convolutions replace the linear map.
 
-N packed time steps, E size of an embedded step, U distinct tokens of a batch, V vocabulary.
+B sequences, T longest length, N packed time steps, E size of an embedded step, U distinct tokens of
+a batch, V vocabulary.
 """
 
 from __future__ import annotations
@@ -13,21 +14,45 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.choice import ops_for
+from seqtrain.engines.interface import DistinctInputs, SparseRows
+from seqtrain.engines.layout import Layout, Packed, Padded
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.initialization import token_embedding
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.packing import PackedSequences
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.subwords import Subwords, number_unknown_words, spelling_keys
-from seqtrain.sequences.batch import Batch, Grams
+from seqtrain.sequences.batch import Batch, Grams, Spellings
 from seqtrain.sequences.transfer import move_together
 from seqtrain.sequences.vocabulary import PAD, UNK
+
+
+@dataclass(frozen=True, eq=False)
+class SideInputs:
+    """Inputs of a batch besides its time steps, in the order of its rows.
+
+    Attributes:
+        static: row features, (B, K) float32, or None without data.static.
+        spellings: character n-grams of unknown words, or None without any. Its `numbers` have the
+            shape of the time steps.
+        ngrams: values of the n-grams of each row, or None to find them in the time steps. An
+            exported model has them as inputs of the graph.
+        batch: the packed batch, or None in an exported model. It has a copy of the ids on the CPU,
+            and the rows of the store.
+    """
+
+    static: Tensor | None = None
+    spellings: Spellings | None = None
+    ngrams: SparseRows | None = None
+    batch: Batch | None = None
+
+    @classmethod
+    def of(cls, batch: Batch) -> SideInputs:
+        """Return the side inputs of a packed batch."""
+        return cls(batch.static, batch.spellings, None, batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,70 +116,87 @@ class Inputs:
             self.convolutions = Convolutions(self.width, config.convolutions)
             self.width = self.convolutions.width
 
-    def read_whole(self, batch: Batch, random: RandomNumbers | None) -> PackedSequence:
+    def read_whole(
+        self, steps: Tensor, layout: Layout, side: SideInputs, random: RandomNumbers | None
+    ) -> tuple[Tensor, Layout]:
         """Apply the layers that need whole sequences: standardization of series, and convolutions.
 
         Pass the result, or segments of it, to `read`.
 
         Args:
-            batch: packed or padded.
+            steps: ids or numbers of all time steps.
+            layout: positions of the steps.
+            side: inputs besides the time steps.
             random: random numbers for dropout, or None for prediction.
 
         Returns:
-            The packed time steps:
+            The time steps, and their layout:
 
             - without convolutions: ids, or numbers that aren't embedded yet. With subwords, each
               unknown word has an id above the ids of the vocabulary.
             - with convolutions: the output of the last convolution.
         """
-        packed = batch.packed
         if self.subwords is not None:
-            packed = number_unknown_words(batch, len(self.subwords))
+            steps = number_unknown_words(steps, side.spellings, len(self.subwords))
         if self.series is not None:
-            sequences = PackedSequences(packed.batch_sizes, packed.data.device)
-            packed = PackedSequence(self.series(packed.data, sequences), packed.batch_sizes)
+            steps = self.series(steps, layout)
         if self.convolutions is None:
-            return packed
-        if isinstance(self.embedding, nn.Embedding):
-            vectors = self.embed_tokens(packed, batch, random)
-            steps = vectors.table.index_select(0, vectors.index)
-            packed = PackedSequence(steps, packed.batch_sizes)
-        elif isinstance(self.embedding, ColumnEmbedding):
-            packed = PackedSequence(self._embedded(packed, random, None), packed.batch_sizes)
-        convolved: PackedSequence = self.convolutions(packed)
+            return steps, layout
+        vectors = self._vectors(steps, layout, side, random, None)
+        if isinstance(vectors, DistinctInputs):
+            vectors = vectors.vectors()
+        convolved: tuple[Tensor, Layout] = self.convolutions(vectors, layout)
         return convolved
 
     def read(
         self,
-        packed: PackedSequence,
-        batch: Batch,
+        steps: Tensor,
+        layout: Layout,
+        side: SideInputs,
         random: RandomNumbers | None,
-        begin: Tensor | None,
-    ) -> PackedSequence | DistinctInputs:
+        begin: Tensor | None = None,
+    ) -> Tensor | DistinctInputs:
         """Return the vectors that the encoder reads at some time steps.
 
         Steps that `read_whole` has embedded and convolved are returned unchanged.
 
         Args:
-            packed: result of `read_whole`, or a segment of it.
-            batch: the batch of the time steps.
+            steps: result of `read_whole`, or a segment of it.
+            layout: positions of these steps.
+            side: inputs of the whole batch besides the time steps.
             random: random numbers for dropout, or None for prediction.
             begin: time step at which each row begins in its sequence, (B,), or None for 0.
 
         Returns:
-            One vector for each packed step: `DistinctInputs` for tokens without convolutions, else
-            a PackedSequence.
+            One vector for each step: `DistinctInputs` for tokens without convolutions, else a
+            tensor.
         """
-        if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
-            return packed  # `read_whole` embedded the steps before the convolutions
+        if self.convolutions is not None:
+            if isinstance(self.embedding, nn.Identity):
+                return self._dropped(steps, layout, random, begin)
+            return steps  # `read_whole` embedded the steps before the convolutions
+        return self._vectors(steps, layout, side, random, begin)
+
+    def _vectors(
+        self,
+        steps: Tensor,
+        layout: Layout,
+        side: SideInputs,
+        random: RandomNumbers | None,
+        begin: Tensor | None,
+    ) -> Tensor | DistinctInputs:
+        """Return the embedding of tokens, columns or numbers after dropout; see `read`."""
         if isinstance(self.embedding, nn.Embedding):
-            return self.embed_tokens(packed, batch, random)
-        return PackedSequence(self._embedded(packed, random, begin), packed.batch_sizes)
+            return self.embed_tokens(steps, layout, side, random)
+        if isinstance(self.embedding, nn.Identity):
+            return steps
+        return self._dropped(self.embedding(steps), layout, random, begin)
 
     def embed_tokens(
         self,
-        packed: PackedSequence,
-        batch: Batch | None,
+        steps: Tensor,
+        layout: Layout,
+        side: SideInputs,
         random: RandomNumbers | None,
         rate: float | None = None,
     ) -> DistinctInputs:
@@ -164,15 +206,18 @@ class Inputs:
         2016, arXiv:1512.05287). So each distinct token needs only one vector.
 
         Args:
-            packed: ids of the whole batch, or of a segment of it.
-            batch: the batch, which has the spelling of unknown words, or None without such words.
+            steps: ids of the whole batch, or of a segment of it.
+            layout: positions of these steps. For padded steps, the table has all tokens.
+            side: inputs of the whole batch besides the time steps.
             random: random numbers for dropout, or None for prediction.
             rate: probability that a unit is dropped, or None for model.embedding_dropout.
         """
         assert isinstance(self.embedding, nn.Embedding)
-        weight, device = self.embedding.weight, packed.data.device
-        tokens = self._distinct_tokens(packed, batch)
-        known, index = move_together([tokens.known, tokens.index], device)
+        if isinstance(layout, Padded):
+            return DistinctInputs(self._whole_table(side), steps)
+        weight = self.embedding.weight
+        tokens = self._distinct_tokens(steps, side)
+        known, index = move_together([tokens.known, tokens.index], steps.device)
         # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.
         table = ops_for(weight).distinct_rows(weight, known, sparse=self.embedding.sparse)
         if len(tokens.unknown):  # <unk> is the first row: its gradient names it only once
@@ -185,46 +230,54 @@ class Inputs:
             if tokens.spellings is not None:
                 keys = torch.cat((keys, spelling_keys(tokens.unknown, tokens.spellings)))
             table = random.drop(table, rate, Purpose.EMBEDDING, keys)
-        return DistinctInputs(table, index, packed.batch_sizes)
+        return DistinctInputs(table, index)
 
-    def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:
+    def _whole_table(self, side: SideInputs) -> Tensor:
+        """Return the vectors of all known words, and then of the unknown words of a batch.
+
+        An exported model selects from them, because ONNX can't find the distinct tokens.
+        """
+        assert isinstance(self.embedding, nn.Embedding)
+        weight = self.embedding.weight
+        if self.subwords is None:
+            return weight
+        known = weight + self.subwords.known_words()
+        if side.spellings is None:
+            return known
+        return torch.cat((known, weight[UNK] + self.subwords.unknown_words(side.spellings)))
+
+    def _distinct_tokens(self, steps: Tensor, side: SideInputs) -> DistinctTokens:
         """Return the distinct tokens of a batch or a segment.
 
-        They are on the device of `packed`. An exception is a whole batch that has a copy of its ids
+        They are on the device of `steps`. An exception is a whole batch that has a copy of its ids
         on the CPU: its distinct tokens are on the CPU, which saves a wait for the device.
 
         Args:
-            packed: ids of the whole batch, or of a segment of it.
-            batch: the batch, or None without one.
+            steps: ids of the whole batch, or of a segment of it, packed.
+            side: inputs of the whole batch besides the time steps.
         """
         assert isinstance(self.embedding, nn.Embedding)
-        ids, size, spellings = packed.data, self.embedding.num_embeddings, None
-        if batch is not None and self.subwords is not None:
-            spellings = batch.spellings
-        on_host = None if batch is None else batch.on_host
+        ids, size = steps, self.embedding.num_embeddings
+        spellings = None if self.subwords is None else side.spellings
+        on_host = None if side.batch is None else side.batch.on_host
         if on_host is not None and len(on_host.inputs.data) == len(ids):  # not a segment
-            ids = on_host.packed.data
+            ids = on_host.inputs.data
             if self.subwords is not None:
-                ids, spellings = number_unknown_words(on_host, size).data, on_host.spellings
+                spellings = on_host.spellings
+                ids = number_unknown_words(ids, spellings, size)
         count = 0 if spellings is None else len(spellings.offsets) - 1
         distinct, index = distinct_ids(ids, size + count, with_unk=count > 0)
         known = distinct[: int(torch.searchsorted(distinct, size))] if count else distinct
         return DistinctTokens(known, distinct[len(known) :] - size, index, spellings)
 
-    def _embedded(
-        self, packed: PackedSequence, random: RandomNumbers | None, begin: Tensor | None
+    def _dropped(
+        self, vectors: Tensor, layout: Layout, random: RandomNumbers | None, begin: Tensor | None
     ) -> Tensor:
-        """Return the vectors of columns or numbers, (N, E), after dropout.
-
-        Args:
-            packed: time steps.
-            random: random numbers for dropout, or None for prediction.
-            begin: time step at which each row begins in its sequence, or None for 0.
-        """
-        vectors: Tensor = self.embedding(packed.data)
+        """Return the vectors of columns or numbers after dropout, (N, E)."""
         if random is None:
             return vectors
-        return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, packed.batch_sizes, begin)
+        assert isinstance(layout, Packed)
+        return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, layout, begin)
 
 
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:

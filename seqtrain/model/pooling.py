@@ -11,11 +11,13 @@ poolings.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.packing import PackedSequences, Sequences
+from seqtrain.engines.choice import ops_for
+from seqtrain.engines.layout import Layout, Packed
 
 LAST = "last"
 """Value of model.pooling for the last valid state, which isn't a `Pooling`."""
@@ -30,6 +32,8 @@ class Pooling(nn.Module, ABC):
             it.
     """
 
+    kind: ClassVar[str] = ""
+    """Name of the pooling, by which a backend knows that it has it in native code."""
     extra_columns = 0
     """Number of columns of a summary beyond the H of a state: S = H + extra_columns."""
 
@@ -43,7 +47,7 @@ class Pooling(nn.Module, ABC):
         return self.width + self.extra_columns
 
     @abstractmethod
-    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return a summary of the valid states of each sequence, (B, S).
 
         Args:
@@ -68,7 +72,7 @@ class Pooling(nn.Module, ABC):
 class SumPooling(Pooling):
     """Sum of the states, which isn't divided by the number of steps."""
 
-    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return the sum of the states of each sequence, (B, H)."""
         return sequences.sum(states)
 
@@ -86,7 +90,7 @@ class MeanPooling(SumPooling):
 
     extra_columns = 1
 
-    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return the sum of the states of each sequence, and its number of steps, (B, H + 1)."""
         return torch.cat((sequences.sum(states), sequences.lengths.to(states.dtype)), dim=1)
 
@@ -98,7 +102,9 @@ class MeanPooling(SumPooling):
 class MaxPooling(Pooling):
     """Largest value of each unit over the steps."""
 
-    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+    kind = "max"
+
+    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return the largest value of each unit in each sequence, (B, H)."""
         return sequences.max(states)
 
@@ -122,6 +128,7 @@ class AttentionPooling(Pooling):
         Milakov & Gimelshein 2018, arXiv:1805.02867.
     """
 
+    kind = "attention"
     extra_columns = 2
 
     def __init__(self, width: int, attention_size: int | None = None) -> None:
@@ -130,7 +137,7 @@ class AttentionPooling(Pooling):
         self.project = nn.Linear(width, size)
         self.score = nn.Linear(size, 1, bias=False)
 
-    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return the weighted sum, the sum of the weights, and the largest score, (B, H + 2)."""
         scores = self.score(torch.tanh(self.project(states))).to(states.dtype)
         largest = sequences.max(scores.detach())
@@ -182,7 +189,7 @@ class PoolingList(nn.ModuleDict):
         """The poolings in order."""
         return [part for part in self.values() if isinstance(part, Pooling)]
 
-    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return the summaries of all poolings, concatenated."""
         return torch.cat([part.summarize(states, sequences) for part in self.parts], dim=1)
 
@@ -236,20 +243,29 @@ def make_pooling(
     return PoolingList(names, width, attention_size)
 
 
-def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
-    """Return the pooled states of whole sequences, (B, K * H), in at least float32.
+def pool(pooling: AnyPooling, states: Tensor, layout: Layout) -> Tensor:
+    """Return the pooled states of whole sequences, or after every step; in at least float32.
 
     Args:
-        pooling: one pooling, or several.
-        states: states of the time steps, packed (N, H) or padded (T, B, H).
-        sequences: layout of the time steps.
+        pooling: one pooling, or several, whose vectors are concatenated.
+        states: states of the time steps.
+        layout: positions of the time steps.
+
+    Shape:
+        states: packed (N, H) or padded (T, B, H). Returns: (B, K * H); with `layout.every_step`
+        (N, K * H), where row n pools the states of its sequence up to and including step n.
     """
-    states = states.to(torch.promote_types(states.dtype, torch.float32))
-    return pooling.finish(pooling.summarize(states, sequences))
+    if layout.every_step:
+        assert isinstance(layout, Packed)
+        return _pool_after_each_step(pooling, states, layout.batch_sizes)
+    parts = pooling.parts if isinstance(pooling, PoolingList) else [pooling]
+    ops = ops_for(states, layout)
+    pooled = [ops.pool(part, states, layout) for part in parts]
+    return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
 
 
 def add_segment(
-    pooling: AnyPooling, summary: Tensor | None, states: Tensor, batch_sizes: Tensor
+    pooling: AnyPooling, summary: Tensor | None, states: Tensor, layout: Packed
 ) -> Tensor:
     """Return the summary of sequences up to the end of a segment.
 
@@ -260,14 +276,13 @@ def add_segment(
         pooling: the pooling that made the summary.
         summary: summary of the states before the segment, or None if there are none.
         states: packed states of the segment.
-        batch_sizes: sequences at each time step of the segment, on the CPU.
+        layout: positions of the segment's time steps.
 
     Shape:
-        summary: (up to B, S). states: (N, H). batch_sizes: (T,). Returns: (B, S), in at least
-        float32.
+        summary: (up to B, S). states: (N, H). Returns: (B, S), in at least float32.
     """
     states = states.to(torch.promote_types(states.dtype, torch.float32))
-    own = pooling.summarize(states, PackedSequences(batch_sizes, states.device))
+    own = pooling.summarize(states, layout)
     if summary is None:
         return own
     rows = min(len(summary), len(own))
@@ -277,22 +292,14 @@ def add_segment(
     return torch.cat((merged, summary[rows:], own[rows:]))
 
 
-def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Return the pooled states after every time step, in packed order, (N, K * H).
-
-    Row n pools the states of its sequence up to and including step n, in at least float32.
-
-    Args:
-        pooling: one pooling, or several.
-        states: packed states, (N, H).
-        batch_sizes: number of sequences at each time step, (T,), on the CPU.
-    """
+def _pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
+    """Return the pooled states after every time step, in packed order, (N, K * H)."""
     summary: Tensor | None = None
     pooled = []
     for state in states.split_with_sizes(batch_sizes.tolist()):
         one_step = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
         before = None if summary is None else summary[: len(state)]
-        summary = add_segment(pooling, before, state, one_step)
+        summary = add_segment(pooling, before, state, Packed(one_step, states.device))
         pooled.append(pooling.finish(summary))
     return torch.cat(pooled)
 

@@ -19,10 +19,10 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from seqtrain.model.engines.native.native_ops import ops_for
-from seqtrain.model.engines.ops import DROP_BITS, DropRule
-from seqtrain.model.packing import rows_and_steps
-from seqtrain.model.splitmix64 import number, numbers
+from seqtrain.engines.choice import ops_for
+from seqtrain.engines.interface import DROP_BITS, DropRule
+from seqtrain.engines.layout import Packed
+from seqtrain.engines.splitmix64 import number, numbers
 
 
 class Purpose(IntEnum):
@@ -110,7 +110,7 @@ class RandomNumbers:
         values: Tensor,
         rate: float,
         purpose: int,
-        batch_sizes: Tensor,
+        layout: Packed,
         begin: Tensor | None = None,
     ) -> Tensor:
         """Return packed time steps after dropout, (N, W); see `drop`.
@@ -121,12 +121,12 @@ class RandomNumbers:
             values: packed time steps, (N, W).
             rate: probability that a unit becomes 0.
             purpose: a `Purpose`, or ABOVE_LAYER plus the number of a layer.
-            batch_sizes: number of sequences at each time step, (T,), on the CPU.
+            layout: positions of the time steps.
             begin: time step at which each row begins in its sequence, (B,), or None for 0.
         """
         if not rate:
             return values
-        row, step = rows_and_steps(batch_sizes)
+        row, step = layout.places
         if begin is not None:
             step = step + begin[row]
         return self.drop(values, rate, purpose, self.examples[row], step)

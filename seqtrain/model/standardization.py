@@ -6,7 +6,7 @@ B sequences, N packed time steps, C channels, I token columns before the channel
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.packing import Sequences
+from seqtrain.engines.layout import Layout
 
 RELATIVE_ROUNDING = 1e-6
 """A channel counts as constant if its standard deviation is at most this fraction of |mean|."""
@@ -37,7 +37,7 @@ class SeriesStandardization(nn.Module):
         """Number of columns of the output."""
         return self.ids + self.channels * (1 + self.both + self.indicators)
 
-    def forward(self, steps: Tensor, sequences: Sequences) -> Tensor:
+    def forward(self, steps: Tensor, sequences: Layout) -> Tensor:
         """Return standardized time steps, packed or padded.
 
         Args:

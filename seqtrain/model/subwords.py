@@ -9,12 +9,11 @@ V words of the vocabulary, U distinct words of a batch, E size of a vector.
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.engines.native.native_ops import ops_for
-from seqtrain.model.engines.ops import SparseRows
-from seqtrain.model.splitmix64 import numbers
-from seqtrain.sequences.batch import Batch, Grams, entries_of
+from seqtrain.engines.choice import PADDED, ops_for
+from seqtrain.engines.interface import SparseRows
+from seqtrain.engines.splitmix64 import numbers
+from seqtrain.sequences.batch import Grams, Spellings, entries_of
 from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
 
 
@@ -37,6 +36,7 @@ class Subwords(nn.Module):
         self.vocabulary = vocabulary
         self.weight = nn.Parameter(torch.empty(rows, embedding_dim))
         self._known: SparseRows | None = None
+        self._of_all: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -77,6 +77,26 @@ class Subwords(nn.Module):
             ids = torch.arange(len(ids) + len(unknown_words), device=ids.device)
         return ops_for(self.weight).sum_rows(self.weight, matrix, ids, sparse=self.sparse)
 
+    @torch.no_grad()
+    def known_words(self) -> Tensor:
+        """Return the subword part of all words of the vocabulary, (V, E), as a constant.
+
+        It is computed once, so that an exported model contains the result.
+        """
+        if self._of_all is None:
+            self._of_all = self(torch.arange(len(self.vocabulary)))
+        return self._of_all
+
+    def unknown_words(self, words: Grams) -> Tensor:
+        """Return the subword part of each unknown word, (U, E), by operations that ONNX has."""
+        counts = words.offsets[1:] - words.offsets[:-1]
+        buckets = words.buckets % len(self.weight)
+        matrix = SparseRows(buckets, torch.ones_like(buckets, dtype=torch.float32), words.offsets)
+        sums = PADDED.sum_rows(
+            self.weight, matrix, torch.arange(counts.shape[0]), sparse=self.sparse
+        )
+        return sums * counts.clamp(min=1).float().rsqrt()[:, None]
+
 
 def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
     """Return a sparse matrix whose product with the table is the subword part of words' vectors.
@@ -92,21 +112,19 @@ def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
     return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
 
 
-def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
-    """Return the packed ids of a batch, with an id beyond the vocabulary for each unknown word.
+def number_unknown_words(ids: Tensor, spellings: Spellings | None, vocab_size: int) -> Tensor:
+    """Return ids with an id beyond the vocabulary for each unknown word.
 
-    Unknown word i of the batch has the id `vocab_size` + i in place of <unk>. If the batch has no
-    spellings of unknown words, its ids are returned unchanged.
+    Unknown word i of the batch has the id `vocab_size` + i in place of <unk>.
 
     Args:
-        batch: packed or padded.
+        ids: ids of all time steps, packed or padded.
+        spellings: spellings of the unknown words, or None to return the ids unchanged.
         vocab_size: size of the vocabulary.
     """
-    packed, spellings = batch.packed, batch.spellings
     if spellings is None:
-        return packed
-    ids = torch.where(spellings.numbers < 0, packed.data, spellings.numbers + vocab_size)
-    return PackedSequence(ids, packed.batch_sizes)
+        return ids
+    return torch.where(spellings.numbers < 0, ids, spellings.numbers + vocab_size)
 
 
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:

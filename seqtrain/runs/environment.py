@@ -20,9 +20,9 @@ import torch
 
 import seqtrain
 from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.engines.native.library import vector_path
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.model.classifier import new_network
-from seqtrain.model.engines.native.library import vector_path
+from seqtrain.model.network import new_network
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
 from seqtrain.sequences.dataset import PreparedData, held_out_fractions
 from seqtrain.sequences.preprocessing import Preprocessing

@@ -32,8 +32,8 @@ from seqtrain.files.writing import (
     write_folder,
 )
 from seqtrain.model.branches.kernels import KernelBranch
-from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
+from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.columns.series_column import SeriesColumn
 from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing

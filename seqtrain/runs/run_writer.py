@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import render_config
+from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import Interrupted, RunError, either, parameter
 from seqtrain.evaluation.scores import missing_class_warnings, single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
-from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
 from seqtrain.runs.environment import peak_memory

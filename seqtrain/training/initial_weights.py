@@ -5,8 +5,8 @@ import torch
 
 from seqtrain.config.schema import Config
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.initialization import use_word_vectors
+from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.batch import memory_errors
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.preprocessing import Preprocessing

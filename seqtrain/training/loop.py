@@ -25,8 +25,8 @@ from seqtrain.evaluation.logits import (
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.classifier import combined
 from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.network import combined
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Batch, augmented, collate, map_batches
 from seqtrain.sequences.plan import padding_fraction, plan_in_order_of_length

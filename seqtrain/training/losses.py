@@ -67,9 +67,12 @@ def example_losses(
             logits.float(), targets, pos_weight=class_weights, reduction="none"
         ).sum(1)
     else:
-        losses = functional.cross_entropy(
-            logits.float(), labels, reduction="none", label_smoothing=smooth
-        )
+        # torch's log_softmax wakes all threads however small the batch is. On a busy machine, this
+        # takes longer than the rest of the update.
+        logits = logits.float()
+        of_classes = logits.logsumexp(1, keepdim=True) - logits
+        of_labels = of_classes.gather(1, labels.unsqueeze(1)).squeeze(1)
+        losses = (1 - smooth) * of_labels + smooth * of_classes.mean(1)
     return losses if weights is None else losses * weights
 
 

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.model.engines.native.library import Weight, why_unavailable
-from seqtrain.model.engines.native.update import adam, describe_weight
+from seqtrain.engines.native.library import Weight, why_unavailable
+from seqtrain.engines.native.update import adam, describe_weight
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
 NEVER_DECAYING = ("initial_state",)

@@ -21,8 +21,8 @@ from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresh
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score, score_branches
-from seqtrain.model.classifier import combined as combined_logits
 from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.network import combined as combined_logits
 from seqtrain.training.events import CalibrationEnd, PhaseEnd, TrainingEvent
 from seqtrain.training.loop import train_epochs
 from seqtrain.training.stopping import beats_baseline

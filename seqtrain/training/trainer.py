@@ -21,8 +21,8 @@ from seqtrain.evaluation.logits import (
 )
 from seqtrain.evaluation.scores import Scores
 from seqtrain.model.branches.recurrent import recurrent_branch
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import OBJECTIVES, PretrainingModel
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import rare_class
 from seqtrain.sequences.plan import plan_epoch, plan_epoch_of_groups, plan_in_order_of_length

@@ -7,7 +7,7 @@ The parts, in this order:
 1. the tests of tests/cuda,
 2. `seqtrain check` with full float32, and with TF32,
 3. training and prediction of quickstart, trec and imdb at three batch sizes: by the engine that
-   auto chooses, packed, padded, by a plain script with nn.GRU, and on the CPU.
+   auto chooses, packed, padded, and on the CPU.
 
 It takes less than ten minutes. A config is left out if its data set isn't under datasets/. --tiny
 tries the script with small sizes on any machine.
@@ -20,17 +20,18 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import torch
 from common import make_parser
 
 import seqtrain
-from seqtrain.comparison.compare import VariantRun
-from seqtrain.comparison.task import AUTO, VARIANTS, Task, Variant, prepare_task
+from seqtrain.api.compare import AUTO, VARIANTS, Measured, Variant, read_data
+from seqtrain.config import Config
 from seqtrain.errors import SeqtrainError
+from seqtrain.evaluation.comparison import take_turns
 from seqtrain.sequences import batch as batch_module
+from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.precision import float32_products
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +41,6 @@ NAMES = {
     "auto": "seqtrain, engine auto",
     "torch": "seqtrain, packed",
     "unroll-padded": "seqtrain, padded",
-    "packed": "plain nn.GRU, packed",
 }
 """Variants of `seqtrain compare` by name, with their names in the table."""
 VARIANTS["auto"] = Variant("option", AUTO, {"sort": "collate"})
@@ -105,36 +105,37 @@ def check_precision(report: Report, settings: list[str]) -> None:
             report.add(f"check, {name}: {verdict}, {worst:.1e} of {check.allowed:.1e} allowed")
 
 
-def count_waits(run: VariantRun) -> float:
+def count_waits(run: Measured) -> float:
     """Return how often the host waits for the device in an update."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
             for _ in range(WAIT_UPDATES):
-                run.learner.learn(run._plan[0])
+                run.learn(run.plan[0])
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return sum(WAITS in str(each.message) for each in caught) / WAIT_UPDATES
 
 
-def measure(task: Task, name: str, seconds: float) -> str:
+def measure(
+    config: Config, data: PreparedData, device: torch.device, name: str, seconds: float
+) -> str:
     """Return the cells of a variant: tokens/s of training and prediction, waits, and memory."""
-    device = task.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    run = VariantRun(name, task)
-    for mode in ("training", "prediction"):
-        while not run.problem and sum(run.seconds(mode)) < seconds:
-            run.take_turn(mode, left=60.0)
-    if run.problem:
-        return f"– | – | – | {run.problem}"
-    rates = f"{run.rate('training'):,.0f} | {run.rate('prediction'):,.0f}"
+    run = Measured(VARIANTS[name].config(config), data, device)
+    rates = []
+    for turn in (run.train_turn, run.predict_turn):
+        speeds, problems = take_turns({name: turn}, seconds)
+        if problems:
+            return f"– | – | – | {problems[name]}"
+        rates.append(f"{speeds[name].tokens_per_second:,.0f}")
     if device.type != "cuda":
-        return f"{rates} | – | –"
+        return f"{' | '.join(rates)} | – | –"
     waits = count_waits(run)
     memory = torch.cuda.max_memory_allocated(device) / 2**20
-    return f"{rates} | {waits:.1f} | {memory:,.0f} MiB"
+    return f"{' | '.join(rates)} | {waits:.1f} | {memory:,.0f} MiB"
 
 
 def measure_all(report: Report, settings: list[str], sizes: list[int], seconds: float) -> None:
@@ -147,18 +148,15 @@ def measure_all(report: Report, settings: list[str], sizes: list[int], seconds: 
             changes = [*settings, f"batching.batch_size={size}", "batching.max_tokens=null"]
             try:
                 config = seqtrain.load_config(f"configs/{name}.yaml", changes)
-                tasks = {
-                    where: prepare_task(config, torch.device(where), None)
-                    for where in ("cuda", "cpu")
-                }
+                config, data = read_data(config, None, torch.device("cuda"))
             except SeqtrainError as error:
                 report.add(f"| {name} | {size} | left out: {error.problems[0]} | | | | |")
                 break
-            measured = partial(measure, seconds=seconds)
             for variant, title in NAMES.items():
-                cells = measured(tasks["cuda"], variant)
+                cells = measure(config, data, torch.device("cuda"), variant, seconds)
                 report.add(f"| {name} | {size} | {title} | {cells} |")
-            report.add(f"| {name} | {size} | CPU, auto | {measured(tasks['cpu'], 'auto')} |")
+            cells = measure(config, data, torch.device("cpu"), "auto", seconds)
+            report.add(f"| {name} | {size} | CPU, auto | {cells} |")
 
 
 def main() -> None:

@@ -21,10 +21,10 @@ import torch
 from common import make_parser
 
 from seqtrain.config import load_config
+from seqtrain.engines.choice import choose_engine
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
-from seqtrain.exports.to_onnx import to_onnx
-from seqtrain.model.classifier import new_network
-from seqtrain.model.engines.choice import choose_engine
+from seqtrain.exports.onnx import to_onnx
+from seqtrain.model.network import new_network
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.cache import default_folder
 from seqtrain.sequences.dataset import prepare

@@ -3,37 +3,50 @@
     python tests/benchmarks/ratios.py CONFIG ROW... [--seconds 60] [--set KEY=VALUE]...
 
 CONFIG names the data. The model has an embedding and a hidden state of 128, one layer, one
-direction, last-state pooling, no dropout, and batches of 64. Each ROW is one comparison, like
-`seqtrain compare` with fewer variants: gru, lstm, rnn, portable (gru without AVX) or hidden (gru of
-512). The script prints the tokens/s of each variant, as a share of this machine's peak in float32
-matrix products, and the ratios of native to the others.
+direction, last-state pooling, no dropout, and batches of 64. Each ROW is one comparison: gru, lstm,
+rnn, portable (gru without AVX) or hidden (gru of 512). It compares the engines with plain scripts
+as in today's tutorials: torch's module over padded batches of similar length, or over packed random
+batches. The script prints the tokens/s of each variant, as a share of this machine's peak in
+float32 matrix products, and the ratios of native to the others.
 """
 
 import os
 import subprocess
 import sys
 import time
+from itertools import cycle
 
+import numpy as np
 import torch
 from common import make_parser
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from seqtrain.comparison.compare import VariantRun, take_turns
-from seqtrain.comparison.task import prepare_task
-from seqtrain.config import load_config
+from seqtrain.api.compare import TURN, VARIANTS, Measured, read_data
+from seqtrain.config import Config, load_config
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.cells import CELLS
+from seqtrain.engines.cells import CELLS, as_one_tensor
+from seqtrain.evaluation.comparison import take_turns
+from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.sequences.dataset import PreparedData
+from seqtrain.sequences.plan import plan_epoch
+from seqtrain.sequences.store import Ints
 
 PLAIN = (
     "embedding_dim=128", "hidden_size=128", "num_layers=1", "bidirectional=false", "pooling=last",
     "dropout=0", "embedding_dropout=0", "ngrams=null", "subwords=null", "convolutions=null",
 )  # fmt: skip
-VARIANTS = ("native", "torch", "padded-sorted", "packed")
+ENGINES = ("native", "torch")
+SCRIPTS = {"padded-sorted": {"bucketing": True}, "packed": {"bucketing": False}}
+"""Plain scripts by name, and how they make batches."""
+ALL = (*ENGINES, *SCRIPTS)
 ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gru": (("rnn=gru",), VARIANTS),
-    "lstm": (("rnn=lstm",), VARIANTS),
-    "rnn": (("rnn=rnn",), VARIANTS),
-    "portable": (("rnn=gru",), VARIANTS[:2]),
-    "hidden": (("rnn=gru", "hidden_size=512"), VARIANTS[:1]),
+    "gru": (("rnn=gru",), ALL),
+    "lstm": (("rnn=lstm",), ALL),
+    "rnn": (("rnn=rnn",), ALL),
+    "portable": (("rnn=gru",), ENGINES),
+    "hidden": (("rnn=gru", "hidden_size=512"), ENGINES[:1]),
 }
 WITHOUT_AVX = {
     "SEQTRAIN_NATIVE": "portable",
@@ -68,31 +81,83 @@ def flops_per_token(model: ModelConfig) -> int:
     return 2 * CELLS[model.rnn].gates * model.hidden_size * sizes
 
 
+class Script:
+    """A plain torch script with the classifier's layers: torch's module, Adam, cross-entropy."""
+
+    def __init__(self, config: Config, data: PreparedData, *, packed: bool) -> None:
+        measured = Measured(VARIANTS["torch"].config(config), data, torch.device("cpu"))
+        measured.network.set_sparse_gradients(False)  # torch's Adam takes no sparse ones
+        self.packed, self.train = packed, measured.train
+        self.model = recurrent_branch(measured.network)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.training.lr)
+        plan = plan_epoch(self.train.lengths, config.batching, seed=config.seed, epoch=1)
+        self.batches, self.predicted = cycle(plan), plan[:8]
+
+    def logits(self, rows: Ints) -> Tensor:
+        """Return the logits of a batch, (B, C), from the last valid states."""
+        sequences = [torch.from_numpy(np.array(self.train[row][0])) for row in rows]
+        steps, lengths = pad_sequence(sequences, batch_first=True), self.train.lengths[rows]
+        vectors = self.model.embedding(steps if steps.is_floating_point() else steps.long())
+        ends = torch.from_numpy(lengths)
+        if self.packed:
+            packed = pack_padded_sequence(vectors, ends, batch_first=True, enforce_sorted=False)
+            last = as_one_tensor(self.model.encoder(packed)[1])[0, -1]
+        else:
+            last = self.model.encoder(vectors)[0][torch.arange(len(rows)), ends - 1]
+        logits: Tensor = self.model.head(last)
+        return logits
+
+    def train_turn(self) -> tuple[int, float]:
+        """Train for at least TURN seconds; return the tokens of the batches and the duration."""
+        tokens, began = 0, time.perf_counter()
+        while not tokens or time.perf_counter() - began < TURN:
+            rows = next(self.batches)
+            labels = torch.from_numpy(self.train.labels[rows])
+            loss = functional.cross_entropy(self.logits(rows), labels)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            tokens += int(self.train.lengths[rows].sum())
+        return tokens, time.perf_counter() - began
+
+    @torch.no_grad()
+    def predict_turn(self) -> tuple[int, float]:
+        """Predict some batches; return the number of tokens and the duration."""
+        began = time.perf_counter()
+        for rows in self.predicted:
+            self.logits(rows)
+        tokens = sum(int(self.train.lengths[rows].sum()) for rows in self.predicted)
+        return tokens, time.perf_counter() - began
+
+
 def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     """Measure the variants of a row in turns; print speeds and ratios."""
     keys, names = ROWS[row]
     changes = [f"model.{key}" for key in PLAIN + keys]
     config = load_config(path, [*changes, "batching.batch_size=64", *given])
-    task = prepare_task(config, torch.device("cpu"), None)
-    runs, peaks = {name: VariantRun(name, task) for name in names}, [matrix_flops()]
-
-    def before(run: VariantRun) -> None:
-        if not run.rate("training"):
-            peaks.append(matrix_flops())
-
+    cpu = torch.device("cpu")
+    config, data = read_data(config, None, cpu)
+    runs: dict[str, Measured | Script] = {}
+    for name in names:
+        if name in SCRIPTS:
+            own = config.with_keys(batching=SCRIPTS[name])
+            runs[name] = Script(own, data, packed=name == "packed")
+        else:
+            runs[name] = Measured(VARIANTS[name].config(config), data, cpu)
+    peak = max(matrix_flops() for _ in range(5))
+    print(f"{row}: peak {peak / 1e9:.0f} GFLOP/s")
     for mode, share in SHARES.items():
-        take_turns(list(runs.values()), mode, share * seconds, before)
-    print(f"{row}: peak {max(peaks) / 1e9:.0f} GFLOP/s")
-    for mode in SHARES:
-        native = runs["native"].rate(mode)
+        turns = {n: r.train_turn if mode == "training" else r.predict_turn for n, r in runs.items()}
+        speeds, problems = take_turns(turns, share * seconds)
+        native = speeds["native"].tokens_per_second
         flops = flops_per_token(config.model) * (3 if mode == "training" else 1)
-        for name, run in runs.items():
-            rate = run.rate(mode)
-            if not rate:
-                print(f"  {mode:11}{name:15} not measured; {run.problem}")
+        for name in names:
+            if name in problems:
+                print(f"  {mode:11}{name:15} not measured; {problems[name]}")
                 continue
+            rate = speeds[name].tokens_per_second
             print(
-                f"  {mode:11}{name:15}{rate:12,.0f} tokens/s{rate * flops / max(peaks):7.0%} "
+                f"  {mode:11}{name:15}{rate:12,.0f} tokens/s{rate * flops / peak:7.0%} "
                 f"of peak   native / {name} {native / rate:6.2f}",
                 flush=True,
             )

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native.library import why_unavailable
+from seqtrain.engines.native.library import why_unavailable
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch
 
 ENGINES = {"torch"} | (set() if why_unavailable() else {"native"})

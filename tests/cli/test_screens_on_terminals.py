@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import seqtrain
+from seqtrain.api.compare import VARIANTS
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
 from seqtrain.cli.screens.compare import show_comparison
 from seqtrain.cli.screens.console import stderr_console
 from seqtrain.cli.screens.epoch_table import EpochTable
 from seqtrain.cli.screens.fit import FitScreen, show_scores
-from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
-from seqtrain.comparison.task import VARIANTS
+from seqtrain.evaluation.comparison import Comparison, Speed, VariantResult, recommend
 from seqtrain.training.events import EpochEvent
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG

@@ -163,7 +163,6 @@ def test_what_makes_no_sense_says_so(beside: Path, cli: Cli) -> None:
     for words, problem in (
         (["predict", "test.csv", "run", "--steps"], "--steps: follows one label"),
         (["eval", "run", "--steps"], "--steps: follows one label"),
-        (["compare", "c.yaml"], "data.label: compare measures models of one label per row"),
     ):
         ended = cli(*words, code=2)
         assert ended.problems[-1].startswith(f"seqtrain: {problem}")

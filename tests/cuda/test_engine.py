@@ -1,4 +1,4 @@
-"""The engine that auto chooses on CUDA pads batches that are full enough, and is exact."""
+"""The engine that auto chooses on CUDA is exact."""
 
 import copy
 
@@ -24,31 +24,3 @@ def test_logits_and_gradients_are_the_cpus(keys, rnn, lengths, device):
         found = gradients(other, classify(other, packed.to(device)))
     for name, gradient in found.items():
         torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("hidden", "lengths", "learns", "packed"),
-    [
-        (128, FULL, True, False),
-        (129, FULL, True, True),
-        (192, FULL, False, False),
-        (193, FULL, False, True),
-        (16, SPARSE, True, True),
-    ],
-)
-@pytest.mark.parametrize("rnn", ["gru", "lstm"])
-def test_padded_where_cudnn_has_fast_kernels(rnn, hidden, lengths, learns, packed, fake):
-    model = make_network(rnn=rnn, hidden_size=hidden).to("cuda")
-    fake.recurrences.clear()
-    with torch.set_grad_enabled(learns):
-        classify(model, pack_sequence(ids(lengths)).to("cuda"))
-    assert [call.packed for call in fake.recurrences] == [packed]
-
-
-def test_an_lstm_that_carries_states_is_packed(fake):
-    model = make_network(rnn="lstm").to("cuda")
-    packed = pack_sequence(ids(FULL)).to("cuda")
-    start = torch.zeros(2, 1, len(FULL), 6, device="cuda")
-    fake.recurrences.clear()
-    classify(model, packed, start=start)
-    assert [call.packed for call in fake.recurrences] == [True]

@@ -10,7 +10,7 @@ import torch
 from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.store import SequenceStore
 from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model

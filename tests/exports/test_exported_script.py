@@ -266,3 +266,28 @@ def test_probabilities_near_a_threshold_are_decided_as_predict_does(multi_label,
         assert labels[1] == (below if closeness > 1 or not multi_label else "a|b|c")
         shutil.rmtree(pair.folder / "run")
         shutil.rmtree(pair.port)
+
+
+def test_missing_and_damaged_files_are_named_in_a_line(both, tmp_path):
+    pair = both(make_model("text", PARTS[LONG][1], **PARTS[LONG][2]))
+    file = pair.write("new.txt", "20\n")
+    for name in (
+        "model.onnx",
+        "preprocessing.json",
+        "vocabulary.json",
+        "ngrams.npz",
+        "reading.zip",
+    ):
+        path = pair.port / name
+        content = path.read_bytes()
+        for damaged in (None, b"", content[: len(content) // 2], b"[]", b"{}"):
+            if damaged is None:
+                path.unlink()
+            else:
+                path.write_bytes(damaged)
+            ended = pair.by_script_alone(str(file), code=2)
+            assert not ended.out
+            assert ended.err.count("\n") == 1
+            assert name in ended.err, ended.err
+        path.write_bytes(content)
+    assert pair.by_script_alone(str(file)).out.count("\n") == 2

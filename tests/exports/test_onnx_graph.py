@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 import torch
 
-from seqtrain.exports.to_onnx import to_onnx
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.exports.onnx import to_onnx
+from seqtrain.model.network import ClassifierNetwork
 from tests.helpers.batches import classify
 from tests.helpers.examples import some
 from tests.helpers.small_models import PARTS, make_model

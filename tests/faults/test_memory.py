@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.model.engines.native.library import vector_path
+from seqtrain.engines.native.library import vector_path
 from tests.helpers.program import KILLED, fit, fit_arguments, started
 from tests.helpers.tiny import fingerprint
 

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.packing import lengths_of
+from seqtrain.engines.layout import Packed, lengths_of
+from seqtrain.model.branches.branch import Branch, ForwardContext
+from seqtrain.model.inputs import SideInputs
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, Spellings
 
 
@@ -36,6 +37,18 @@ def batch_of(
         spellings=spellings,
         static=static,
     )
+
+
+def branch_logits(branch: Branch, packed: PackedSequence) -> Tensor:
+    """Return the logits of one branch for packed sequences."""
+    layout, side = layout_of(packed), SideInputs.of(batch_of(packed))
+    logits: Tensor = branch(packed.data, layout, side, ForwardContext())
+    return logits
+
+
+def layout_of(packed: PackedSequence) -> Packed:
+    """Return the layout of packed sequences."""
+    return Packed(packed.batch_sizes, packed.data.device)
 
 
 def classify(

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes, zero_state
-from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native.recurrence import NativeEngine
+from seqtrain.engines.cells import CELLS, as_one_tensor, as_torch_takes, zero_state
+from seqtrain.engines.interface import DistinctInputs
+from seqtrain.engines.layout import Packed
+from seqtrain.engines.native.recurrence import NativeEngine
 
 every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
 ENGINE = NativeEngine("")
@@ -72,10 +73,11 @@ class Case:
         return outputs.data if self.need_outputs else None, as_one_tensor(last)
 
     def native(self) -> tuple[Tensor | None, Tensor]:
-        inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
+        inputs: Tensor | DistinctInputs = self.table
         if self.index is not None:
-            inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
-        return ENGINE.run(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
+            inputs = DistinctInputs(self.table, self.index)
+        layout = Packed(self.batch_sizes, self.table.device)
+        return ENGINE.run(self.encoder, inputs, layout, self.start, need_outputs=self.need_outputs)
 
     def rounded(self) -> tuple[Tensor | None, Tensor]:
         with torch.autocast("cpu", dtype=torch.bfloat16):

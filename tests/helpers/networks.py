@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.cells import as_torch_takes
+from seqtrain.engines.layout import Packed
+from seqtrain.engines.native.library import why_unavailable
 from seqtrain.model.branches.kernels import KernelBranch
-from seqtrain.model.cells import as_torch_takes
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.model.input_spec import InputSpec, KernelSizes
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.model.pooling import AttentionPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
@@ -99,7 +100,7 @@ def alone(
     config, half = model.config, model.config.hidden_size
     drop = random or RandomNumbers.of(0, 0, torch.tensor([0]))
     rate = 0.0 if random is None else config.dropout
-    one_row = torch.ones(len(sequence), dtype=torch.int64)
+    one_row = Packed(torch.ones(len(sequence), dtype=torch.int64), sequence.device)
     states = model.recurrent.embedding(sequence)
     if random is not None and sequence.ndim == 1:
         states = drop.drop(states, config.embedding_dropout, Purpose.EMBEDDING, sequence)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.classifier import new_network
+from seqtrain.model.network import new_network
 from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.columns.column import Column
 from seqtrain.sequences.columns.column_table import StepsColumn

@@ -3,7 +3,7 @@
 import torch
 
 from seqtrain.config.schema import Config
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.store import SequenceStore

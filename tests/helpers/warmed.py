@@ -13,7 +13,7 @@ from seqtrain.cli.main import COMMANDS, load_command, program
 
 LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch.distributed.run")
 PACKAGE = Path(seqtrain.__file__).parent
-LEFT_OUT = ("__main__.py", "sklearn.py", "model/engines/native/build.py")
+LEFT_OUT = ("__main__.py", "sklearn.py", "engines/native/build.py")
 
 for name in LIBRARIES:
     import_module(name)

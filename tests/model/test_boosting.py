@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from seqtrain.engines.growing import DEPTH, grow_tree, grow_tree_in_torch
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import BINS, Boosting, bin_edges, binned, fit_trees
-from seqtrain.model.engines.growing import DEPTH, grow_tree, grow_tree_in_torch
 
 
 def random_table(rows: int, columns: int, seed: int) -> torch.Tensor:

@@ -12,9 +12,9 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.ngrams import NgramBranch
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.columns.column_table import ColumnTable

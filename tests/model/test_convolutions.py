@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
 from seqtrain.model.convolutions import ConvolutionLayer, Convolutions
+from tests.helpers.batches import layout_of
 
 Layers = list[tuple[int, int, int]]
 LAYERS: list[Layers] = [
@@ -49,12 +50,18 @@ def one_by_one(model: Convolutions, rows: list[Tensor]) -> list[Tensor]:
     return rows
 
 
+def convolve(model: torch.nn.Module, rows: list[Tensor]) -> PackedSequence:
+    packed = pack_sequence(rows)
+    steps, layout = model(packed.data, layout_of(packed))
+    return PackedSequence(steps, layout.batch_sizes)
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("layers", LAYERS)
 def test_values_lengths_and_gradients_are_those_of_single_sequences(layers, training):
     model = make(layers, training=training)
     rows = [row.requires_grad_() for row in sequences()]
-    found, expected = unpack_sequence(model(pack_sequence(rows))), one_by_one(model, rows)
+    found, expected = unpack_sequence(convolve(model, rows)), one_by_one(model, rows)
     lengths = LENGTHS
     for _, _, stride in layers:
         lengths = [-(-length // stride) for length in lengths]
@@ -68,7 +75,7 @@ def test_values_lengths_and_gradients_are_those_of_single_sequences(layers, trai
 def test_running_statistics_are_those_of_the_valid_steps():
     layer = ConvolutionLayer(2, 3, kernel=1, stride=1).double()
     layer.initialize(torch.Generator().manual_seed(0))
-    layer(pack_sequence(sequences()))
+    convolve(layer, sequences())
     steps = torch.cat(sequences()) @ layer.weight[:, :, 0].T
     torch.testing.assert_close(layer.norm.running_mean, 0.1 * steps.mean(0))
     torch.testing.assert_close(layer.norm.running_var, 0.9 + 0.1 * steps.var(0))
@@ -77,19 +84,19 @@ def test_running_statistics_are_those_of_the_valid_steps():
 
 def test_one_step_alone_trains_by_the_running_statistics():
     model = make([(3, 3, 1)], training=True)
-    packed = pack_sequence(sequences(lengths=[1]))
-    trained = model(packed).data
+    rows = sequences(lengths=[1])
+    trained = convolve(model, rows).data
     trained.sum().backward()
     assert model[0].norm.num_batches_tracked == 0
-    assert torch.equal(trained, model.eval()(packed).data)
+    assert torch.equal(trained, convolve(model.eval(), rows).data)
 
 
 @pytest.mark.parametrize("layers", LAYERS)
 def test_a_mate_that_is_not_finite_changes_no_other_sequence(layers):
     model, rows = make(layers), sequences()
-    expected = unpack_sequence(model(pack_sequence(rows)))
+    expected = unpack_sequence(convolve(model, rows))
     for spoilt in range(len(rows)):
         given = [row.clone().fill_(torch.inf) if i == spoilt else row for i, row in enumerate(rows)]
-        found = unpack_sequence(model(pack_sequence(given)))
+        found = unpack_sequence(convolve(model, given))
         for index in set(range(len(rows))) - {spoilt}:
             assert torch.equal(found[index], expected[index])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.model.cells import as_one_tensor, as_torch_takes
+from seqtrain.engines.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
 from seqtrain.sequences.batch import spellings
 from seqtrain.sequences.vocabulary import UNK, word_grams

@@ -9,9 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
+from seqtrain.engines.layout import Padded, valid_steps
+from seqtrain.engines.torch_engine import TorchEngine
 from seqtrain.model.branches import recurrent
-from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration, combined
+from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.convolutions import Convolutions
+from seqtrain.model.inputs import SideInputs
+from seqtrain.model.network import ClassifierNetwork, LogitCalibration, combined
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Spellings, spellings
 from seqtrain.sequences.vocabulary import UNK, word_grams
@@ -118,6 +122,33 @@ def test_batch_mates_order_and_padding_change_nothing(branch, engine, bidirectio
             classify(model, short, torch.tensor([LENGTHS[r] for r in order])), shuffled
         )
     assert one_by_one.std(0).min() > 1e-3
+
+
+def padded_logits(model: ClassifierNetwork, rows: list[Tensor]) -> list[Tensor]:
+    """Return the logits of each branch for padded steps, as an exported model computes them."""
+    lengths = torch.tensor([len(row) for row in rows])
+    steps = pad_sequence(rows, padding_value=7)
+    layout = Padded(valid_steps(len(steps), lengths), lengths)
+    context = ForwardContext(engine=TorchEngine("padded", "padded"))
+    return [branch(layout.pad(steps), layout, SideInputs(), context) for branch in model.branches]
+
+
+@pytest.mark.parametrize("keys", some(GRID, 13), ids=lambda keys: "-".join(map(str, keys.values())))
+def test_the_forward_over_padded_steps_is_that_over_packed_steps(keys):
+    model = make_network(**keys)
+    with torch.inference_mode():
+        expected = classify(model, pack_sequence(ids()))
+        (found,) = padded_logits(model, ids()[::-1])
+    close(found.flip(0), expected)
+
+
+@pytest.mark.parametrize("name", ["text subwords", "text convolutions", *BRANCHES[len(TEXT) :]])
+def test_every_input_layer_takes_padded_steps(name):
+    model, rows = network(name, bidirectional=True), rows_of(name)
+    with torch.inference_mode():
+        expected, _ = classify_by_branch(model, pack_sequence(rows))
+        found = padded_logits(model, rows[::-1])
+    close(torch.cat(found).flip(0), torch.cat(expected[::-1]))
 
 
 @every_branch

@@ -7,9 +7,9 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.batches import batch_of
 from tests.helpers.networks import ids, make_network

@@ -6,14 +6,14 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.layout import Packed
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.inputs import Inputs
-from seqtrain.model.packing import PackedSequences
+from seqtrain.model.inputs import Inputs, SideInputs
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 from seqtrain.sequences.batch import Grams, Spellings
 from seqtrain.sequences.vocabulary import BUCKETS, word_grams
-from tests.helpers.batches import batch_of
+from tests.helpers.batches import layout_of
 from tests.helpers.spelling import buckets_of
 
 WORDS = ["", "", "card", "cards", "a", "of"]
@@ -51,7 +51,7 @@ def test_unknown_words_share_the_vector_of_unk_whose_gradient_has_one_row(known)
     grams = Grams.of(word_grams(UNKNOWN, 3, 5))
     packed = PackedSequence(ids, torch.tensor([len(ids)]))
     spellings = Spellings(grams.buckets, grams.offsets, (ids - 6).clamp(min=-1))
-    read = inputs.embed_tokens(packed, batch_of(packed, spellings=spellings), None)
+    read = inputs.embed_tokens(ids, layout_of(packed), SideInputs(spellings=spellings), None)
     words = [(WORDS + UNKNOWN)[i] for i in ids.tolist()]
     rows = torch.stack([table.weight[i if i < 6 else 1] for i in ids.tolist()])
     expected = rows + torch.stack([by_hand(model, word) for word in words])
@@ -70,7 +70,7 @@ def rows_of_series(channels: int) -> list[Tensor]:
 
 
 def standardized(model: SeriesStandardization, packed: PackedSequence) -> PackedSequence:
-    sequences = PackedSequences(packed.batch_sizes, packed.data.device)
+    sequences = Packed(packed.batch_sizes, packed.data.device)
     return PackedSequence(model(packed.data, sequences), packed.batch_sizes)
 
 

@@ -10,12 +10,11 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
-from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.kernels import KERNELS, KernelBranch
 from seqtrain.model.input_spec import KernelSizes
 from seqtrain.model.ridge import FACTORS, PENALTIES, ridge
 from seqtrain.runs.model_folder import load_model
-from tests.helpers.batches import batch_of
+from tests.helpers.batches import batch_of, branch_logits
 from tests.helpers.small_models import series_store
 from tests.helpers.tiny import write_npz
 
@@ -34,8 +33,7 @@ def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> Kernel
 
 
 def logits_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:
-    logits: Tensor = bank(batch_of(pack_sequence(rows)), ForwardContext())
-    return logits
+    return branch_logits(bank, pack_sequence(rows))
 
 
 def by_hand(bank: KernelBranch, row: Tensor) -> Tensor:

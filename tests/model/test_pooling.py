@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqtrain.model.packing import PackedSequences
+from seqtrain.engines.layout import Packed
 from seqtrain.model.pooling import MaxPooling, MeanPooling, add_segment, pool
 
 
@@ -12,13 +12,14 @@ def test_equal_largest_steps_share_the_gradient():
     states = torch.tensor([[1.0], [2.0], [0.0], [2.0], [1.0]], requires_grad=True)
     pooling, summary = MaxPooling(1), None
     for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
-        summary = add_segment(pooling, summary, part, torch.tensor(sizes))
+        layout = Packed(torch.tensor(sizes), part.device)
+        summary = add_segment(pooling, summary, part, layout)
     pooling.finish(summary).backward(torch.tensor([[4.0], [6.0]]))
     assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
 
 
 def test_long_means_are_summed_in_full_precision():
     states = torch.ones(5000, 1, dtype=torch.bfloat16)
-    one_row = PackedSequences(torch.ones(5000, dtype=torch.int64), states.device)
+    one_row = Packed(torch.ones(5000, dtype=torch.int64), states.device)
     pooled = pool(MeanPooling(1), states, one_row)
     assert pooled.item() == pytest.approx(1.0)

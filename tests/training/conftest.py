@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from seqtrain.config.schema import Config
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.model.engines.native.library import why_unavailable
+from seqtrain.engines.native.library import why_unavailable
 from seqtrain.sequences.batch import collate
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent

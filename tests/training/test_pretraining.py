@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.training.events import EpochEvent, UpdateEvent

@@ -24,8 +24,8 @@ def compare(
     settings = load_config(config, overrides or [])
     note(f"measuring for {seconds} s, in turns")
 
+    from seqtrain.api.compare import compare as run_comparison
     from seqtrain.cli.screens.compare import show_comparison
-    from seqtrain.comparison.compare import compare as run_comparison
 
     config_folder = Path(config).parent
     with closing(ProgressBar()) as progress:

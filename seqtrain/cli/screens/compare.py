@@ -2,15 +2,12 @@
 
 from seqtrain.cli.screens.console import say, stdout_console
 from seqtrain.cli.screens.tables import format_number, print_records
-from seqtrain.comparison.results import Comparison, VariantResult, thousands
+from seqtrain.evaluation.comparison import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
 KIND_EXPLANATIONS = {
     "engine": "value of model.engine",
     "option": "option of seqtrain: model.unroll, batching.sort, batching.bucketing",
-    "recipe": "plain torch script (sorted: batches of similar length; mask: finds the last step)",
-    "wrong": "reads padding as data",
-    "pooling": "the pooling of a wrong variant, without its mistake",
 }
 """Maps each kind of variant to the explanation that is printed."""
 LEGEND = (
@@ -71,7 +68,6 @@ def _recommendation(comparison: Comparison) -> str:
     """Return a line with the recommended setting and the reason, or why there is none."""
     for row in comparison.candidates:
         if row.name == comparison.recommended:
-            script = f"a plain torch script as in {row.name}"
-            setting = row.setting or (script if row.kind == "recipe" else "the config as it is")
+            setting = row.setting or "the config as it is"
             return f"recommended: {setting}. {comparison.reason}"
     return comparison.reason

@@ -1,7 +1,7 @@
 """The interface of branches: parts of the classifier with separate logits.
 
-B sequences, T longest length, C classes, H hidden size, L layers, D directions, S tensors of a
-state.
+B sequences, T longest length, N packed time steps, C classes, H hidden size, L layers,
+D directions, S tensors of a state.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.engines.interface import Engine
+from seqtrain.engines.interface import Engine
+from seqtrain.engines.layout import Layout
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.packing import PaddedSequences
+from seqtrain.model.inputs import SideInputs
 from seqtrain.model.randomness import RandomNumbers
-from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.store import SequenceStore
-
-STATIC = "static"
-"""Name of the input of an exported model that holds the row features."""
 
 
 @dataclass
@@ -54,36 +51,6 @@ class ForwardContext:
     final_states: Tensor | None = None
 
 
-class PaddedBatch:
-    """A padded batch as an exported model reads it, time first.
-
-    Attributes:
-        steps: ids (T, B) or numbers (T, B, F). Steps of padding are 0.
-        lengths: number of time steps of each row, (B,).
-        valid: True where a step isn't padding, (T, B, 1).
-        sequences: layout of the steps, for pooling and standardization.
-        inputs: maps the name of each input of the graph to its tensor, such as row features.
-    """
-
-    def __init__(self, steps: Tensor, lengths: Tensor, inputs: Mapping[str, Tensor]) -> None:
-        self.lengths = lengths
-        self.inputs = inputs
-        self.valid = valid_steps(steps, lengths)
-        self.sequences = PaddedSequences(self.valid, lengths)
-        mask = self.valid if steps.ndim == 3 else self.valid[:, :, 0]
-        self.steps = torch.where(mask, steps, 0)
-
-
-def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
-    """Return a mask of valid steps, (T, B, 1): False at padding.
-
-    Args:
-        steps: padded time steps, (T, B, …). Only T is used.
-        lengths: number of valid steps of each row, (B,), on the CPU. The result is on the CPU.
-    """
-    return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
-
-
 class Table(Protocol):
     """Module with a table of vectors.
 
@@ -96,13 +63,6 @@ class Table(Protocol):
     @property
     def weight(self) -> Tensor:
         """The table, one vector per row."""
-
-
-ExampleInputs = dict[str, tuple[Tensor, list[str]]]
-"""Maps the name of an input of an exported model to an example tensor and its axis names.
-
-The names are those of the leading axes, whose sizes vary.
-"""
 
 
 class Branch(nn.Module):
@@ -145,27 +105,24 @@ class Branch(nn.Module):
         """
 
     @abstractmethod
-    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C), row by row of the batch.
+    def forward(
+        self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
+    ) -> Tensor:
+        """Return the logits of a batch, (B, C), row by row of the layout.
+
+        The same computation serves packed batches, padded batches and ONNX, which only know the
+        operations of `Padded`. With `layout.every_step`, return the logits after each time step,
+        (N, C): row n is the result for the sequence if it ended at that step.
 
         Args:
-            batch: packed.
+            steps: ids, or numbers in float32.
+            layout: positions of the steps. `layout.pad` returns them padded.
+            side: inputs besides the time steps.
             context: settings of the forward pass.
+
+        Shape:
+            steps: (N,) or (N, F) if the layout is `Packed`; (T, B) or (T, B, F) if it is `Padded`.
         """
-
-    @abstractmethod
-    def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of a padded batch, (B, C), by operations that ONNX has.
-
-        Up to rounding, they equal the logits that `forward` returns in prediction.
-        """
-
-    def begin_export(self) -> ExampleInputs:
-        """Prepare `export`, and return examples of the inputs that it reads.
-
-        Call it before `export`. Time steps and lengths are always inputs, and aren't included.
-        """
-        return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
         """Fit the arrays that training doesn't change, in place. By default, do nothing.
@@ -193,17 +150,6 @@ class Branch(nn.Module):
     def whole_sequence_key(self) -> str | None:
         """Config key that makes the branch need whole sequences, or None.
 
-        Without such a key, `step_logits` can return the logits after every time step.
+        Without such a key, `forward` takes layouts with `every_step`.
         """
         return f"model.{self.name}"
-
-    def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits after each time step of a packed batch, (N, C), in packed order.
-
-        Row n equals the logits of the sequence if it ended at that step. Call it only if
-        `whole_sequence_key` is None.
-
-        Raises:
-            NotImplementedError: If the branch always needs whole sequences.
-        """
-        raise NotImplementedError(f"{self.name}: needs whole sequences")

@@ -26,9 +26,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.model.branches.branch import Branch, ForwardContext, PaddedBatch
+from seqtrain.engines.layout import (
+    Layout,
+    Packed,
+    Padded,
+    lengths_of,
+    rows_and_steps,
+)
+from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.input_spec import InputSpec, KernelSizes
-from seqtrain.model.packing import PackedSequences, lengths_of, rows_and_steps
+from seqtrain.model.inputs import SideInputs
 from seqtrain.model.ridge import ridge
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.batch import Batch, collate
@@ -132,13 +139,18 @@ class KernelBranch(Branch):
         """Do nothing: all buffers except `pattern` are zero until `fit` sets them."""
 
     @torch.no_grad()
-    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch of series, (B, K), without gradients.
+    def forward(
+        self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
+    ) -> Tensor:
+        """Return the logits, (B, K), without gradients; see `Branch.forward`.
 
         Autocast is switched off.
         """
-        with torch.autocast(batch.packed.data.device.type, enabled=False):
-            return (self.features(batch) - self.mean) @ self.weight + self.intercept
+        if isinstance(layout, Padded):
+            return self._padded_logits(steps, layout)
+        assert side.batch is not None
+        with torch.autocast(steps.device.type, enabled=False):
+            return (self.features(side.batch) - self.mean) @ self.weight + self.intercept
 
     def features(self, batch: Batch) -> Tensor:
         """Return the features of a packed batch, (B, P).
@@ -191,7 +203,7 @@ class KernelBranch(Branch):
         row, step = rows_and_steps(sizes)
         lengths = lengths_of(sizes)
         begins = lengths.cumsum(0) - lengths
-        standardized = self.series(data, PackedSequences(sizes, data.device))
+        standardized = self.series(data, Packed(sizes, data.device))
         both = torch.stack((data[:, :width], standardized[:, :width]))
         values = torch.empty_like(both)
         values[:, to_device(begins[row] + step, data.device)] = both
@@ -348,12 +360,13 @@ class KernelBranch(Branch):
             )  # NumPy sorts faster than torch
             self.bias[kind, number, view] = torch.from_numpy(ordered)
 
-    def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded series, (B, K). They equal the result of `forward`."""
-        width, lengths = self.channels.shape[-1], batch.lengths
-        standardized = self.series(batch.steps, batch.sequences)
-        both = torch.stack((batch.steps[..., :width], standardized[..., :width])).transpose(1, 2)
-        valid = batch.valid.transpose(0, 1)
+    def _padded_logits(self, steps: Tensor, layout: Padded) -> Tensor:
+        """Return the logits of padded series, (B, K), by operations that ONNX has."""
+        steps = layout.pad(steps)
+        width, lengths = self.channels.shape[-1], layout.lengths.squeeze(1)
+        standardized = self.series(steps, layout)
+        both = torch.stack((steps[..., :width], standardized[..., :width])).transpose(1, 2)
+        valid = layout.valid.transpose(0, 1)
         changes = both - torch.cat((both[:, :, :1], both[:, :, :-1]), dim=2)
         scaled = torch.cat((both, changes)) * self.gain[:, None]
         rounded = torch.where(valid, scaled.round().clamp(-LARGEST, LARGEST), 0)

@@ -17,17 +17,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.choice import ops_for
+from seqtrain.engines.interface import SparseRows
+from seqtrain.engines.layout import Layout, rows_and_steps
 from seqtrain.model.branches.branch import (
     Branch,
-    ExampleInputs,
     ForwardContext,
-    PaddedBatch,
     Table,
 )
-from seqtrain.model.engines.native.native_ops import ops_for
-from seqtrain.model.engines.ops import SparseRows
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
 from seqtrain.sequences.store import SequenceStore
@@ -39,8 +38,6 @@ MAX_PREPARED_STEPS = 2**23
 """Largest number of time steps of a store whose n-grams are kept in memory."""
 GAIN = 20.0
 """Factor of the weighted sum. It speeds up learning, because the values are small."""
-NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
-"""Inputs of an exported model: n-gram ids, their rows of the batch, and their values."""
 
 
 class NgramBranch(Branch):
@@ -81,26 +78,36 @@ class NgramBranch(Branch):
         self.weight.zero_()
         self.bias.zero_()
 
-    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C).
+    def forward(
+        self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
+    ) -> Tensor:
+        """Return the logits, (B, C); see `Branch.forward`.
 
-        If the context has prepared n-gram values, they are used. Otherwise, `find` computes them.
+        The n-gram values of the side inputs or of the context are used. Without any, `find`
+        computes them.
         """
         prepared: SparseRows | None = context.prepared.get(self.name)
+        if side.batch is None:
+            assert side.ngrams is not None
+            return self.score(side.ngrams, torch.arange(layout.lengths.shape[0]), layout)
         if prepared is None:
-            return self.score(self.find(batch))
+            return self.score(self.find(side.batch))
+        batch = side.batch
         return self.score(prepared, torch.from_numpy(batch.examples)[batch.sorted_indices])
 
-    def score(self, ngrams: SparseRows, rows: Tensor | None = None) -> Tensor:
+    def score(
+        self, ngrams: SparseRows, rows: Tensor | None = None, layout: Layout | None = None
+    ) -> Tensor:
         """Return the logits of sequences from their n-gram values, (B, C).
 
         Args:
             ngrams: values of n-grams, a sparse matrix with a row for each sequence.
             rows: indices of the rows to compute, (B,), or None for all rows.
+            layout: layout of the time steps, which decides about the operations.
         """
         if rows is None:
             rows = torch.arange(len(ngrams.offsets) - 1, device="cpu")
-        sums = ops_for(self.weight).sum_rows(self.weight, ngrams, rows, sparse=self.sparse)
+        sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=self.sparse)
         return GAIN * sums + self.bias
 
     def prepare(self, store: SequenceStore) -> SparseRows | None:
@@ -144,19 +151,6 @@ class NgramBranch(Branch):
     def tables(self) -> list[Table]:
         """Return the branch itself, because `weight` is such a table."""
         return [self]
-
-    def begin_export(self) -> ExampleInputs:
-        """Return examples of the three inputs for n-grams: their ids, batch rows and values."""
-        numbers = torch.tensor([0, 1])
-        inputs = {NGRAMS: numbers, NGRAM_ROWS: numbers, NGRAM_VALUES: torch.ones(2)}
-        return {name: (example, ["n-grams"]) for name, example in inputs.items()}
-
-    def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of the n-grams that are inputs of the exported model, (B, C)."""
-        ngrams, rows, values = (batch.inputs[x] for x in (NGRAMS, NGRAM_ROWS, NGRAM_VALUES))
-        terms = self.weight[ngrams] * GAIN * values[:, None]
-        start = self.bias.expand(batch.lengths.shape[0], -1)
-        return start.scatter_add(0, rows[:, None].expand_as(terms), terms)
 
 
 def _matrix(found: NgramValues, rows: int) -> SparseRows:

@@ -8,48 +8,36 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.cells import zero_state
+from seqtrain.engines.choice import choose_engine
+from seqtrain.engines.interface import Between, Engine
+from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.branches.branch import (
-    STATIC,
     Branch,
-    ExampleInputs,
     ForwardContext,
-    PaddedBatch,
     Table,
-    valid_steps,
 )
-from seqtrain.model.cells import zero_state
 from seqtrain.model.column_embedding import ColumnEmbedding
-from seqtrain.model.encoder import RunPacked, encode_padded, make_encoder, run_in_segments
-from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.engines.interface import Between, Engine
-from seqtrain.model.engines.native.native_ops import ops_for
+from seqtrain.model.encoder import RunSteps, make_encoder, run_in_segments
 from seqtrain.model.initialization import draw_embedding, draw_head, draw_recurrence
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.model.inputs import Inputs
-from seqtrain.model.packing import PaddedSequences, rows_and_steps
+from seqtrain.model.inputs import Inputs, SideInputs
 from seqtrain.model.pooling import (
     LAST,
     join_directions,
     last_valid_state,
     make_pooling,
     pool,
-    pool_after_each_step,
     pooling_names,
     select_state,
 )
 from seqtrain.model.randomness import Purpose, RandomNumbers
-from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.transfer import to_device
-from seqtrain.sequences.vocabulary import UNK
 
 PREDICTION_STEPS = 16384
 """Largest number of time steps of a segment in prediction, which limits the memory."""
-UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
-"""Inputs of an exported model: number of n-grams of each unknown word, and the n-grams."""
 
 
 class RecurrentBranch(Branch):
@@ -75,7 +63,6 @@ class RecurrentBranch(Branch):
     def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
         super().__init__()
         self.config = config
-        self._export_vectors = torch.empty(0)
         width = config.hidden_size
         if config.bidirectional and config.join == "concat":
             width *= 2
@@ -145,59 +132,60 @@ class RecurrentBranch(Branch):
             found += part.embeddings if isinstance(part, ColumnEmbedding) else []
         return found
 
-    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C), and set the final states of the context.
+    def forward(
+        self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
+    ) -> Tensor:
+        """Return the logits, and set the final states of the context; see `Branch.forward`.
 
         Raises:
             ValueError: If random numbers that training needs are missing, or if the batch lacks row
                 features.
             ConfigError: If model.engine asks for an engine that can't run here.
         """
-        self.check_random(context.random)
-        pooled, context.final_states = self.embed(batch, context)
-        if self.static is not None:
-            pooled = torch.cat((pooled, self._embedded_row_features(batch)), dim=1)
         random = context.random
+        self.check_random(random)
+        pooled = self.embed(steps, layout, side, context)
+        if self.static is not None:
+            pooled = torch.cat((pooled, self._embedded_row_features(layout, side)), dim=1)
         if random is not None:
             pooled = random.drop(pooled, self.config.dropout, Purpose.HEAD, random.examples)
         logits: Tensor = self.head(pooled)
         return logits
 
-    def embed(self, batch: Batch, context: ForwardContext) -> tuple[Tensor, Tensor]:
-        """Return the pooled vectors of a packed batch before the head, and the final states.
+    def embed(
+        self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
+    ) -> Tensor:
+        """Return the pooled vectors before the head, (B, K * H), and set the final states.
 
-        Row features and the dropout before the head aren't part of the vectors.
-
-        Args:
-            batch: packed.
-            context: settings of the forward pass. It isn't changed.
-
-        Returns:
-            The pooled vectors, (B, K * H), and the last valid states of all layers and directions,
-            (S, L * D, B, hidden). The vectors are in the order of `pooling_names`.
+        Row features and the dropout before the head aren't part of the vectors. The vectors are in
+        the order of `pooling_names`. The arguments are those of `forward`.
         """
-        engine = context.engine or self.engine
-        run = self._encoder_run(
-            batch, context.random, engine, need_outputs=self.pooling is not None
-        )
-        packed = self.inputs.read_whole(batch, context.random)
-        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
-        start = self.start(rows, context.random) if context.start is None else context.start
-        segment = context.bptt if torch.is_grad_enabled() else self._prediction_steps(engine)
-        pooled = None
-        if segment is not None and segment < longest:
+        engine, random = context.engine or self.engine, context.random
+        takes_last = LAST in pooling_names(self.config.pooling)
+        needs_all = self.pooling is not None or layout.every_step
+        run = self._encoder_run(side, random, engine, need_outputs=needs_all)
+        steps, layout = self.inputs.read_whole(steps, layout, side, random)
+        rows = layout.lengths.shape[0]
+        start = self.start(rows, random) if context.start is None else context.start
+        length = self._segment_length(layout, context, engine)
+        parts = []
+        if length is not None and isinstance(layout, Packed):
             start = self.zero_state(rows) if start is None else start
-            pooled, state = run_in_segments(run, self.pooling, packed, start, segment)
+            pooled, state = run_in_segments(run, self.pooling, steps, layout, start, length)
+            if pooled is not None:
+                parts.append(pooled)
         else:
-            outputs, state = run(packed, start, None)
-            if outputs is not None and self.pooling is not None:
-                pooled = ops_for(outputs).pool(self.pooling, outputs, packed.batch_sizes)
-        parts = [] if pooled is None else [pooled]
-        if LAST in pooling_names(self.config.pooling):
+            states, state = run(steps, layout, start, None)
+            if states is not None and self.pooling is not None:
+                parts.append(pool(self.pooling, states, layout))
+            if states is not None and layout.every_step and takes_last:
+                parts.insert(0, states)
+        if takes_last and not layout.every_step:
             h_n = select_state(state, 0)
             last = last_valid_state(h_n, bidirectional=self.config.bidirectional)
             parts.insert(0, self.join(last))
-        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0], state
+        context.final_states = state
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
 
     @property
     def whole_sequence_key(self) -> str | None:
@@ -208,48 +196,24 @@ class RecurrentBranch(Branch):
             return "model.convolutions"
         return "data.standardize" if self.inputs.series is not None else None
 
-    def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits after each time step of a packed batch, (N, C), in packed order.
-
-        Row n equals the logits of the sequence if it ended at that step. The final states of the
-        context are set. Call it only if `whole_sequence_key` is None. This isn't checked.
-
-        Raises:
-            ValueError: If the batch lacks row features.
-        """
-        packed = self.inputs.read_whole(batch, None)
-        sizes = packed.batch_sizes
-        start = self.start(int(sizes[0])) if context.start is None else context.start
-        engine = context.engine or self.engine
-        run = self._encoder_run(batch, None, engine, need_outputs=True)
-        states, context.final_states = run(packed, start, None)
-        assert states is not None
-        parts = [states] if LAST in pooling_names(self.config.pooling) else []
-        if self.pooling is not None:
-            parts.append(pool_after_each_step(self.pooling, states, sizes))
-        if self.static is not None:
-            row, _ = rows_and_steps(sizes)
-            parts.append(self._embedded_row_features(batch)[row.to(states.device)])
-        logits: Tensor = self.head(torch.cat(parts, dim=1))
-        return logits
-
     def dropout_between_layers(
-        self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
+        self, random: RandomNumbers | None, layout: Layout, begin: Tensor | None = None
     ) -> Between | None:
         """Return a function that applies dropout between two layers, or None without such dropout.
 
         Args:
             random: random numbers of the update, or None for prediction.
-            batch_sizes: sequences at each time step, (T,), on the CPU.
+            layout: positions of the time steps.
             begin: time step at which each row begins in its sequence, (B,), or None for 0.
         """
         rate = self.config.dropout
         if random is None or not rate or self.config.num_layers == 1:
             return None
+        assert isinstance(layout, Packed)
 
         def drop(states: Tensor, layer: int) -> Tensor:
             purpose = Purpose.ABOVE_LAYER + layer
-            return random.drop_steps(states, rate, purpose, batch_sizes, begin)
+            return random.drop_steps(states, rate, purpose, layout, begin)
 
         return drop
 
@@ -295,19 +259,19 @@ class RecurrentBranch(Branch):
         """
         return join_directions(states, self.config.join) if self.config.bidirectional else states
 
-    def _embedded_row_features(self, batch: Batch) -> Tensor:
-        if batch.static is None or self.static is None:
+    def _embedded_row_features(self, layout: Layout, side: SideInputs) -> Tensor:
+        if side.static is None or self.static is None:
             raise ValueError("static: missing; the model was trained with data.static")
-        embedded: Tensor = self.static(batch.static)
-        return embedded
+        embedded: Tensor = self.static(side.static)
+        return layout.spread(embedded) if layout.every_step else embedded
 
     def _encoder_run(
-        self, batch: Batch, random: RandomNumbers | None, engine: Engine, *, need_outputs: bool
-    ) -> RunPacked:
-        """Return a function that embeds and encodes packed steps; see `RunPacked`.
+        self, side: SideInputs, random: RandomNumbers | None, engine: Engine, *, need_outputs: bool
+    ) -> RunSteps:
+        """Return a function that embeds and encodes time steps; see `RunSteps`.
 
         Args:
-            batch: the batch to which the packed steps belong.
+            side: inputs of the batch besides the time steps.
             random: random numbers for dropout, or None for prediction.
             engine: engine that computes the recurrence.
             need_outputs: True if the function should return the states of all time steps. They are
@@ -315,88 +279,37 @@ class RecurrentBranch(Branch):
         """
 
         def run(
-            packed: PackedSequence, start: Tensor | None, begin: Tensor | None
+            steps: Tensor, layout: Layout, start: Tensor | None, begin: Tensor | None
         ) -> tuple[Tensor | None, Tensor]:
             outputs, state = engine.run(
                 self.encoder,
-                self.inputs.read(packed, batch, random, begin),
+                self.inputs.read(steps, layout, side, random, begin),
+                layout,
                 start,
                 need_outputs=need_outputs,
-                between=self.dropout_between_layers(random, packed.batch_sizes, begin),
+                between=self.dropout_between_layers(random, layout, begin),
             )
             return None if outputs is None else self.join(outputs), state
 
         return run
 
-    def _prediction_steps(self, engine: Engine) -> int | None:
-        """Return the length of a segment in prediction, or None to run whole sequences at once.
+    def _segment_length(
+        self, layout: Layout, context: ForwardContext, engine: Engine
+    ) -> int | None:
+        """Return the number of time steps of a segment, or None to run whole sequences at once.
 
-        A bidirectional encoder and an engine that always pads run whole sequences.
+        In prediction, a bidirectional encoder and an engine that pads run whole sequences.
         """
-        return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
-
-    def begin_export(self) -> ExampleInputs:
-        """Return examples of the inputs that `export` reads besides time steps and lengths.
-
-        These are row features, and the n-grams of unknown words if the model has subwords. For
-        subwords, the method also computes the vectors of all known words, which `export` needs.
-        """
-        inputs: ExampleInputs = {}
-        if self.static is not None:
-            inputs[STATIC] = torch.ones(2, self.static.columns), ["batch"]
-        if self.subwords is not None:
-            inputs[UNKNOWN_COUNTS] = torch.tensor([3, 2]), ["unknown words"]
-            inputs[UNKNOWN_BUCKETS] = torch.arange(5), ["unknown n-grams"]
-            with torch.no_grad():
-                grams = self.subwords(torch.arange(len(self.subwords)))
-                self._export_vectors = self.embedding.get_parameter("weight") + grams
-        return inputs
-
-    def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded sequences, (B, C). They match the result of `forward`.
-
-        Call `begin_export` before.
-        """
-        steps, valid, lengths = batch.steps, batch.valid, batch.lengths
-        if self.subwords is not None:
-            steps = self._export_words(batch)
+        if not isinstance(layout, Packed) or layout.every_step:
+            return None
+        if torch.is_grad_enabled():
+            length = context.bptt
+        elif self.config.bidirectional or engine.pads:
+            length = None
         else:
-            if self.inputs.series is not None:
-                steps = self.inputs.series(steps, batch.sequences)
-            steps = self.embedding(steps)
-        for layer in [] if self.convolutions is None else self.convolutions.layers:
-            steps = layer.export(steps, valid)
-            lengths = torch.div(lengths + layer.stride - 1, layer.stride, rounding_mode="floor")
-            valid = valid_steps(steps, lengths)
-        start = self.initial_state if self.config.initial_state == "learned" else None
-        states, last = encode_padded(self.encoder, steps, lengths, start)
-        sequences = PaddedSequences(valid, lengths)
-        parts = [self.join(last)] if LAST in pooling_names(self.config.pooling) else []
-        if self.pooling is not None:
-            parts.append(pool(self.pooling, self.join(states), sequences))
-        if self.static is not None:
-            parts.append(self.static(batch.inputs[STATIC]))
-        logits: Tensor = self.head(torch.cat(parts, dim=1))
-        return logits
-
-    def _export_words(self, batch: PaddedBatch) -> Tensor:
-        """Return word vectors with subwords, (T, B, E).
-
-        In a vocabulary of V words, id V + i is unknown word i of the batch.
-        """
-        assert self.subwords is not None
-        ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
-        size, weight = len(self.subwords), self.subwords.weight
-        grams = weight[batch.inputs[UNKNOWN_BUCKETS] % len(weight)].double()
-        # The sum of neighbours is a difference of sums from the beginning.
-        sums_from_start = functional.pad(grams.cumsum(0), (0, 0, 1, 0))
-        ends = counts.cumsum(0)
-        totals = sums_from_start[ends] - sums_from_start[ends - counts]
-        scaled = totals / counts.clamp(min=1).double().sqrt()[:, None]
-        unknown = functional.pad(scaled, (0, 0, 1, 0)).float()  # row 0 is for known words
-        is_known = ids < size
-        known = self._export_vectors[torch.where(is_known, ids, UNK)]
-        return known + unknown[torch.where(is_known, 0, ids - size + 1)]
+            length = PREDICTION_STEPS
+        longest = len(layout.batch_sizes)
+        return length if length is not None and length < longest else None
 
 
 def recurrent_branch(network: nn.Module) -> RecurrentBranch:

@@ -11,20 +11,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils.rnn import pad_packed_sequence
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
+from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import (
-    STATIC,
     Branch,
     ForwardContext,
-    PaddedBatch,
-    valid_steps,
 )
 from seqtrain.model.input_spec import InputSpec
-from seqtrain.sequences.batch import Batch, collate
+from seqtrain.model.inputs import SideInputs
+from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_in_order_of_length
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import Vocabulary
@@ -87,7 +85,10 @@ class TreeBranch(Branch):
             train.lengths, BatchingConfig(max_tokens=STEPS_AT_ONCE)
         ):
             batch = collate(train.__getitems__(rows))
-            values[torch.from_numpy(rows)] = batch.restore(self._aggregates(batch))
+            packed = batch.packed
+            layout = Packed(packed.batch_sizes, packed.data.device)
+            found = self._aggregates(packed.data, layout, SideInputs.of(batch))
+            values[torch.from_numpy(rows)] = batch.restore(found)
         labels = torch.from_numpy(train.labels)
         targets = labels > 0 if labels.ndim == 2 else functional.one_hot(labels, len(self.start))
         trees = fit_trees(values, targets, multi_label=labels.ndim == 2, seed=seed)
@@ -98,19 +99,14 @@ class TreeBranch(Branch):
         self.start[:] = trees.start
 
     @torch.no_grad()
-    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C), without gradients."""
-        return self._trees().logits(self._aggregates(batch))
+    def forward(
+        self, steps: Tensor, layout: Layout, side: SideInputs, context: ForwardContext
+    ) -> Tensor:
+        """Return the logits, (B, C), without gradients; see `Branch.forward`."""
+        return self._trees().logits(self._aggregates(steps, layout, side))
 
-    def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of a padded batch, (B, C). They match the result of `forward`."""
-        values = self.layout.aggregate(batch.steps, batch.valid, batch.inputs.get(STATIC))
-        return self._trees().logits(values)
-
-    def _aggregates(self, batch: Batch) -> Tensor:
-        steps, lengths = pad_packed_sequence(batch.packed)
-        valid = valid_steps(steps, lengths).to(steps.device)
-        return self.layout.aggregate(steps, valid, batch.static)
+    def _aggregates(self, steps: Tensor, layout: Layout, side: SideInputs) -> Tensor:
+        return self.layout.aggregate(layout.pad(steps), layout.valid, side.static)
 
     def _trees(self) -> Trees:
         """Return the trees of the used rounds.

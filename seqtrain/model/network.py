@@ -1,0 +1,349 @@
+"""The classifier: a list of branches, and a calibration of their combined logits.
+
+B sequences, N packed time steps, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.layout import Packed
+from seqtrain.engines.threads import one_thread_after_fork
+from seqtrain.model.branches import BRANCHES
+from seqtrain.model.branches.branch import Branch, ForwardContext
+from seqtrain.model.initialization import draw_defaults, materialize
+from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.inputs import SideInputs
+from seqtrain.sequences.batch import Batch, sort_and_pack
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.store import Ints, SequenceStore
+
+SomeBranch = TypeVar("SomeBranch", bound=Branch)
+
+
+@dataclass(frozen=True)
+class LogitCalibration:
+    """Calibration that turns the logits of the branches into the logits of a prediction.
+
+    Attributes:
+        branch_weights: weight of each branch in the mean of the logits, with a sum of 1, or None
+            for equal weights.
+        temperature: number by which the mean is divided. In a multi-label task it may be one number
+            for each class.
+        shift: number that is added to the logit of each class after the division, or None.
+    """
+
+    temperature: float | Sequence[float] = 1.0
+    branch_weights: Sequence[float] | None = None
+    shift: Sequence[float] | None = None
+
+
+class ClassifierNetwork(nn.Module):
+    """Many-to-one classifier.
+
+    A new network has shapes but no memory: call `initialize`, or load weights with ``assign=True``.
+
+    Args:
+        config: the section model of a config.
+        spec: facts about inputs and classes, such as the size of the vocabulary.
+        multi_label: True if a sequence may have several labels or none.
+
+    Attributes:
+        reads_ids: True if a time step is a single token id.
+        calibration: calibration of predictions. It isn't used in training.
+    """
+
+    def __init__(self, config: ModelConfig, spec: InputSpec, *, multi_label: bool = False) -> None:
+        super().__init__()
+        one_thread_after_fork()
+        self.config = config
+        self.input_size = spec.input_size
+        self.num_classes = spec.num_classes
+        self.reads_ids = not spec.features and spec.steps is None
+        self.multi_label = multi_label
+        self.calibration = LogitCalibration()
+        with torch.device("meta"):
+            for kind in BRANCHES:
+                branch = kind.build(config, spec)
+                if branch is not None:
+                    self.add_module(kind.name, branch.float())
+        self.register_state_dict_post_hook(_remove_first_prefix)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_add_first_prefix)  # type: ignore[no-untyped-call]
+
+    @property
+    def branches(self) -> list[Branch]:
+        """The branches that the config uses, in the order of `BRANCHES`."""
+        return [branch for branch in self.children() if isinstance(branch, Branch)]
+
+    @property
+    def branch_names(self) -> list[str]:
+        """Names of `branches`, in the same order."""
+        return [branch.name for branch in self.branches]
+
+    @property
+    def fixed_branches(self) -> list[str]:
+        """Names of the branches that `fit` fits and training doesn't change, such as trees."""
+        return [branch.name for branch in self.branches if branch.fixed]
+
+    def find(self, kind: type[SomeBranch]) -> SomeBranch | None:
+        """Return the branch of a class, or None if the network has none."""
+        return next((branch for branch in self.branches if isinstance(branch, kind)), None)
+
+    def initialize(self, seed: int) -> None:
+        """Give the weights memory on the CPU, and draw them from a generator with this seed.
+
+        Fixed branches aren't fitted: their arrays are zero.
+        """
+        materialize(self)
+        generator = torch.Generator("cpu").manual_seed(seed)
+        draw_defaults(self, generator)
+        for branch in self.branches:
+            branch.initialize(generator)
+
+    def fit(self, train: SequenceStore, seed: int) -> None:
+        """Fit the fixed branches, which training doesn't change, in place.
+
+        Args:
+            train: labelled sequences.
+            seed: seed of all random choices.
+        """
+        for branch in self.branches:
+            branch.fit(train, seed)
+
+    def prepare(self, store: SequenceStore) -> dict[str, Any]:
+        """Compute values of all rows of a store once, so that every epoch can reuse them.
+
+        Returns:
+            A dict that maps the name of a branch to the result of `Branch.prepare`, without the
+            branches whose result is None. Pass it to each forward pass on rows of the store as
+            `ForwardContext.prepared`.
+        """
+        prepared = {branch.name: branch.prepare(store) for branch in self.branches}
+        return {name: value for name, value in prepared.items() if value is not None}
+
+    def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
+        """Make the gradients of all tables in `Branch.tables` sparse or dense, from now on.
+
+        Returns:
+            The weights of the tables if `sparse` is True, else an empty list.
+        """
+        tables = [table for branch in self.branches for table in branch.tables()]
+        for table in tables:
+            table.sparse = sparse
+        return [table.weight for table in tables] if sparse else []
+
+    def forward(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
+        """Return the mean of the branches' logits with equal weights, (B, C), without calibration.
+
+        The rows are in the order of the batch. In training mode, fixed branches are left out.
+        Arguments, changes of the context and errors are as in `branch_logits`.
+        """
+        return combined(self.branch_logits(batch, context))
+
+    def branch_logits(
+        self,
+        batch: Batch,
+        context: ForwardContext | None = None,
+        names: Collection[str] | None = None,
+    ) -> list[Tensor]:
+        """Return the logits of each branch, (B, C), row by row of the batch.
+
+        The list is in the order of `branches`. In training mode, fixed branches are left out.
+
+        Args:
+            batch: packed, or padded in any order.
+            context: settings of the forward pass, or None for the defaults of prediction. The
+                recurrent branch sets its `final_states`.
+            names: names of the branches to compute, or None for all.
+
+        Raises:
+            ValueError: If the lengths of a padded batch are invalid, if random numbers that
+                training needs are missing, or if the batch lacks row features.
+            ConfigError: If model.engine asks for an engine that can't run here.
+        """
+        context = ForwardContext() if context is None else context
+        if not isinstance(batch.inputs, PackedSequence):
+            return self._sorted_branch_logits(batch, context, names)
+        layout = Packed(batch.inputs.batch_sizes, batch.inputs.data.device)
+        side = SideInputs.of(batch)
+        return [
+            branch(batch.inputs.data, layout, side, context)
+            for branch in self.branches
+            if not (self.training and branch.fixed) and (names is None or branch.name in names)
+        ]
+
+    def _sorted_branch_logits(
+        self, batch: Batch, context: ForwardContext, names: Collection[str] | None
+    ) -> list[Tensor]:
+        """Compute `branch_logits` of a padded batch, by a copy that is sorted and packed.
+
+        The logits and the final states of the context are in the order of the padded batch.
+        """
+        order = batch.lengths.argsort(descending=True, stable=True)
+        start, random = context.start, context.random
+        own = replace(
+            context,
+            start=None if start is None else start[:, :, order.to(start.device)],
+            random=None if random is None else random.rows(order),
+        )
+        logits = self.branch_logits(pack_batch(batch), own, names)
+        back = order.argsort().to(batch.inputs.data.device)
+        if own.final_states is not None:
+            context.final_states = own.final_states[:, :, back]
+        return [found[back] for found in logits]
+
+    @property
+    def whole_sequence_key(self) -> str | None:
+        """Config key that makes predictions need whole sequences, or None.
+
+        If several branches have such a key, it is the key of the first one. Without such a key,
+        `step_logits` can predict after every time step.
+        """
+        keys = [branch.whole_sequence_key for branch in self.branches]
+        return next((key for key in keys if key is not None), None)
+
+    def step_logits(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
+        """Return the calibrated logits after every step of a packed batch, (N, C), in packed order.
+
+        The final states of the context are set.
+
+        Raises:
+            NotImplementedError: If a branch needs whole sequences; see `whole_sequence_key`.
+            ValueError: If the batch lacks row features.
+        """
+        if self.whole_sequence_key is not None:
+            raise NotImplementedError(f"{self.whole_sequence_key}: needs whole sequences")
+        context = ForwardContext() if context is None else context
+        packed, side = batch.packed, SideInputs.of(batch)
+        layout = Packed(packed.batch_sizes, packed.data.device, every_step=True)
+        return self.combine(
+            [branch(packed.data, layout, side, context) for branch in self.branches]
+        )
+
+    def combine(self, branches: Sequence[Tensor]) -> Tensor:
+        """Return the calibrated logits of a prediction, (…, C).
+
+        Args:
+            branches: logits of every branch, (…, C), in the order of `branches`.
+        """
+        calibration = self.calibration
+        logits = combined(branches, calibration.branch_weights)
+        if calibration.temperature != 1:
+            device = logits.device
+            divisor = torch.tensor(calibration.temperature, dtype=torch.float32, device=device)
+            logits = logits.float() / divisor
+        if calibration.shift is not None:
+            logits = logits + logits.new_tensor(calibration.shift)
+        return logits
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Return the probability of each class, (…, C) float64, from calibrated logits.
+
+        The probabilities add up to 1, unless the task is multi-label.
+        """
+        return logits.double().sigmoid() if self.multi_label else logits.double().softmax(-1)
+
+    @property
+    def default_branch_weights(self) -> list[float] | None:
+        """Default weights of the branches, with a sum of 1, or None for equal weights."""
+        weights = [branch.default_weight for branch in self.branches]
+        if len({*weights}) == 1:
+            return None
+        return [weight / sum(weights) for weight in weights]
+
+
+def pack_batch(batch: Batch) -> Batch:
+    """Return a copy of a padded batch, with its rows sorted by length and packed.
+
+    `sorted_indices` and `unsorted_indices` are adapted, so that `Batch.restore` still works.
+
+    Raises:
+        ValueError: If the lengths don't fit the padded inputs.
+    """
+    packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
+    cpu_order = order.cpu()
+    sorted_indices = batch.sorted_indices[cpu_order]
+    spellings, static = batch.spellings, batch.static
+    return replace(
+        batch,
+        inputs=packed,
+        lengths=batch.lengths[cpu_order],
+        labels=batch.labels[order],
+        groups=None if batch.groups is None else batch.groups[cpu_order.numpy()],
+        sorted_indices=sorted_indices,
+        unsorted_indices=sorted_indices.argsort(),
+        spellings=None if spellings is None else spellings.packed(batch.lengths),
+        static=None if static is None else static[order],
+        on_host=None if batch.on_host is None else pack_batch(batch.on_host),
+    )
+
+
+def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
+    """Return the weighted mean of the branches' logits, (…, C), in float32.
+
+    The logits of a single branch are returned unchanged, in their own type. In a single-label task
+    the mean of logits gives the same probabilities as the mean of log-probabilities.
+
+    Args:
+        branches: logits of each branch, (…, C).
+        weights: weight of each branch, with a sum of 1, or None for equal weights.
+    """
+    if len(branches) == 1:
+        return branches[0]
+    stacked = torch.stack([logits.float() for logits in branches])
+    if weights is None:
+        return stacked.mean(0)
+    total: Tensor = torch.tensordot(stacked.new_tensor(weights), stacked, 1)
+    return total
+
+
+def _remove_first_prefix(
+    network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, metadata: Any
+) -> None:
+    """Remove the name of the first branch from the names of its weights, after `state_dict`.
+
+    It is a hook of torch, which changes `state` in place.
+    """
+    first = f"{prefix}{network.branch_names[0]}."
+    for name in [*state]:  # each entry moves to the end, so that their order stays
+        tensor = state.pop(name)
+        state[prefix + name.removeprefix(first) if name.startswith(first) else name] = tensor
+
+
+def _add_first_prefix(
+    network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, *rest: Any
+) -> None:
+    """Add the name of the first branch to the names of its weights, before `load_state_dict`.
+
+    It is a hook of torch, which changes `state` in place.
+    """
+    first, *others = network.branch_names
+    theirs = tuple(f"{prefix}{name}." for name in others)
+    for name in [*state]:
+        if name.startswith(prefix) and not name.startswith(theirs):
+            state[f"{prefix}{first}.{name.removeprefix(prefix)}"] = state.pop(name)
+
+
+def new_network(
+    config: ModelConfig, preprocessing: Preprocessing, lengths: Ints | None = None
+) -> ClassifierNetwork:
+    """Return a network whose weights have no memory, and whose calibration changes nothing.
+
+    Initialize the weights, or load them with ``assign=True``.
+
+    Args:
+        config: the section model of a config.
+        preprocessing: the fitted preprocessing of the network's inputs.
+        lengths: number of time steps of each training sequence, (B,), which model.kernels needs.
+            The smallest, the median and the largest number are enough. If it is None, the network
+            has no kernel branch.
+    """
+    spec = InputSpec.of(preprocessing, lengths if config.kernels else None)
+    return ClassifierNetwork(config.architecture, spec, multi_label=preprocessing.multi_label)
