@@ -19,6 +19,8 @@ PROBLEM_LENGTH = 189
 
 With "seqtrain: " before it, a line on the screen has fewer than 200 characters.
 """
+LEAST_PROBLEM = 40
+"""Smallest number of characters that stay of the text before the remedy in a message."""
 QUOTE_LENGTH = 80
 """Largest number of characters of a quoted piece of the user's data, with the quotes."""
 MOST_COMPARED = 1000
@@ -92,7 +94,8 @@ def one_line(problem: str) -> str:
     """Return a message on one line of at most `PROBLEM_LENGTH` characters, escaped by `printable`.
 
     If the message is too long, the beginnings of long paths are replaced by "…". If this isn't
-    enough, the end of the message is replaced by "…".
+    enough, the text before the last semicolon is cut. What follows there is the remedy, which stays
+    whole if it fits.
     """
     line = printable(problem)
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
@@ -100,6 +103,10 @@ def one_line(problem: str) -> str:
         kept = max(PATH_KEPT, len(path) - excess - 1)
         if excess > 0 and kept < len(path) - 1:
             line = line.replace(path, f"…{path[-kept:]}", 1)
+    problem, semicolon, remedy = line.rpartition("; ")
+    room = PROBLEM_LENGTH - len(semicolon + remedy)
+    if len(line) > PROBLEM_LENGTH and semicolon and room >= LEAST_PROBLEM:
+        return shorten(problem, room) + semicolon + remedy
     return shorten(line, PROBLEM_LENGTH)
 
 

@@ -2,12 +2,15 @@
 
 import doctest
 import io
+import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,6 +111,36 @@ def test_python_session_runs(with_few_rows, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("runs")
     assert sum("_" in line and "(" not in line for line in lines) >= FEW  # a label per row
+
+
+def test_predictor_that_stays_answers_each_row(with_few_rows, tmp_path, monkeypatch, capsys):
+    (session,) = (block for language, block in BLOCKS["README.md"] if language == "py")
+    monkeypatch.chdir(with_few_rows)
+    if not Path("runs").exists():
+        with pytest.raises(SystemExit):
+            run(["fit", "configs/quickstart.yaml", "--quiet"])
+    program = tmp_path / "seqtrain"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m seqtrain "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    capsys.readouterr()
+    names: dict[str, Any] = {}
+    try:
+        exec(compile(session, "README.md", "exec"), names)
+        label = capsys.readouterr().out.strip()
+        assert names["classify"]("move 20 from savings to checking")["label"] == label
+        assert names["classify"]("")["problem"]
+        assert names["classify"]("move 20\nfrom checking to savings")["index"] == 3
+    finally:
+        names["predictor"].kill()
+        names["predictor"].communicate()
+
+
+@pytest.mark.slow
+def test_session_shows_what_the_program_prints():
+    """On another processor the last digits may differ: python tests/session.py --write"""
+    ended = subprocess.run([sys.executable, str(ROOT / "tests/session.py")], capture_output=True)
+    assert ended.returncode == 0, ended.stderr.decode()
 
 
 class BelowTheCell(io.TextIOBase):

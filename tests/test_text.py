@@ -51,6 +51,9 @@ def test_control_characters_and_marks_of_direction_are_escaped():
 
 def test_a_long_place_keeps_its_end():
     assert one_line(f"d/a.csv:1: {'p' * 80}") == f"d/a.csv:1: {'p' * 80}"
+    long = one_line(f"a.csv:1: found {'x ' * 200}; expected a number; set data.missing: -")
+    assert long.startswith("a.csv:1: found x x")
+    assert long.endswith("…; set data.missing: -")
     line = one_line(f"{'d/' * 200}a.csv:1: {'p' * 80}")
     assert len(line) == PROBLEM_LENGTH
     assert line.startswith("…")

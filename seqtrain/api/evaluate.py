@@ -21,6 +21,7 @@ from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, single_class_warnings
 from seqtrain.evaluation.scoring import score, score_branches
 from seqtrain.runs.environment import check_same_data
+from seqtrain.runs.overview import first_model_scores
 from seqtrain.runs.run_directory import (
     CONFIG,
     ENVIRONMENT,
@@ -284,6 +285,8 @@ class Evaluation(Summarized):
             if one run predicted each row.
         trained_on_rows: True if the model was trained on these rows, so that scores are too high.
             False if it wasn't. None if this is unknown.
+        first_model: Scores on validation of the model before a refit, by the metric's name. They
+            are the honest figures of a run without test. Empty in other cases.
     """
 
     run: Path
@@ -295,6 +298,7 @@ class Evaluation(Summarized):
     split: str | None = None
     ensemble: bool = False
     trained_on_rows: bool | None = None
+    first_model: dict[str, float] = field(default_factory=dict)
 
     def summary(self) -> dict[str, str]:
         """Return split (or nothing for other data), data, metrics, and any warnings, by heading."""
@@ -346,6 +350,10 @@ def evaluate(
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     warnings += single_class_warnings(scores, first.split or display_name(first.source))
     warn(*warnings)
+    directory = RunDirectory(path)
+    first_model = {}
+    if first.split == "validation" and not runs and directory.path.is_dir():
+        first_model = first_model_scores(directory)
     return Evaluation(
         run=path,
         data=first.source,
@@ -356,6 +364,7 @@ def evaluate(
         split=first.split,
         ensemble=bool(runs) and EACH_BY_ONE not in warnings,
         trained_on_rows=first.trained_on_rows,
+        first_model=first_model,
     )
 
 

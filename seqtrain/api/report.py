@@ -12,9 +12,11 @@ from seqtrain.config import render_config
 from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
+from seqtrain.metrics import METRICS
 from seqtrain.reports.facts import RunFacts, model_card
 from seqtrain.reports.page import render
 from seqtrain.runs.destination import check_destination
+from seqtrain.runs.overview import first_model_scores
 from seqtrain.runs.run_directory import members
 
 
@@ -107,6 +109,11 @@ def run_facts(
 
         prefixes = load_labelled(directory.path, split=split, data=data, device=device).by_share()
     learned = learned_rows(config, shown.split)
+    headline = shown.scores.summary()
+    if shown.split == "validation" and learned:
+        first = first_model_scores(directory)
+        headline = {METRICS[name].title: METRICS[name].text(value) for name, value in first.items()}
+        learned += "; the figures are those of the model before the refit, the tables its own"
     return RunFacts(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
@@ -115,5 +122,6 @@ def run_facts(
         card=model_card(directory, config, epochs, shown),
         split=(shown.split or Path(shown.data).name) + (learned and f", trained on {learned}"),
         shown=shown,
+        headline=headline or shown.scores.summary(),
         prefixes=prefixes,
     )

@@ -27,7 +27,7 @@ TUNED = ("data", "batching", "model", "training", "pretraining")
 
 
 @dataclass(frozen=True)
-class Range:
+class ValueRange:
     """Range of numbers that a search tries.
 
     Attributes:
@@ -41,7 +41,7 @@ class Range:
     whole: bool
 
 
-Space: TypeAlias = dict[str, Range | list[Any]]
+Space: TypeAlias = dict[str, ValueRange | list[Any]]
 """Maps each key, such as "model.dropout", to the values to try: a range or a list of values."""
 
 DROPOUTS = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
@@ -53,20 +53,20 @@ EVERY_KIND: dict[str, list[Any]] = {
     "batching.batch_size": [16, 32, 64, 128],
     "training.label_smoothing": [0.0, 0.1],
 }
-TOKENS: dict[str, list[Any]] = {
+TOKEN_VALUES: dict[str, list[Any]] = {
     "model.embedding_dim": [32, 64, 128, 200, 300],
     "model.embedding_std": [0.1, 0.3, 1.0],
     "model.embedding_dropout": DROPOUTS,
 }
-WORDS: dict[str, list[Any]] = {
+WORD_VALUES: dict[str, list[Any]] = {
     "data.min_count": [1, 2, 3],
     "model.ngrams": [None, [1, 2], [1, 3]],
     "model.subwords": [None, [3, 5], [2, 6]],
 }
-KINDS: dict[str, dict[str, list[Any]]] = {
-    "words": {**TOKENS, **WORDS},
-    "characters": {**TOKENS, "model.ngrams": [None, [1, 3], [1, 4], [1, 5], [1, 6]]},
-    "symbols": {**TOKENS, "model.ngrams": [None, [1, 2], [1, 3], [1, 6]]},
+VALUES_BY_KIND: dict[str, dict[str, list[Any]]] = {
+    "words": {**TOKEN_VALUES, **WORD_VALUES},
+    "characters": {**TOKEN_VALUES, "model.ngrams": [None, [1, 3], [1, 4], [1, 5], [1, 6]]},
+    "symbols": {**TOKEN_VALUES, "model.ngrams": [None, [1, 2], [1, 3], [1, 6]]},
     "features": {
         "data.standardize": ["train", "series", "both"],
         "model.embedding_dim": [16, 32, 64, 128],
@@ -79,7 +79,7 @@ KINDS: dict[str, dict[str, list[Any]]] = {
 
 
 def kind_of(config: Config) -> str:
-    """Return the kind of a config's sequences, a key of KINDS.
+    """Return the kind of a config's sequences, a key of VALUES_BY_KIND.
 
     Tables with a row per time step (data.kind: steps) count as symbols.
     """
@@ -95,8 +95,8 @@ def space_of(config: Config) -> Space:
     It is built in this order:
 
     - Learning rates from a fifth to three times the config's own rate.
-    - The values in EVERY_KIND, and in KINDS for the config's kind of data. Values that conflict
-      with other keys of the config are left out.
+    - The values in EVERY_KIND, and in VALUES_BY_KIND for the config's kind of data. Values that
+      conflict with other keys of the config are left out.
     - Without batching.batch_size if batching.max_tokens is set, and without model.embedding_dim if
       model.vectors is set.
     - The keys of `tune.space`, which are added or replace earlier values. A key with null is
@@ -109,9 +109,9 @@ def space_of(config: Config) -> Space:
             can't have.
     """
     lr = config.training.lr
-    space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
+    space: Space = {"training.lr": ValueRange(rounded(lr / 5), rounded(lr * 3), whole=False)}
     columns = token_columns(config.data.steps)
-    tried = {**EVERY_KIND, **KINDS[kind_of(config)]}
+    tried = {**EVERY_KIND, **VALUES_BY_KIND[kind_of(config)]}
     if len(columns) > 1:
         tried["model.ngrams"] = [None, *(dict.fromkeys(columns, x) for x in ([1, 1], [1, 2]))]
     for key, values in tried.items():
@@ -129,11 +129,11 @@ def space_of(config: Config) -> Space:
         if isinstance(each, list):
             space[key] = each if flow(own) in map(flow, each) else [own, *each]
         elif not isinstance(own, bool) and isinstance(own, int | float):
-            space[key] = Range(min(each.low, own), max(each.high, own), each.whole)
-    return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
+            space[key] = ValueRange(min(each.low, own), max(each.high, own), each.whole)
+    return {key: t for key, t in space.items() if isinstance(t, ValueRange) or len(t) > 1}
 
 
-def value_of_choice(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
+def value_of_choice(tried: ValueRange | list[Any], chosen: Any, own: Any) -> Any:
     """Return the value of a key that Optuna chose, converted from the form that Optuna uses.
 
     A number of a range is rounded to three significant digits, within the limits of the range.
@@ -194,7 +194,7 @@ def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
 
 def _checked_values(
     config: Config, key: str, searched: list[Any] | Mapping[Any, float]
-) -> Range | list[Any]:
+) -> ValueRange | list[Any]:
     """Return the values to try for a key of `tune.space`, after checking them.
 
     Args:
@@ -222,4 +222,4 @@ def _checked_values(
     for value in values:
         if problems := _problems(config, key, value):
             raise ConfigError(*(f"tune.space: {line}" for line in problems))
-    return Range(values[0], values[1], whole) if isinstance(searched, dict) else values
+    return ValueRange(values[0], values[1], whole) if isinstance(searched, dict) else values

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter
 
 from seqtrain.api.search_space import (
     LOGARITHMIC,
-    Range,
     Space,
+    ValueRange,
     changed,
     differing,
     value_of_choice,
@@ -29,9 +29,10 @@ from seqtrain.config import Config, render_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, missing_package, parameter
 from seqtrain.files.writing import locked, remove, write_file
+from seqtrain.runs.run_directory import TRIALS
 
-JOURNAL, BEST_CONFIG, TRIALS, LOCKS = "study.journal", "best.yaml", "trials", ".locks"
-"""Names in the directory of a search: the journal, the best config, runs of trials, locks."""
+JOURNAL, BEST_CONFIG, LOCKS = "study.journal", "best.yaml", ".locks"
+"""Names in the directory of a search: the journal, the best config, locks."""
 NAME = "tune"
 """Name of the study in its journal."""
 FIRST_TRIALS = 8
@@ -46,7 +47,7 @@ MOST_LOSSES = 3
 
 This doesn't hold for trial 0, the config itself.
 """
-PAUSE = 0.05
+LOCK_PAUSE = 0.05
 """Seconds between two attempts to get a lock."""
 
 
@@ -375,7 +376,7 @@ def waiting_lock(folder: Path) -> Iterator[None]:
                 stack.enter_context(locked(folder))
                 break
             except CheckpointError:
-                time.sleep(PAUSE)
+                time.sleep(LOCK_PAUSE)
         yield
 
 
@@ -388,7 +389,7 @@ def result_of(trial: Any) -> Trial:
     return TypeAdapter(Trial).validate_python(trial.user_attrs.get("result"))
 
 
-def _distribution(tried: Range | list[Any]) -> Any:
+def _distribution(tried: ValueRange | list[Any]) -> Any:
     """Return the distribution, an object of Optuna, for the values to try for a key."""
     distributions = import_optuna().distributions
     if isinstance(tried, list):

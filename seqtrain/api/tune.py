@@ -21,7 +21,6 @@ from seqtrain.api.search_space import changed, differing, space_of
 from seqtrain.api.study import (
     JOURNAL,
     LOCKS,
-    TRIALS,
     RunningTrial,
     Study,
     Trial,
@@ -42,7 +41,7 @@ from seqtrain.errors import (
 )
 from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
-from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS
+from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, TRIALS
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.text import Summarized, counted
@@ -55,11 +54,11 @@ Comments have the digests of its data. Only an equal config with equal data join
 """
 DEFAULT_SECONDS = 600.0
 """Duration of a search that has no limit."""
-HELD_OUT = 0.1
+TEST_FRACTION = 0.1
 """Fraction of train that is held out as test split if the config has none."""
 WARMUP = 4
 """A trial isn't pruned before 1 / WARMUP of its epochs are complete."""
-PAUSE = 0.5
+TRIALS_PAUSE = 0.5
 """Seconds between two looks at the trials of other processes."""
 
 TrialListener: TypeAlias = Callable[[Trial, bool], None]
@@ -187,7 +186,7 @@ def _with_test_split(config: Config) -> Config:
         raise ConfigError(f"data.validation: null; {reason}")
     if config.data.test is not None or config.data.group is not None:
         return config
-    return changed(config, {"data.test": HELD_OUT})
+    return changed(config, {"data.test": TEST_FRACTION})
 
 
 def _open_directory(
@@ -272,7 +271,7 @@ def _run_trials(
                 raise
             listener(result, study.end(running, result))
         elif study.must_wait(is_late=is_late):
-            time.sleep(PAUSE)
+            time.sleep(TRIALS_PAUSE)
         else:
             return
 

@@ -57,14 +57,14 @@ def complete_override(incomplete: str) -> list[str]:
     Before an "=", each is ``KEY=``. After it, each is ``KEY=VALUE``. There are none if the key is
     unknown or takes any value.
     """
-    from seqtrain.config.problems import KEYS, choices
+    from seqtrain.config.problems import KEYS, allowed_words
     from seqtrain.config.schema import SECTIONS
 
     keys = [key for key in KEYS if key not in SECTIONS]
     key, equals, value = incomplete.partition("=")
     if not equals:
         return [f"{name}=" for name in keys if name.startswith(key)]
-    words = choices(tuple(key.split("."))) if key in keys else []
+    words = allowed_words(tuple(key.split("."))) if key in keys else []
     return [f"{key}={word}" for word in words if word.startswith(value)]
 
 
@@ -97,10 +97,12 @@ RUN = argument(
 RUN_OPTION = option("The same as the argument RUN.", "RUN", "--run")
 SPLIT = option("Split of the data to use. Default: test, or validation if there is no test.")
 DATA = option("Labelled file to use instead of a split.", "FILE")
-STEPS = flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
+STEPS_FLAG = flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
 DELIMITER = option("Separator of columns in a csv file. Default: detected.")
-SHOWN = 20
-TOP = option(f"Number of rows to show. Default: {SHOWN} in a table, all in JSON.", "N", min=0)
+DEFAULT_TOP = 20
+TOP_OPTION = option(
+    f"Number of rows to show. Default: {DEFAULT_TOP} in a table, all in JSON.", "N", min=0
+)
 AS_JSON = flag("Print the whole result as one JSON object.", "--json")
 QUIET = flag("Show warnings only.", "--quiet", "-q")
 FORCE = flag("Replace an existing file.", "--force")

@@ -181,7 +181,7 @@ def wrong_value(path: Keys, value: object) -> str:
     """
     hint = ""
     if isinstance(value, str):
-        near = nearest(value.lower(), choices(path))
+        near = nearest(value.lower(), allowed_words(path))
         hint = f"; did you mean {near}?" if near else ""
     return f"found {brief(value)}; expected {expected(path)}{hint}"
 
@@ -242,7 +242,7 @@ def expected(path: Keys) -> str:
     return one_of([word for variant in _variants(path) for word in _words(variant)])
 
 
-def choices(path: Keys) -> list[str]:
+def allowed_words(path: Keys) -> list[str]:
     """Return the words that a known key allows, such as "auto", "true" or "null".
 
     Args:

@@ -14,7 +14,7 @@ from seqtrain.sequences.store import Array
 RESAMPLES = 5000
 SHARE = 0.95
 """Share of the resamples whose difference is inside the interval."""
-CELLS = 2**22
+LARGEST_BLOCK = 2**22
 """Largest number of counts in memory at one time."""
 
 Floats = npt.NDArray[np.float64]
@@ -82,7 +82,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         return np.stack([accuracy, f1.sum(2) / np.maximum(1, occurs.sum(2))])
 
     generator = np.random.default_rng(seed)
-    at_once = max(1, CELLS // max(len(counts), sizes[0].size))
+    at_once = max(1, LARGEST_BLOCK // max(len(counts), sizes[0].size))
     total = int(counts.sum())
     drawn = [
         metrics(generator.multinomial(total, counts / total, size=size))

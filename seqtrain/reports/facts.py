@@ -18,7 +18,7 @@ LOSSES = (
     "the model's branches during the epoch, with dropout and label smoothing, and validation loss "
     "is measured before calibration"
 )
-LONGEST = 400
+LONGEST_ENTRY = 400
 """Largest number of characters of an entry of the model card."""
 LABELS = 12
 """Largest number of labels that the model card names."""
@@ -38,6 +38,8 @@ class RunFacts:
         card: The model card, as `model_card` returns it.
         split: Name of the split or file that was scored.
         shown: Predictions for the split, and their scores.
+        headline: Texts of the main scores, by the metric's title: of the split; or, for a run
+            without test that was refitted, of the model before the refit on validation.
         prefixes: Scores after each tenth of the sequences, as `score_prefixes` returns them. Empty
             if they weren't computed.
     """
@@ -49,6 +51,7 @@ class RunFacts:
     card: Mapping[str, str]
     split: str
     shown: SplitResults
+    headline: Mapping[str, str]
     prefixes: Sequence[Mapping[str, Any]]
 
 
@@ -68,7 +71,7 @@ def model_card(
 
     Returns:
         Maps the name of each entry, such as "trained on", to its text, in order. Texts are cut to
-        `LONGEST` characters.
+        `LONGEST_ENTRY` characters.
 
     Raises:
         ConfigError: If the run's config is wrong.
@@ -100,4 +103,4 @@ def model_card(
         "versions": ", ".join(f"{name} {environment[name]}" for name in versions),
         "repeat with": f"seqtrain fit {quote(str(run.path / CONFIG))}",
     }
-    return {name: shorten(value, LONGEST) for name, value in card.items()}
+    return {name: shorten(value, LONGEST_ENTRY) for name, value in card.items()}

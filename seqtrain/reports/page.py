@@ -19,13 +19,13 @@ from seqtrain.files.reading import number_at
 from seqtrain.reports.facts import OF_LABEL_SET, RunFacts
 from seqtrain.text import printable, shorten
 
-MATRIX_CLASSES = 20
+SHOWN_MATRIX_CLASSES = 20
 """Largest number of classes whose confusions are a matrix. Otherwise they are a table of pairs."""
-SHOWN, SHOWN_TEXT = 50, 400
+SHOWN_ENTRIES, SHOWN_TEXT = 50, 400
 """Largest number of confused pairs and of errors to show, and of characters of a sequence."""
 COLOURS = 6
 """Number of colours of lines in `templates/style.css`, s0 to s5."""
-CURVES = {
+TRAINING_CURVES = {
     "loss": (("train", "loss"), ("validation", "loss")),
     "accuracy": (("train", "accuracy"), ("validation", "accuracy")),
     "learning rate": (("lr",),),
@@ -35,9 +35,9 @@ CURVES = {
 
 A line is the path of keys of its values in an "epoch" line of metrics.jsonl.
 """
-LEFT, RIGHT, TOP, BOTTOM = 52, 400, 14, 183
+LEFT_EDGE, RIGHT_EDGE, TOP_EDGE, BOTTOM_EDGE = 52, 400, 14, 183
 """Edges of the plotted area, on a picture of 420 × 220."""
-SMALLEST = 1e-300
+SMALLEST_RANGE = 1e-300
 """Smallest range of an axis, because floats can't divide a smaller one."""
 
 Point: TypeAlias = tuple[float, float]
@@ -92,7 +92,10 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
     across, up = _round_values(min(xs), max(xs), whole=True), _round_values(min(ys), max(ys))
     if percent:  # a share is at most 1
         up = [value for value in up if value <= 1 + 1e-9]
-    x, y = _scale(across[0], across[-1], LEFT, RIGHT), _scale(up[0], up[-1], BOTTOM, TOP)
+    x, y = (
+        _scale(across[0], across[-1], LEFT_EDGE, RIGHT_EDGE),
+        _scale(up[0], up[-1], BOTTOM_EDGE, TOP_EDGE),
+    )
     placed = [
         Line(line.name, [(x(a), y(b)) for a, b in points], line.style)
         for line, points in zip(lines, finite, strict=True)
@@ -125,7 +128,7 @@ def _round_values(low: float, high: float, *, whole: bool = False) -> list[float
 
     If `whole` is True, they are whole numbers.
     """
-    if high - low < SMALLEST:
+    if high - low < SMALLEST_RANGE:
         margin = 1 if whole else abs(low) / 10 + 1e-9
         low, high = low - margin, high + margin
     raw = (high - low) / 4
@@ -169,8 +172,8 @@ def _environment() -> Environment:
     environment.filters["shortened"] = partial(shorten, limit=SHOWN_TEXT)
     environment.globals.update(
         {each.__name__: each for each in (curves, reliability, precision_recall, by_length)},
-        matrix_classes=MATRIX_CLASSES,
-        shown=SHOWN,
+        matrix_classes=SHOWN_MATRIX_CLASSES,
+        shown=SHOWN_ENTRIES,
         style=style,
         script=script,
         digest=digest,
@@ -195,7 +198,7 @@ def curves(runs: Sequence[RunFacts]) -> list[Chart]:
     Values of train are dashed. A chart without values is left out.
     """
     charts = []
-    for title, keys in CURVES.items():
+    for title, keys in TRAINING_CURVES.items():
         lines = []
         for number, run in enumerate(runs):
             for path in keys:

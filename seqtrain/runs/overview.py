@@ -142,6 +142,24 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     )
 
 
+def first_model_scores(run: RunDirectory) -> dict[str, float]:
+    """Return the scores on validation of the model before a refit, by the metric's name.
+
+    They are those of the best epoch, before calibration. They are the honest figures of a run
+    without test, since a refit learns the rows of validation. The result is empty if there was no
+    refit, or if the run has a test split.
+
+    Raises:
+        ConfigError: If the config isn't valid.
+        CheckpointError: If metrics.jsonl is damaged.
+    """
+    config = run.config()
+    if not config.training.refit or config.data.test is not None:
+        return {}
+    best = [line for line in run.metrics("epoch") if line.get("best") is True]
+    return _scores(best[-1], "validation") if best else {}
+
+
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
     """Return the metrics of a split (`name`) in a line of metrics.jsonl, by the metric's name."""
     found = {score: number_at(line, name, score) for score in EPOCH_METRICS}

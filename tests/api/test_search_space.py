@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from seqtrain.api.search_space import KINDS, Range, changed, differing, space_of
+from seqtrain.api.search_space import VALUES_BY_KIND, ValueRange, changed, differing, space_of
 from seqtrain.config import Config, config_from_mapping
 
 TEXT = {"train": "a.csv", "sequence": "s", "label": "l"}
@@ -26,7 +26,7 @@ DATA = {
 def test_each_value_of_each_kind_makes_a_config(kind):
     base = config(DATA[kind])
     space = space_of(base)
-    assert KINDS[kind].keys() < space.keys()
+    assert VALUES_BY_KIND[kind].keys() < space.keys()
     for key, tried in space.items():
         values = tried if isinstance(tried, list) else [tried.low, tried.high]
         assert len(values) > 1
@@ -62,7 +62,7 @@ def test_tune_space_adds_replaces_and_removes():
         "training.schedule": ["linear", "cosine"],
     }
     space = space_of(config(TEXT, tune={"space": wanted}))
-    assert space["model.hidden_size"] == Range(16, 128, whole=True)  # 128 is the config's own
-    assert space["model.dropout"] == Range(0.1, 0.5, whole=False)
+    assert space["model.hidden_size"] == ValueRange(16, 128, whole=True)  # 128 is the config's own
+    assert space["model.dropout"] == ValueRange(0.1, 0.5, whole=False)
     assert "training.lr" not in space
     assert space["training.schedule"] == ["linear", "cosine"]

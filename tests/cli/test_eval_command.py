@@ -5,12 +5,13 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import seqtrain
 from seqtrain.metrics import METRICS
-from tests.helpers.tiny import fit, rows, write_table
+from tests.helpers.tiny import fit, metrics, rows, sets, write_table
 
 
 def test_json_has_the_contracts_keys_and_equals_test_json(beside, cli):
@@ -143,3 +144,23 @@ def test_a_file_that_was_learned_is_said_to_be(beside, tmp_path, cli):
         found = seqtrain.evaluate("run", data=str(data))
         assert "data.train" in repr(found)
     assert cli("eval", "run", "--data", "test.tsv", "--json").json["trained_on_rows"] is None
+
+
+def test_the_headline_after_a_refit_without_test_is_the_first_models(project, cli):
+    """The model has learned the rows of validation, so its own scores on them are too good."""
+    settings = ("data.test=null", "training.refit=true", "training.max_epochs=3")
+    cli("fit", "c.yaml", *sets(*settings), "--run-dir", "r", "--quiet")
+    best: Any = [line for line in metrics("r") if line.get("best")][-1]["validation"]
+    found = cli("eval", "r", "--json").json
+    assert found["first_model"] == best
+    shown = cli("eval", "r").out.splitlines()
+    heading = next(number for number, line in enumerate(shown) if "before training.refit" in line)
+    assert f"{best['accuracy']:.2%}" in shown[heading + 2]
+    assert heading < next(number for number, line in enumerate(shown) if "scored on" in line)
+    cli("report", "r", "-o", "r.html")
+    page = Path("r.html").read_text()
+    figures = re.findall(r"<div><b>(.*?)</b><span>(.*?)</span></div>", page)
+    assert {name: value for value, name in figures}["accuracy"] == f"{best['accuracy']:.2%}"
+    assert "model before the refit" in page
+    cli("fit", "c.yaml", *sets("training.refit=true"), "--run-dir", "t", "--quiet")
+    assert "first_model" not in cli("eval", "t", "--json").json

@@ -9,7 +9,7 @@ def diff(
     b: str = argument("The run or model folder to compare with.", "B"),
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    top: int | None = options.TOP,
+    top: int | None = options.TOP_OPTION,
     as_json: bool = options.AS_JSON,
     device: str = options.DEVICE,
 ) -> None:
@@ -24,4 +24,4 @@ def diff(
     if as_json:
         say_json(diff_json(found, top))
     else:
-        show_diff(found, options.SHOWN if top is None else top)
+        show_diff(found, options.DEFAULT_TOP if top is None else top)

@@ -17,7 +17,7 @@ def errors(
     named: str | None = options.RUN_OPTION,
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    top: int | None = options.TOP,
+    top: int | None = options.TOP_OPTION,
     format: Literal["table", "jsonl"] = option(
         "Print a table, or one JSON object per wrong prediction.", default="table"
     ),
@@ -35,7 +35,7 @@ def errors(
     from seqtrain.reports.facts import OF_LABEL_SET
 
     is_table = format == "table" and not as_json
-    shown = options.SHOWN if top is None and (explain or is_table) else top
+    shown = options.DEFAULT_TOP if top is None and (explain or is_table) else top
     explained = (shown or 0) if explain else 0
     found = split_results(path, split=split, data=data, explain=explained, device=device)
     wrong, count = found.errors[:shown], found.scores.num_examples

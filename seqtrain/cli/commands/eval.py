@@ -9,7 +9,7 @@ def eval(
     named: str | None = options.RUN_OPTION,
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    steps: bool = options.STEPS,
+    steps: bool = options.STEPS_FLAG,
     every: bool = flag(
         "Also show each part of the model, all classes, and accuracy by length and confidence.",
         "--all",
@@ -30,6 +30,8 @@ def eval(
     note_rows(result.run, result.data, result.split, result.warnings)
     if as_json:
         values = asdict(result.scores) | {"trained_on_rows": result.trained_on_rows}
+        if result.first_model:
+            values["first_model"] = result.first_model
         if result.by_share is not None:
             values["by_share"] = result.by_share
         if result.parts:

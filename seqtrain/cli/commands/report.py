@@ -13,7 +13,7 @@ def report(
     ),
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    steps: bool = options.STEPS,
+    steps: bool = options.STEPS_FLAG,
     force: bool = options.FORCE,
     device: str = options.DEVICE,
 ) -> None:

@@ -5,7 +5,7 @@ from seqtrain.cli.screens.tables import format_number, print_records
 from seqtrain.evaluation.comparison import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
-KINDS = {
+KIND_EXPLANATIONS = {
     "engine": "value of model.engine",
     "option": "option of seqtrain: model.unroll, batching.sort, batching.bucketing",
 }
@@ -23,7 +23,7 @@ def show_comparison(comparison: Comparison) -> None:
     """Print a comparison on stdout: a table, a legend, the conditions, and the recommendation."""
     print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
     kinds = dict.fromkeys(row.kind for row in comparison.candidates)
-    say(*(f"{kind}: {KINDS[kind]}" for kind in kinds))
+    say(*(f"{kind}: {KIND_EXPLANATIONS[kind]}" for kind in kinds))
     say("; ".join(LEGEND))
     say(_conditions(comparison))
     say(_recommendation(comparison))

@@ -13,7 +13,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.summary import SplitSummary
 from seqtrain.text import counted, listed, quote
 
-SHOWN_ROWS = 4
+SHOWN_PLACES = 4
 """Largest number of rows that are named of a group of equal rows."""
 
 
@@ -153,8 +153,8 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
 
 def _named(group: Sequence[RowPlace]) -> str:
-    """Return a text that names the places of the rows of a group, `SHOWN_ROWS` at most."""
+    """Return a text that names the places of the rows of a group, `SHOWN_PLACES` at most."""
     words = [
         f"{split} {file}:{line}" if file else f"{split} line {line}" for split, file, line in group
     ]
-    return listed(words, SHOWN_ROWS)
+    return listed(words, SHOWN_PLACES)

@@ -10,7 +10,7 @@ from seqtrain.cli.screens.tables import print_records
 from seqtrain.evaluation.predicted_example import PredictedExample
 
 SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
-RIGHT = ("both", "only A", "only B", "neither")
+WHO_IS_RIGHT = ("both", "only A", "only B", "neither")
 """Which runs predict an example right, in the order of `RunDifference.counts`."""
 
 
@@ -60,7 +60,9 @@ def show_diff(found: RunDifference, top: int) -> None:
         for each in found.metrics
     ]
     print_records(stdout_console(), metrics)
-    right = [f"{who} {count:,}" for who, count in zip(RIGHT, found.counts.values(), strict=True)]
+    right = [
+        f"{who} {count:,}" for who, count in zip(WHO_IS_RIGHT, found.counts.values(), strict=True)
+    ]
     say(f"right: {', '.join(right)}; of {found.num_examples:,} examples")
     accuracy = found.metrics[0]
     better = "B" if accuracy.difference > 0 else "A"

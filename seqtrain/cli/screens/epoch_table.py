@@ -24,9 +24,9 @@ WIDTHS = {
     "s": 6,
 }
 """Width of each column. With the third metric of validation, a row has 79 characters."""
-LEFT_OUT = ("lr", "acc.", "train loss", "tokens/s", "s")
+LEFT_OUT_COLUMNS = ("lr", "acc.", "train loss", "tokens/s", "s")
 """Columns that a terminal which is too narrow doesn't show, the first ones first."""
-SHOWN_METRICS = ("accuracy", "loss", "macro_f1")
+COLUMN_METRICS = ("accuracy", "loss", "macro_f1")
 ERASE_LINE = Control(
     ControlType.CARRIAGE_RETURN, (ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)
 )
@@ -130,7 +130,7 @@ class EpochTable:
         names = [*WIDTHS]
         names.insert(names.index("lr"), third)
         widths = {name: WIDTHS.get(name, max(7, len(name))) for name in names}
-        for name in LEFT_OUT:
+        for name in LEFT_OUT_COLUMNS:
             if sum(widths.values()) + len(widths) - 1 > self._console.width:
                 del widths[name]
         return widths
@@ -152,7 +152,7 @@ class EpochTable:
         F1 is shown as the third.
         """
         monitor = self._training.monitor
-        return ["loss", "accuracy", "macro_f1" if monitor in SHOWN_METRICS else monitor]
+        return ["loss", "accuracy", "macro_f1" if monitor in COLUMN_METRICS else monitor]
 
     def _legend(self) -> str:
         """Return a line that explains the columns, and how the two losses differ."""

@@ -10,7 +10,7 @@ from seqtrain.errors import missing_package
 from seqtrain.runs.run_writer import UPDATES_PER_LINE, metrics_line
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
-FOLDER = "tensorboard"
+LOG_FOLDER = "tensorboard"
 """Folder of the event files in a run directory."""
 
 
@@ -44,7 +44,7 @@ class EventLog:
 
     def _write(self, event: Event) -> None:
         if isinstance(event, StartEvent):
-            self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
+            self._writer = self._make(str(event.run / LOG_FOLDER), purge_step=event.resumed_at)
         elif isinstance(event, UpdateEvent | EpochEvent):
             if isinstance(event, EpochEvent) or event.update % UPDATES_PER_LINE == 0:
                 line = metrics_line(event)

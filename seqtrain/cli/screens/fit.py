@@ -25,7 +25,7 @@ REFIT = (
     "training a new model on train and validation together (training.refit); the validation "
     "scores above are those of the first model"
 )
-SMOOTHING = 0.98
+LOSS_SMOOTHING = 0.98
 """Weight of earlier updates in the moving average of the loss that the bar shows."""
 
 
@@ -118,7 +118,7 @@ class FitScreen:
             note(REFIT)
         if event.batch == 1:
             self._loss = event.loss
-        self._loss += (1 - SMOOTHING) * (event.loss - self._loss)
+        self._loss += (1 - LOSS_SMOOTHING) * (event.loss - self._loss)
         phase: str = event.phase
         share = event.batch / event.num_batches
         if phase == "training":

@@ -11,7 +11,7 @@ from seqtrain.cli.screens.tables import format_number, print_records
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import duration, listed
 
-UNKNOWN = "-"
+NO_VALUE = "-"
 LOSS_NOTE = "accuracy, loss: on validation, before calibration; test.accuracy: after it"
 BASELINE_NOTE = "baseline: accuracy of always predicting the most frequent class of these rows"
 REFIT_NOTE = "refit: validation scores are those of the model before training.refit"
@@ -78,7 +78,7 @@ def _setting(run: RunSummary, key: str) -> str:
     if key == "data.train" and value is not None:
         files = [value] if isinstance(value, str) else value
         return listed(["/".join(Path(file).parts[-2:]) for file in files], 1)
-    return run.setting(key) or UNKNOWN
+    return run.setting(key) or NO_VALUE
 
 
 def _epochs(run: RunSummary) -> str:

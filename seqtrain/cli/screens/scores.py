@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
 """Largest number of classes for which the confusion matrix is shown."""
-MOST_CLASSES, WORST = 20, 10
+MOST_SHOWN_CLASSES, WORST = 20, 10
 """Largest number of classes of which all are shown. Of more classes, the worst are shown."""
 LONGEST_HEADING = 4
 """Largest length of labels as headings of the confusion matrix. Longer ones become letters."""
 CORNER_WIDTH = 22
 """Smallest width of the first column of the confusion matrix."""
-UNKNOWN = "(unknown label)"
+UNKNOWN_LABELS = "(unknown label)"
 """Name of the row for examples whose label the model doesn't know."""
-BRANCHES = {
+BRANCH_CONCLUSIONS = {
     "ngrams": ("n-grams", "a linear model is enough"),
     "kernels": ("kernels", "these series need no recurrent network"),
     "trees": ("boosted trees", "these sequences need no recurrent network"),
@@ -56,7 +56,7 @@ PREFIX_COLUMNS = {
     "accuracy": ("accuracy", ".2%"),
     "agreement": ("same label as at the end", ".2%"),
 }
-NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
+NUMERIC_LABEL = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
 def show_evaluation(found: Evaluation, *, every: bool) -> None:
@@ -69,6 +69,11 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
         every: Also show branches, all classes, and accuracy by length and by confidence.
     """
     console = stdout_console()
+    if found.first_model:
+        record = {"before training.refit": "validation"}
+        for name, value in found.first_model.items():
+            record[METRICS[name].title] = METRICS[name].text(value)
+        print_records(console, [record])
     if found.parts and (every or found.ensemble):
         records = [
             {
@@ -150,7 +155,7 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
     Args:
         scores: Scores of the whole model.
         branches: Maps each branch to its scores, or to its value of the compared metric. Names that
-            aren't in `BRANCHES` are ignored.
+            aren't in `BRANCH_CONCLUSIONS` are ignored.
         monitor: Metric that chose the best epoch. It determines the metric that is printed (see
             `compared_metric`).
     """
@@ -160,8 +165,8 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
     whole = getattr(scores, metric.name)
     title = "" if metric.name == "accuracy" else f"{metric.title} "
     for name, own in branches.items():
-        if name in BRANCHES:
-            words, conclusion = BRANCHES[name]
+        if name in BRANCH_CONCLUSIONS:
+            words, conclusion = BRANCH_CONCLUSIONS[name]
             value = own if isinstance(own, float) else getattr(own, metric.name)
             verdict = f"; {conclusion}" if value >= whole else ""
             note(f"{words} only: {title}{value:.1%}, all branches: {whole:.1%}{verdict}")
@@ -180,12 +185,12 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     Args:
         console: Console to print on.
         scores: Scores to show.
-        every: Print all classes. If False, and there are more than `MOST_CLASSES`, only the `WORST`
-            with the lowest F1 are printed.
+        every: Print all classes. If False, and there are more than `MOST_SHOWN_CLASSES`, only the
+            `WORST` with the lowest F1 are printed.
     """
     labels, heading = display_order(scores.labels), "class"
     by_label, unknown = dict(scores.per_class), scores.num_unknown_labels
-    if not every and len(labels) > MOST_CLASSES:
+    if not every and len(labels) > MOST_SHOWN_CLASSES:
         labels.sort(key=lambda label: (by_label[label]["f1"], -by_label[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
     columns = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -195,8 +200,8 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     if "threshold" in by_label[labels[0]]:
         columns["threshold"] = "threshold"
     if unknown:
-        labels.append(UNKNOWN)
-        by_label[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
+        labels.append(UNKNOWN_LABELS)
+        by_label[UNKNOWN_LABELS] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
     labels.append(f"mean of {len(scores.labels) + (unknown > 0):,}")
     means = {f"macro_{key}": key for key in ("precision", "recall", "f1")}
     means |= {"auc": "auc", "average_precision": "average_precision", "num_examples": "support"}
@@ -215,7 +220,7 @@ def display_order(labels: Sequence[str]) -> list[str]:
 
     "class 2" comes before "class 10", and capital letters before small ones.
     """
-    if all(NUMBER.fullmatch(label) for label in labels):
+    if all(NUMERIC_LABEL.fullmatch(label) for label in labels):
         return sorted(labels, key=float)
 
     def key(label: str) -> list[str | int]:
@@ -242,7 +247,7 @@ def _print_matrix(console: Console, scores: Scores) -> bool:
     indices = [scores.labels.index(label) for label in order]
     rows = [[_count(counts[i][j]) for j in indices] for i in indices]
     if scores.num_unknown_labels:
-        names = [*names, UNKNOWN]
+        names = [*names, UNKNOWN_LABELS]
         rows.append([_count(scores.unknown_predicted[i]) for i in indices])
     corner = "label \\ predicted"
     widest = max(len(cell) for cell in (*headings, *(cell for row in rows for cell in row)))

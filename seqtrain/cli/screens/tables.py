@@ -11,7 +11,7 @@ from rich.table import Table
 
 from seqtrain.cli.screens.console import note, plain
 
-NUMBER = re.compile(r"[-·]|[-+]?[0-9][0-9,.]{0,20}(e[-+][0-9]+)?%?")
+NUMBER_CELL = re.compile(r"[-·]|[-+]?[0-9][0-9,.]{0,20}(e[-+][0-9]+)?%?")
 """Cell of a column of numbers: a number, a dash or a dot for none."""
 GAP, EDGES = 3, 2
 """Spaces between two columns, and at both edges of a table in total."""
@@ -43,7 +43,7 @@ def print_table(
     used = EDGES - GAP
     for index, heading in enumerate(headings):
         column = [row[index] for row in cells]
-        is_number = all(NUMBER.fullmatch(cell) for cell in column)
+        is_number = all(NUMBER_CELL.fullmatch(cell) for cell in column)
         widest = max(map(cell_len, column), default=0)
         least = widest if is_number or heading in whole else min(widest, LEAST_WIDTH)
         least = max(least, *map(cell_len, heading.split()))
