@@ -69,7 +69,7 @@ def test_every_stop_continues_with_equal_bits(
     write_table(tmp_path / "train.tsv", rows(60, seed=1))
     values = {name: {**CONFIG.get(name, {}), **keys} for name, keys in PARTS[part].items()}
     config = resolved_config({**CONFIG, **values})
-    data = prepare(config, cache_folder=None)
+    data = prepare(config)
     whole = Trainer(config, data, torch.device("cpu"))
     stops = []
     for _ in run(whole):
