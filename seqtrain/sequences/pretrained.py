@@ -1,0 +1,369 @@
+"""Frozen pretrained encoders: texts to vectors, by a local Hugging Face folder.
+
+B texts, P pieces of the longest text of a batch, E numbers of a piece's state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.errors import DataError, missing_package
+from seqtrain.files.reading import json_of, open_regular, path_problems, read_file
+from seqtrain.text import display_name, quote
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+
+FILES = ("config.json", "tokenizer.json", "model.safetensors")
+"""Files that an encoder's folder must have. Nothing else of the folder is used but POOLING."""
+POOLING = "1_Pooling/config.json"
+"""File of sentence-transformers that names the pooling. Without it, states are averaged."""
+POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
+"""Maps the keys of POOLING that are supported to the name of the pooling."""
+UNSAFE = ("pytorch_model.bin", "model.pt", "tf_model.h5", "flax_model.msgpack")
+"""Files of weights that aren't read: loading a pickle runs code of whoever wrote it."""
+MOST_PIECES = 512
+"""Largest number of pieces of a text; the rest of a longer text is left out."""
+PIECES_PER_BATCH = 4096
+"""Largest number of pieces of a batch, with padding. Larger batches aren't faster on a CPU."""
+CHUNK = 4096
+"""Number of texts between two calls of the progress function."""
+FEWEST_CACHED = 100
+"""Smallest number of texts whose vectors are kept: fewer are computed in a second."""
+MOST_CACHED = 2**31
+"""Largest size of all files of the cache together, in bytes."""
+LARGEST_TEXT = 2**28
+"""Largest size of a JSON file of the folder, in bytes. Vocabularies take up to 30 MB."""
+
+
+class PretrainedEncoder:
+    """A frozen transformer that turns a text into the normalized mean of its last hidden states.
+
+    It computes in float32: bfloat16 took 1.5 times as long on a CPU, and vectors stay comparable
+    between devices. The code of the model is that of the package transformers. The folder's own
+    code is never run, and pickles aren't read.
+
+    Args:
+        folder: Folder with FILES and, of sentence-transformers, POOLING.
+        device: Device of the computation.
+
+    Attributes:
+        folder: The same folder.
+        digest: SHA-256 of the files that are used.
+        size: Number of numbers of a vector, E.
+
+    Raises:
+        ConfigError: If transformers or tokenizers isn't installed.
+        DataError: If the folder lacks a file, or one isn't sound.
+    """
+
+    def __init__(self, folder: str | Path, device: Any = "cpu") -> None:
+        self.folder = Path(folder)
+        check_folder(self.folder)
+        self.digest = folder_digest(self.folder)
+        self._device = device
+        config = _read_object(self.folder / "config.json")
+        self._pooling = read_pooling(self.folder)
+        self._tokenizer = _load_tokenizer(self.folder, config)
+        self._model = _load_model(self.folder, config).to(device)
+        self.size = int(self._model.config.hidden_size)
+
+    def encode(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Return the vector of each text, (B, E). A vector has the length 1.
+
+        Args:
+            texts: The texts.
+            progress: Function that is called with the number of texts since the last call, or
+                None.
+        """
+        vectors = np.empty((len(texts), self.size), np.float32)
+        for start in range(0, len(texts), CHUNK):
+            part = list(texts[start : start + CHUNK])
+            vectors[start : start + len(part)] = self._encode_chunk(part)
+            if progress is not None:
+                progress(len(part))
+        return vectors
+
+    def _encode_chunk(self, texts: list[str]) -> Vectors:
+        import torch
+
+        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
+        vectors = np.empty((len(texts), self.size), np.float32)
+        with torch.inference_mode():
+            for rows in batches_by_length([len(each) for each in pieces]):
+                states = self._batch_vectors([pieces[row] for row in rows])
+                vectors[rows] = states.cpu().numpy()
+        return vectors
+
+    def _batch_vectors(self, pieces: list[list[int]]) -> Any:
+        """Return the vectors of texts of similar length, (B, E), on the device.
+
+        Args:
+            pieces: Ids of each text's pieces.
+        """
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        lengths = torch.tensor([len(each) for each in pieces])
+        ids = pad_sequence([torch.tensor(each, dtype=torch.long) for each in pieces], True)
+        mask = torch.arange(ids.shape[1]) < lengths[:, None]
+        ids, mask = ids.to(self._device), mask.to(self._device)
+        states = self._model(input_ids=ids, attention_mask=mask.long()).last_hidden_state.float()
+        if self._pooling == "first":
+            pooled = states[:, 0]
+        else:
+            valid = mask[:, :, None]
+            pooled = (states * valid).sum(1) / valid.sum(1).clamp(min=1)
+        return torch.nn.functional.normalize(pooled, dim=1)
+
+
+def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indices of texts in batches of similar length, the shortest ones first.
+
+    Args:
+        lengths: Number of pieces of each text.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    batch = list[int]()
+    for row in order:
+        if batch and (len(batch) + 1) * max(lengths[row], 1) > PIECES_PER_BATCH:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def check_folder(folder: Path) -> None:
+    """Raise DataError if a folder lacks a file of an encoder, or has only weights in a pickle."""
+    shown = display_name(str(folder))
+    if not folder.is_dir():
+        raise DataError(f"model.pretrained: {shown} is no folder; expected a Hugging Face folder")
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if not missing:
+        return
+    unsafe = [name for name in UNSAFE if (folder / name).exists()]
+    if "model.safetensors" in missing and unsafe:
+        raise DataError(
+            f"model.pretrained: {shown} has its weights in {unsafe[0]}, which isn't read because "
+            "loading it could run code; save the model again as model.safetensors "
+            "(save_pretrained of transformers does)"
+        )
+    raise DataError(
+        f"model.pretrained: {shown} has no {', '.join(missing)}; "
+        f"expected a folder with {', '.join(FILES)}"
+    )
+
+
+def used_files(folder: Path) -> list[str]:
+    """Return the names of the files of a folder that an encoder reads."""
+    return [*FILES, *([POOLING] if (folder / POOLING).is_file() else [])]
+
+
+def folder_digest(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of the files that an encoder reads."""
+    total = hashlib.sha256()
+    for name in used_files(folder):
+        path = folder / name
+        with path_problems(path, DataError), open(path, "rb", opener=open_regular) as file:
+            digest = (
+                hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else None
+            )
+            content = digest.hexdigest() if digest else hashlib.sha256(file.read()).hexdigest()
+        total.update(f"{name} {content}\n".encode())
+    return total.hexdigest()
+
+
+def read_pooling(folder: Path) -> str:
+    """Return the pooling of an encoder's folder: "mean" or "first".
+
+    Raises:
+        DataError: If sentence-transformers' file asks for another pooling.
+    """
+    path = folder / POOLING
+    if not path.is_file():
+        return "mean"
+    settings = _read_object(path)
+    chosen = [
+        key for key, value in settings.items() if key.startswith("pooling_mode") and value is True
+    ]
+    if len(chosen) == 1 and chosen[0] in POOLINGS:
+        return POOLINGS[chosen[0]]
+    named = settings.get("pooling_mode")  # the form of newer versions
+    if not chosen and named in ("mean", "cls"):
+        return "first" if named == "cls" else "mean"
+    raise DataError(
+        f"{path}: found the pooling {quote(', '.join(chosen) or str(named))}; "
+        "expected the mean of all pieces or the first piece (cls)"
+    )
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = json_of(path, read_file(path, LARGEST_TEXT))
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object")
+    return value
+
+
+def _load_tokenizer(folder: Path, config: dict[str, Any]) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise missing_package("model.pretrained", "tokenizers", "pretrained") from None
+    path = folder / "tokenizer.json"
+    try:
+        tokenizer = Tokenizer.from_str(read_file(path, LARGEST_TEXT).decode())
+    except Exception as error:  # tokenizers raises Exception itself
+        raise DataError(f"{path}: not a tokenizer ({error})") from None
+    most = config.get("max_position_embeddings")
+    # RoBERTa numbers positions from pad_token_id + 1, so that two of them can't be used.
+    most = min(MOST_PIECES, most - 2) if isinstance(most, int) and most > 2 else MOST_PIECES
+    own = tokenizer.truncation
+    if own is None or own["max_length"] > most:
+        tokenizer.enable_truncation(most)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _load_model(folder: Path, config: dict[str, Any]) -> Any:
+    """Return the transformer of a folder, frozen and in evaluation mode."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    try:
+        import transformers
+    except ImportError:
+        raise missing_package("model.pretrained", "transformers", "pretrained") from None
+    kind = config.get("model_type")
+    if kind not in transformers.CONFIG_MAPPING or "auto_map" in config:
+        raise DataError(
+            f"{folder / 'config.json'}: found the model type {quote(str(kind))}; expected one "
+            "that transformers has, without code of its own (auto_map)"
+        )
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        _check_size(folder, transformers.AutoConfig.from_pretrained(str(folder)))
+        model, report = transformers.AutoModel.from_pretrained(
+            str(folder),
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except DataError:
+        raise
+    except Exception as error:  # each architecture raises errors of its own
+        reason = str(error).strip().partition("\n")[0][:200]
+        shown = display_name(str(folder))
+        raise DataError(f"{shown}: transformers can't load it ({reason})") from None
+    # transformers fills missing tensors with random numbers. The pooler isn't used here.
+    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    if missing:
+        raise DataError(
+            f"{folder / 'model.safetensors'}: lacks {len(missing)} tensors of a {kind} model, "
+            f"such as {quote(missing[0])}; expected the folder of a complete encoder"
+        )
+    return model.eval().requires_grad_(False)
+
+
+def _check_size(folder: Path, config: Any) -> None:
+    """Raise DataError if a model would need more numbers than the file of its weights has.
+
+    A config of a few bytes may ask for terabytes; nothing is allocated before this check.
+    """
+    import torch
+    import transformers
+
+    with torch.device("meta"):
+        model = transformers.AutoModel.from_config(config)
+    numbers = sum(each.numel() for name, each in model.named_parameters() if "pooler" not in name)
+    held = (folder / "model.safetensors").stat().st_size
+    if numbers > held:
+        raise DataError(
+            f"{folder / 'config.json'}: describes a model of {numbers:,} numbers, but "
+            f"model.safetensors has {held:,} bytes; expected files of one model"
+        )
+
+
+class VectorCache:
+    """Files of vectors in a folder, by the digest of the encoder and of the texts.
+
+    A damaged or missing file is no error: the vectors are computed again.
+
+    Args:
+        folder: Folder of the files, or None to keep nothing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def encode(
+        self,
+        encoder: PretrainedEncoder,
+        texts: Sequence[str],
+        progress: Callable[[int], None] | None = None,
+    ) -> Vectors:
+        """Return the vectors of texts, (B, E), from the cache if it has them.
+
+        Arguments are as in `PretrainedEncoder.encode`.
+        """
+        if self.folder is None or len(texts) < FEWEST_CACHED:
+            return encoder.encode(texts, progress)
+        path = self.folder / f"{_digest_of(encoder, texts)}.npy"
+        found = _load_vectors(path, (len(texts), encoder.size))
+        if found is not None:
+            return found
+        vectors = encoder.encode(texts, progress)
+        _save_vectors(path, vectors)
+        return vectors
+
+
+def _digest_of(encoder: PretrainedEncoder, texts: Sequence[str]) -> str:
+    total = hashlib.sha256(encoder.digest.encode())
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        total.update(len(content).to_bytes(8, "little"))
+        total.update(content)
+    return total.hexdigest()
+
+
+def _load_vectors(path: Path, shape: tuple[int, int]) -> Vectors | None:
+    try:
+        vectors = np.load(path, allow_pickle=False)
+        os.utime(path)
+    except (OSError, ValueError, EOFError):
+        return None
+    is_sound = vectors.dtype == np.float32 and vectors.shape == shape
+    return vectors if is_sound and np.isfinite(vectors).all() else None
+
+
+def _save_vectors(path: Path, vectors: Vectors) -> None:
+    """Write vectors, completely or not at all. A folder that can't be written is no error."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(unfinished, "wb") as file:
+            np.save(file, vectors)
+        os.replace(unfinished, path)
+        _remove_oldest(path.parent)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink()
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the least recently used files until `MOST_CACHED` bytes are left."""
+    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+    total = 0
+    for file in files:
+        total += file.stat().st_size
+        if total > MOST_CACHED:
+            file.unlink()
