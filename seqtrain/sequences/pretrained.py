@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ FEWEST_CACHED = 100
 """Smallest number of texts whose vectors are kept: fewer are computed in a second."""
 MOST_CACHED = 2**31
 """Largest size of all files of the cache together, in bytes."""
+BLOCK = 2**20
 LARGEST_TEXT = 2**28
 """Largest size of a JSON file of the folder, in bytes. Vocabularies take up to 30 MB."""
 
@@ -175,11 +176,15 @@ def folder_digest(folder: Path) -> str:
     for name in used_files(folder):
         path = folder / name
         with path_problems(path, DataError), open(path, "rb", opener=open_regular) as file:
-            digest = (
-                hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else None
-            )
-            content = digest.hexdigest() if digest else hashlib.sha256(file.read()).hexdigest()
+            content = _digest_of_file(file)
         total.update(f"{name} {content}\n".encode())
+    return total.hexdigest()
+
+
+def _digest_of_file(file: IO[bytes]) -> str:
+    total = hashlib.sha256()
+    while block := file.read(BLOCK):
+        total.update(block)
     return total.hexdigest()
 
 
@@ -248,7 +253,7 @@ def _load_model(folder: Path, config: dict[str, Any]) -> Any:
             f"{folder / 'config.json'}: found the model type {quote(str(kind))}; expected one "
             "that transformers has, without code of its own (auto_map)"
         )
-    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         _check_size(folder, transformers.AutoConfig.from_pretrained(str(folder)))
         model, report = transformers.AutoModel.from_pretrained(
@@ -283,7 +288,7 @@ def _check_size(folder: Path, config: Any) -> None:
     import transformers
 
     with torch.device("meta"):
-        model = transformers.AutoModel.from_config(config)
+        model = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     numbers = sum(each.numel() for name, each in model.named_parameters() if "pooler" not in name)
     held = (folder / "model.safetensors").stat().st_size
     if numbers > held:

@@ -26,8 +26,6 @@ EMBEDDINGS = re.compile(
 and model2vec."""
 WORD_START = ("▁", "Ġ")
 """Characters that mark a piece at the beginning of a word, of SentencePiece and byte-level BPE."""
-CONTINUED = "##"
-"""Characters that mark a piece inside a word, of WordPiece."""
 LARGEST_TOKENIZER = 2**28
 """Largest size of a tokenizer's file, in bytes."""
 
@@ -73,7 +71,7 @@ class VectorFolder:
         marked = [name[1:] for name in names if name.startswith(WORD_START)]
         if marked:
             return marked
-        return [name for name in names if not name.startswith(CONTINUED)]
+        return [name for name in names if name.isalnum()]  # "##ing" and "[CLS]" are no words
 
     @property
     def _special(self) -> set[str]:
