@@ -242,7 +242,6 @@ def _load_tokenizer(folder: Path, config: dict[str, Any]) -> Any:
 def _load_model(folder: Path, config: dict[str, Any]) -> Any:
     """Return the transformer of a folder, frozen and in evaluation mode."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         import transformers
     except ImportError:
@@ -253,6 +252,7 @@ def _load_model(folder: Path, config: dict[str, Any]) -> Any:
             f"{folder / 'config.json'}: found the model type {quote(str(kind))}; expected one "
             "that transformers has, without code of its own (auto_map)"
         )
+    transformers.utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         _check_size(folder, transformers.AutoConfig.from_pretrained(str(folder)))
