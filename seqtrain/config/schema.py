@@ -53,7 +53,7 @@ from seqtrain.tables.formats import DataFormat, default_kind, names_of, resolve_
 
 TRAINING_ONLY = {
     *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
-    *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
+    *("embedding_dropout", "vectors", "vectors_keep", "pretrained", "freeze"),
 }
 """Keys of the model section that change no prediction of a trained model."""
 
@@ -196,10 +196,14 @@ class ModelConfig(Section):
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.3
     """Standard deviation of the initial embedding: 0.1 to 0.3 for words, 1 for small alphabets."""
     vectors: Path | None = None
-    """text, tokens: file of initial word vectors (.vec, text of GloVe or word2vec). null: none."""
+    """text, tokens: file of initial word vectors (.vec, text of GloVe or word2vec), or a folder of
+    Hugging Face, whose input embeddings are averaged over the pieces of a word. null: none."""
     vectors_keep: Annotated[int, Field(ge=0, le=2**24)] = 20_000
     """Number of words in model.vectors that enter the vocabulary although train lacks them: the
     first such words of the file."""
+    pretrained: Path | None = None
+    """text: folder of a frozen encoder of Hugging Face (config.json, tokenizer.json,
+    model.safetensors): add a linear classifier on its vectors as a branch. null: none."""
     freeze: bool | PositiveInt = False
     """text, tokens: true: the embedding isn't trained. A number N: not in the first N epochs."""
     subwords: GramSizes | None = None
@@ -274,11 +278,11 @@ class ModelConfig(Section):
 
     @property
     def architecture(self) -> ModelConfig:
-        """Copy of the section with the defaults of vectors, vectors_keep and freeze.
+        """Copy of the section with the defaults of vectors, vectors_keep, pretrained and freeze.
 
         A trained model doesn't need these keys any more.
         """
-        of_training = ("vectors", "vectors_keep", "freeze")
+        of_training = ("vectors", "vectors_keep", "pretrained", "freeze")
         fields = ModelConfig.model_fields
         return self.model_copy(update={name: fields[name].default for name in of_training})
 

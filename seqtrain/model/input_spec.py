@@ -45,6 +45,7 @@ class InputSpec:
         kernels: facts for the bank of kernels, or None without model.kernels.
         steps: columns of a time step, or None without data.steps.
         static: columns of row features, or None without data.static.
+        vectors: number of numbers of the vector of a text, or None without model.pretrained.
         subword_rows: number of rows of the table of subwords.
     """
 
@@ -57,6 +58,7 @@ class InputSpec:
     kernels: KernelSizes | None = None
     steps: ColumnTable | None = None
     static: ColumnTable | None = None
+    vectors: int | None = None
     subword_rows: int = BUCKETS
 
     @classmethod
@@ -91,5 +93,6 @@ class InputSpec:
             kernels=kernels,
             steps=preprocessing.steps,
             static=preprocessing.row_features,
+            vectors=None if preprocessing.pretrained is None else preprocessing.pretrained.size,
             subword_rows=column.subword_rows,
         )

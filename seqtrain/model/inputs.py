@@ -40,6 +40,7 @@ class SideInputs:
             shape of the time steps.
         ngrams: values of the n-grams of each row, or None to find them in the time steps. An
             exported model has them as inputs of the graph.
+        vectors: vector of each text by model.pretrained, (B, E), or None without it.
         batch: the packed batch, or None in an exported model. It has a copy of the ids on the CPU,
             and the rows of the store.
     """
@@ -48,11 +49,12 @@ class SideInputs:
     spellings: Spellings | None = None
     ngrams: SparseRows | None = None
     batch: Batch | None = None
+    vectors: Tensor | None = None
 
     @classmethod
     def of(cls, batch: Batch) -> SideInputs:
         """Return the side inputs of a packed batch."""
-        return cls(batch.static, batch.spellings, None, batch)
+        return cls(batch.static, batch.spellings, None, batch, batch.vectors)
 
 
 @dataclass(frozen=True, eq=False)

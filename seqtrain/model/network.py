@@ -280,6 +280,7 @@ def pack_batch(batch: Batch) -> Batch:
         unsorted_indices=sorted_indices.argsort(),
         spellings=None if spellings is None else spellings.packed(batch.lengths),
         static=None if static is None else static[order],
+        vectors=None if batch.vectors is None else batch.vectors[order],
         on_host=None if batch.on_host is None else pack_batch(batch.on_host),
     )
 

@@ -139,10 +139,11 @@ class Batch:
         examples: Row numbers in the store, in the order in which they were requested.
         spellings: Character n-grams of unknown words. None if the batch has no such n-grams.
         static: Row features of each sequence, or None without any.
+        vectors: Vector of each text by model.pretrained, or None without it.
         on_host: The batch on the CPU from which this one was copied, or None.
 
     Shape:
-        static: (B, K) float32.
+        static: (B, K) float32. vectors: (B, E) float32.
         inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
         labels: (B,) int64; in a multi-label task (B, number of classes) int8.
         All others: (B,) int64.
@@ -157,6 +158,7 @@ class Batch:
     examples: Ints
     spellings: Spellings | None = None
     static: Tensor | None = None
+    vectors: Tensor | None = None
     on_host: Batch | None = None
 
     @property
@@ -197,13 +199,13 @@ class Batch:
         own = self.inputs.data.device
         if own == device or own.type == device.type == "cpu":
             return self
-        tensors = {"data": self.inputs.data, "labels": self.labels, "static": self.static}
+        tensors = {"data": self.inputs.data, "labels": self.labels}
+        tensors |= {"static": self.static, "vectors": self.vectors}
         tensors |= {} if self.spellings is None else vars(self.spellings)
         present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         moved = dict(zip(present, move_together([*present.values()], device), strict=True))
-        data, labels, static = (moved.pop(name, None) for name in ("data", "labels", "static"))
-        assert data is not None
-        assert labels is not None
+        data, labels = moved.pop("data"), moved.pop("labels")
+        static, vectors = moved.pop("static", None), moved.pop("vectors", None)
         sizes = getattr(self.inputs, "batch_sizes", None)
         return replace(
             self,
@@ -211,6 +213,7 @@ class Batch:
             labels=labels,
             spellings=Spellings(**moved) if moved else None,
             static=static,
+            vectors=vectors,
             on_host=self if own.type == "cpu" else None,
         )
 
@@ -247,6 +250,7 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         examples=np.arange(len(order)),
         spellings=spelled,
         static=None if rows.static is None else torch.from_numpy(rows.static[order]),
+        vectors=None if rows.vectors is None else torch.from_numpy(rows.vectors[order]),
     )
 
 

@@ -19,6 +19,7 @@ from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.labels import Labels, LabelSet
 from seqtrain.sequences.loading import Loader, load_inputs
 from seqtrain.sequences.preprocessing import EncodingReport, LengthPolicy, Preprocessing
+from seqtrain.sequences.pretrained import PretrainedEncoder, default_cache
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import Mask, Part, hold_out
@@ -112,7 +113,19 @@ def unfitted(config: Config, schema: Schema, known: Preprocessing | None = None)
         sequence=_column(config, known),
         lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
         row_features=features,
+        pretrained=_encoder(config, known),
     )
+
+
+def _encoder(config: Config, known: Preprocessing | None) -> PretrainedEncoder | None:
+    """Return the frozen encoder of a config, that of the earlier model if it is the same one."""
+    if config.model.pretrained is None:
+        return None
+    encoder = PretrainedEncoder(
+        config.model.pretrained, config.training.device, cache=default_cache()
+    )
+    old = None if known is None else known.pretrained
+    return old if old is not None and old.digest == encoder.digest else encoder
 
 
 def _column(config: Config, known: Preprocessing | None) -> TokenSequence | ColumnTable:
@@ -178,6 +191,7 @@ class _Preparation:
         fitted, parts, eligible, vectors = fit(
             self.config, self.known, rules, loader.encoder, loader.labels, parts
         )
+        parts = {name: fitted.with_vectors(part) for name, part in parts.items()}
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
             unlabelled = (

@@ -21,6 +21,7 @@ from seqtrain.sequences.columns.tokens import TokenEncoder, TokenSequence, saved
 from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
 from seqtrain.sequences.labels import LabelArray, LabelSet, unknown_rows
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
+from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.saved import Saved, saved_values, validated
 from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
@@ -28,6 +29,8 @@ from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.text import counted, quote
 
 EMPTY = "the sequence is empty"
+NOT_BUILT = ("ngrams", "pretrained")
+"""Saved values of parts that have files of their own."""
 NO_SERIES = "every sequence is empty; expected feature vectors"
 WITHOUT_LABEL = "the row has no label, but every row of train has one"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
@@ -221,6 +224,7 @@ class Encoder:
             keys=self._keys(sequences) if with_labels else None,
             static=static,
             weights=sequences.weights,
+            texts=self._texts(sequences),
         )
 
     def _values(self, sequences: Sequences) -> tuple[Array, Ints]:
@@ -302,6 +306,14 @@ class Encoder:
         names = [None if code < 0 else sequences.labels.values[code] for code in used.tolist()]
         encoded: LabelArray = self.label_set.encode(names)[inverse]
         return encoded
+
+    def _texts(self, sequences: Sequences) -> npt.NDArray[np.object_] | None:
+        """Return the text of each sequence for the pretrained encoder, or None without one."""
+        if self.rules.pretrained is None:
+            return None
+        texts = np.empty(len(sequences), object)
+        texts[:] = list(sequences.content)
+        return texts
 
     def _group_numbers(self, sequences: Sequences) -> Ints | None:
         if sequences.groups is None or not any(sequences.groups):
@@ -389,6 +401,7 @@ class Preprocessing(Saved):
         label_set: Classes of train. Empty before the fit.
         row_features: Columns with one value per row, or None.
         ngrams: Vocabulary of n-grams for the n-gram branch, or None without model.ngrams.
+        pretrained: Frozen encoder of texts, or None without model.pretrained.
     """
 
     schema: Schema
@@ -397,6 +410,7 @@ class Preprocessing(Saved):
     label_set: LabelSet = field(default_factory=LabelSet)
     row_features: ColumnTable | None = None
     ngrams: NgramVocabulary | None = field(default=None, metadata={"saved": False})
+    pretrained: PretrainedEncoder | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         tables = (
@@ -524,7 +538,14 @@ class Preprocessing(Saved):
         """
         if self.row_features is not None:
             store = self.row_features.finish(store)
-        return self.sequence.finish(store, encoder.sequence)
+        return self.with_vectors(self.sequence.finish(store, encoder.sequence))
+
+    def with_vectors(self, store: SequenceStore) -> SequenceStore:
+        """Return a store with the vector of each text in place of the text, by model.pretrained."""
+        if self.pretrained is None or store.texts is None:
+            return replace(store, texts=None)
+        vectors = self.pretrained.encode(store.texts.tolist())
+        return replace(store, texts=None, vectors=vectors)
 
     def predictable(
         self,
@@ -589,6 +610,7 @@ class Preprocessing(Saved):
         """Return the preprocessing as JSON values, without its vocabularies and arrays."""
         values: dict[str, Any] = saved_values(self)
         values["ngrams"] = None if self.ngrams is None else self.ngrams.description()
+        values["pretrained"] = None if self.pretrained is None else self.pretrained.description()
         return values
 
     def token_lists(self) -> dict[str, Any]:
@@ -614,6 +636,7 @@ class Preprocessing(Saved):
         values: Any,
         tokens: Any,
         ngrams: NgramVocabulary | None = None,
+        pretrained: PretrainedEncoder | None = None,
         build: Any = validated,
     ) -> Preprocessing:
         """Return a preprocessing from saved values, which may come from anyone.
@@ -622,6 +645,7 @@ class Preprocessing(Saved):
             values: Result of `to_dict`.
             tokens: Result of `token_lists`.
             ngrams: The attribute `ngrams`.
+            pretrained: The attribute `pretrained`.
             build: Function that builds a saved part from JSON values.
 
         Raises:
@@ -629,7 +653,7 @@ class Preprocessing(Saved):
         """
         if not isinstance(values, dict) or not isinstance(tokens, dict):
             raise ValueError("expected an object")
-        own = {name: each for name, each in values.items() if name != "ngrams"}
+        own = {name: each for name, each in values.items() if name not in NOT_BUILT}
         found: Preprocessing = build(cls, own)
         found = replace(
             found,
@@ -638,7 +662,11 @@ class Preprocessing(Saved):
             if found.row_features is None
             else _with_tokens(found.row_features, tokens),
             ngrams=ngrams,
+            pretrained=pretrained,
         )
+        described = None if pretrained is None else pretrained.description()
+        if values.get("pretrained") != described:
+            raise ValueError("pretrained: expected the encoder of this model")
         found.check()
         return found
 

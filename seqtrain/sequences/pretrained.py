@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from platformdirs import user_cache_path
+from tqdm.auto import tqdm
 
 from seqtrain.errors import DataError, missing_package
 from seqtrain.files.reading import json_of, open_regular, path_problems, read_file
@@ -34,7 +36,9 @@ MOST_PIECES = 512
 PIECES_PER_BATCH = 4096
 """Largest number of pieces of a batch, with padding. Larger batches aren't faster on a CPU."""
 CHUNK = 4096
-"""Number of texts between two calls of the progress function."""
+"""Number of texts whose pieces are held at once."""
+LARGEST_STATE = 2**16
+"""Largest number of numbers of a hidden state."""
 FEWEST_CACHED = 100
 """Smallest number of texts whose vectors are kept: fewer are computed in a second."""
 MOST_CACHED = 2**31
@@ -49,11 +53,13 @@ class PretrainedEncoder:
 
     It computes in float32: bfloat16 took 1.5 times as long on a CPU, and vectors stay comparable
     between devices. The code of the model is that of the package transformers. The folder's own
-    code is never run, and pickles aren't read.
+    code is never run, and pickles aren't read. The transformer is loaded when the first text is
+    encoded.
 
     Args:
         folder: Folder with FILES and, of sentence-transformers, POOLING.
-        device: Device of the computation.
+        device: Device of the computation: "auto", or a name as torch has it.
+        cache: Folder in which vectors are kept, or None to keep none.
 
     Attributes:
         folder: The same folder.
@@ -61,48 +67,73 @@ class PretrainedEncoder:
         size: Number of numbers of a vector, E.
 
     Raises:
-        ConfigError: If transformers or tokenizers isn't installed.
         DataError: If the folder lacks a file, or one isn't sound.
     """
 
-    def __init__(self, folder: str | Path, device: Any = "cpu") -> None:
+    def __init__(self, folder: str | Path, device: str = "auto", cache: Path | None = None) -> None:
         self.folder = Path(folder)
         check_folder(self.folder)
         self.digest = folder_digest(self.folder)
-        self._device = device
-        config = _read_object(self.folder / "config.json")
+        self._config = _read_object(self.folder / "config.json")
+        self.size = _vector_size(self.folder, self._config)
         self._pooling = read_pooling(self.folder)
-        self._tokenizer = _load_tokenizer(self.folder, config)
-        self._model = _load_model(self.folder, config).to(device)
-        self.size = int(self._model.config.hidden_size)
+        self.device = device
+        self._cache = cache
+        self._parts: tuple[Any, Any] | None = None
 
-    def encode(
-        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def description(self) -> dict[str, Any]:
+        """Return the values by which a saved model knows its encoder."""
+        return {"digest": self.digest, "size": self.size}
+
+    def load(self) -> None:
+        """Load the tokenizer and the transformer, if they aren't loaded yet.
+
+        Raises:
+            ConfigError: If transformers or tokenizers isn't installed.
+            DataError: If a file isn't sound.
+        """
+        if self._parts is None:
+            model = _load_model(self.folder, self._config)
+            if int(model.config.hidden_size) != self.size:
+                raise DataError(f"{self.folder / 'config.json'}: names several sizes of a state")
+            tokenizer = _load_tokenizer(self.folder, self._config)
+            self._parts = tokenizer, model.to(_device(self.device))
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vector of each text, (B, E). A vector has the length 1.
 
-        Args:
-            texts: The texts.
-            progress: Function that is called with the number of texts since the last call, or
-                None.
+        Many texts are looked up in the cache first. On a terminal, a bar shows the progress.
+
+        Raises:
+            ConfigError: If transformers or tokenizers isn't installed.
+            DataError: If a file of the folder isn't sound.
         """
+        path = None
+        if self._cache is not None and len(texts) >= FEWEST_CACHED:
+            path = self._cache / f"{_digest_of(self, texts)}.npy"
+            found = _load_vectors(path, (len(texts), self.size))
+            if found is not None:
+                return found
+        self.load()
         vectors = np.empty((len(texts), self.size), np.float32)
-        for start in range(0, len(texts), CHUNK):
-            part = list(texts[start : start + CHUNK])
-            vectors[start : start + len(part)] = self._encode_chunk(part)
-            if progress is not None:
-                progress(len(part))
+        with tqdm(total=len(texts), desc="encoder", unit=" rows", delay=1, disable=None) as bar:
+            for start in range(0, len(texts), CHUNK):
+                part = list(texts[start : start + CHUNK])
+                vectors[start : start + len(part)] = self._encode_chunk(part)
+                bar.update(len(part))
+        if path is not None:
+            _save_vectors(path, vectors)
         return vectors
 
     def _encode_chunk(self, texts: list[str]) -> Vectors:
         import torch
 
-        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
+        assert self._parts is not None
+        pieces = [encoding.ids for encoding in self._parts[0].encode_batch(texts)]
         vectors = np.empty((len(texts), self.size), np.float32)
         with torch.inference_mode():
             for rows in batches_by_length([len(each) for each in pieces]):
-                states = self._batch_vectors([pieces[row] for row in rows])
-                vectors[rows] = states.cpu().numpy()
+                vectors[rows] = self._batch_vectors([pieces[row] for row in rows]).cpu().numpy()
         return vectors
 
     def _batch_vectors(self, pieces: list[list[int]]) -> Any:
@@ -114,17 +145,49 @@ class PretrainedEncoder:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
+        assert self._parts is not None
+        model = self._parts[1]
         lengths = torch.tensor([len(each) for each in pieces])
         ids = pad_sequence([torch.tensor(each, dtype=torch.long) for each in pieces], True)
         mask = torch.arange(ids.shape[1]) < lengths[:, None]
-        ids, mask = ids.to(self._device), mask.to(self._device)
-        states = self._model(input_ids=ids, attention_mask=mask.long()).last_hidden_state.float()
+        ids, mask = ids.to(model.device), mask.to(model.device)
+        states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state.float()
         if self._pooling == "first":
             pooled = states[:, 0]
         else:
             valid = mask[:, :, None]
             pooled = (states * valid).sum(1) / valid.sum(1).clamp(min=1)
         return torch.nn.functional.normalize(pooled, dim=1)
+
+
+def default_cache() -> Path | None:
+    """Return the folder of kept vectors, or None if the system has no folder for a cache.
+
+    It is in $SEQTRAIN_CACHE if this variable is set, else in the user's cache folder.
+    """
+    chosen = os.environ.get("SEQTRAIN_CACHE")
+    folder = Path(chosen) if chosen else user_cache_path("seqtrain", appauthor=False)
+    return folder / "vectors" if chosen or folder.is_absolute() else None
+
+
+def _device(name: str) -> Any:
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
+
+
+def _vector_size(folder: Path, config: dict[str, Any]) -> int:
+    """Return the size of a hidden state, which architectures name differently."""
+    for name in ("hidden_size", "d_model", "dim", "n_embd"):
+        size = config.get(name)
+        if isinstance(size, int) and 0 < size <= LARGEST_STATE:
+            return size
+    raise DataError(
+        f"{folder / 'config.json'}: no hidden_size; expected the config of an encoder of "
+        "transformers"
+    )
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -296,39 +359,6 @@ def _check_size(folder: Path, config: Any) -> None:
             f"{folder / 'config.json'}: describes a model of {numbers:,} numbers, but "
             f"model.safetensors has {held:,} bytes; expected files of one model"
         )
-
-
-class VectorCache:
-    """Files of vectors in a folder, by the digest of the encoder and of the texts.
-
-    A damaged or missing file is no error: the vectors are computed again.
-
-    Args:
-        folder: Folder of the files, or None to keep nothing.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
-
-    def encode(
-        self,
-        encoder: PretrainedEncoder,
-        texts: Sequence[str],
-        progress: Callable[[int], None] | None = None,
-    ) -> Vectors:
-        """Return the vectors of texts, (B, E), from the cache if it has them.
-
-        Arguments are as in `PretrainedEncoder.encode`.
-        """
-        if self.folder is None or len(texts) < FEWEST_CACHED:
-            return encoder.encode(texts, progress)
-        path = self.folder / f"{_digest_of(encoder, texts)}.npy"
-        found = _load_vectors(path, (len(texts), encoder.size))
-        if found is not None:
-            return found
-        vectors = encoder.encode(texts, progress)
-        _save_vectors(path, vectors)
-        return vectors
 
 
 def _digest_of(encoder: PretrainedEncoder, texts: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ Ints = npt.NDArray[np.int64]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = (
-    *("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static"),
-    *("weights", "last_lines"),
+    *("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static", "vectors"),
+    *("texts", "weights", "last_lines"),
 )
 """Attributes of a SequenceStore that are arrays."""
 DEFAULTS = {"groups": np.int64(-1), "weights": np.float32(1), "last_lines": np.int64(0)}
@@ -95,14 +95,16 @@ class SequenceStore(_Dataset):
         files: Pairs of the name of a file and the number of lines of the files before it.
         keys: Key of each sequence, as `row_keys` returns them: equal for equal sequences. Or None.
         static: Row features of each sequence, as `ColumnTable` encodes them, or None.
+        vectors: Vector of each text by model.pretrained, or None without it.
+        texts: Text of each sequence until its vector is computed, else None.
         weights: Weight of each sequence in the loss and in every solver, or None if all are 1.
         last_lines: Last line of each window of an id, or None if an id is one sequence.
 
     Shape:
         values: (N,) int32, or (N, F) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
         lines, groups, keys, last_lines: (B,). weights: (B,) float32. spellings: (N,) int32.
-        static: (B, K) float32. B sequences, N steps of all sequences, F numbers of a step,
-        C classes, K numbers of row features.
+        static: (B, K) float32. vectors: (B, E) float32. texts: (B,). B sequences, N steps of all
+        sequences, F numbers of a step, C classes, K numbers of row features, E of a vector.
     """
 
     values: Array
@@ -115,6 +117,8 @@ class SequenceStore(_Dataset):
     files: FileLines = ()
     keys: Ints | None = None
     static: npt.NDArray[np.float32] | None = None
+    vectors: npt.NDArray[np.float32] | None = None
+    texts: npt.NDArray[np.object_] | None = None
     weights: npt.NDArray[np.float32] | None = None
     last_lines: Ints | None = None
 

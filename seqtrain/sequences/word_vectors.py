@@ -4,6 +4,7 @@ A file is read as a stream. Only the numbers of words that are kept are parsed, 
 takes little memory.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.errors import ConfigError, DataError
+from seqtrain.sequences.vector_folder import VectorFolder
 from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.tables.blocks import UnreadableError
 from seqtrain.tables.cells import FLOAT32_MAX, is_number
@@ -105,8 +107,11 @@ def with_width(config: Config) -> Config:
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
-    with _opened(path) as (_, _, size):
-        pass
+    if os.path.isdir(path):
+        size = VectorFolder(path).size
+    else:
+        with _opened(path) as (_, _, size):
+            pass
     if asked not in (None, size):
         raise ConfigError(
             f"model.embedding_dim: found {asked}, but the vectors of {display_name(path)} have "
@@ -121,7 +126,7 @@ def read_vectors(
     """Read the vectors of a vocabulary's tokens, and of words that can be added to it.
 
     Args:
-        path: Path of the file.
+        path: Path of the file, or of a folder as `VectorFolder` reads it.
         vocabulary: The vocabulary.
         keep: Largest number of words to add. The first ones of the file are taken.
         is_token: Function that returns True if a word can be a token.
@@ -133,6 +138,8 @@ def read_vectors(
         DataError: If a line isn't a word followed by numbers. If the file has no word of the
             vocabulary.
     """
+    if os.path.isdir(path):
+        return _read_folder(path, vocabulary, keep, is_token)
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
@@ -161,6 +168,24 @@ def read_vectors(
     coverage = Coverage(path, words, expected, size, more=len(more))
     kept = np.stack(list(values.values()))
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
+
+
+def _read_folder(
+    path: str, vocabulary: Vocabulary, keep: int, is_token: Callable[[str], bool]
+) -> tuple[WordVectors, list[str]]:
+    """Read vectors as `read_vectors` does, from the input embeddings of a Hugging Face folder."""
+    folder = VectorFolder(path)
+    known = set(vocabulary.tokens)
+    words = folder.words()
+    new = [word for word in words if word not in known and is_token(word)]
+    more = list(dict.fromkeys(new))[:keep]
+    tokens = [*vocabulary.tokens, *more]
+    vectors = folder.vectors_of(tokens)
+    has_vector = ~np.isnan(vectors[:, 0])
+    has_vector[: len(SPECIAL)] = False
+    rows = np.flatnonzero(has_vector)
+    coverage = Coverage(path, len(words), None, folder.size, more=len(more))
+    return WordVectors(rows, vectors[rows], coverage), more
 
 
 @contextmanager
