@@ -76,7 +76,7 @@ CONFLICTS: tuple[Conflict, ...] = (
         {"data.tokenizer": ("byte", "bpe")},
         "expected null: no tokens are words",
     ),
-    ("model.pretrained", SET, {"data.kind": ("tokens", "features", *STEPS)}, "expected null"),
+    ("model.pretrained", SET, {"data.kind": ("tokens", *STEPS)}, "expected null"),
     ("model.engine", ("native",), {"model.unroll": SET}, "expected auto or torch"),
     (
         "model.initial_state",
