@@ -63,6 +63,8 @@ class Classifier(Summarized):
         self.models, self.device, self.path = models, device, path
         for model in models:
             model.network.to(device)
+            if model.preprocessing.pretrained is not None:
+                model.preprocessing.pretrained.device = str(device)
         self.preprocessing: Preprocessing = models[0].preprocessing
         self.thresholds: dict[str, float] = {}
         if self.preprocessing.multi_label:

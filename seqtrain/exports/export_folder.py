@@ -68,6 +68,11 @@ def export_model(model: Model, folder: Path) -> Exported:
             than `TOLERANCE` from the model's. Also if a probability isn't finite, or the folder
             can't be written.
     """
+    if model.preprocessing.pretrained is not None:
+        raise ConfigError(
+            "export: model.pretrained can't be exported, because its tokenizer and encoder aren't "
+            "part of the graph; train without model.pretrained to export the model"
+        )
     onnx = to_onnx(model.network)
     from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing
 

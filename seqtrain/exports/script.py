@@ -161,7 +161,7 @@ def load(folder: str) -> ExportedModel:
             tables = np.load(os.path.join(folder, "ngrams.npz"))
             ngrams = NgramVocabulary.described(described, tables["keys"], tables["idf"])
     with damage_in("preprocessing.json or vocabulary.json"):
-        fitted = Preprocessing.from_dict(values, tokens, ngrams, rebuilt)
+        fitted = Preprocessing.from_dict(values, tokens, ngrams, build=rebuilt)
     with damage_in("model.onnx"):
         return ExportedModel(onnx, fitted, thresholds)
 

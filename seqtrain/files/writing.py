@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from io import FileIO
@@ -30,8 +31,28 @@ from seqtrain.files.reading import (
 )
 from seqtrain.files.saved import SavedObject
 
-Content: TypeAlias = bytes | Iterable[bytes | memoryview]
-"""Content of a file: bytes, or an iterable of blocks if the file is large."""
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file whose content another file gets.
+
+    Attributes:
+        path: Path of the file.
+        is_final: True if the file never changes. Then both can be one file with two names.
+    """
+
+    path: Path
+    is_final: bool
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the content of the file in blocks."""
+        with open(self.path, "rb", opener=open_regular) as file:
+            while block := file.read(READ_AT_ONCE):
+                yield block
+
+
+Content: TypeAlias = bytes | Iterable[bytes | memoryview] | StoredFile
+"""Content of a file: bytes, an iterable of blocks if the file is large, or another file."""
 LOCK = ".lock"
 """Name of the file that the owner of a folder keeps locked. It contains the process id."""
 UNTOUCHED = "the old content is untouched"
@@ -66,6 +87,8 @@ def to_json(value: Any) -> bytes:
 
 def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
     """Return the content of a file as blocks. Bytes are one block."""
+    if isinstance(content, StoredFile):
+        return content.blocks()
     return (content,) if isinstance(content, bytes) else content
 
 
@@ -117,6 +140,12 @@ def write_new(path: Path, content: Content) -> str:
         OSError: If the file exists or can't be written. A part of the file may be left.
     """
     digest = sha256()
+    if isinstance(content, StoredFile) and content.is_final:
+        with suppress(OSError):  # not all file systems have links: then the file is copied
+            os.link(content.path, path)
+            for part in content.blocks():
+                digest.update(part)
+            return digest.hexdigest()
     with open(path, "xb") as file:
         for block in blocks_of(content):
             digest.update(block)
@@ -225,6 +254,8 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
     try:
         with path_problems(target, RunError, UNTOUCHED):
             new.mkdir()
+            for name in files:
+                (new / name).parent.mkdir(exist_ok=True)
             digests = {name: write_new(new / name, x) for name, x in files.items()}
             write_new(new / MANIFEST, Manifest(sha256=digests).to_json())
             sync_folder(new)

@@ -23,6 +23,7 @@ from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.writing import (
     Content,
+    StoredFile,
     VerifiedFolder,
     blocks_of,
     complete_folder,
@@ -35,6 +36,7 @@ from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.pretrained import FILES, POOLING, PretrainedEncoder, used_files
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.text import shorten
@@ -43,7 +45,10 @@ from seqtrain.training.trainer import check_tensors
 MODEL_VERSION = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
+ENCODER = "encoder"
+"""Folder of the files of a pretrained encoder in a model folder."""
 MODEL_FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
+MODEL_FILES |= {f"{ENCODER}/{name}" for name in (*FILES, POOLING)}
 NGRAM_BYTES = 12
 """Bytes of an n-gram's key and inverse document frequency together."""
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
@@ -111,6 +116,11 @@ def model_files(
     if ngrams is not None:
         arrays: dict[str, Any] = {"keys": np.array(ngrams.keys), "idf": np.array(ngrams.idf)}
         files[NGRAMS] = safetensors.numpy.save(arrays)
+    encoder = model.preprocessing.pretrained
+    if encoder is not None:
+        for name in used_files(encoder.folder):
+            stored = StoredFile(encoder.folder / name, is_final=encoder.is_stored)
+            files[f"{ENCODER}/{name}"] = stored
     if isinstance(pretraining, Autoencoder):
         files[DECODER] = tensor_file(pretraining.own_state())
     return files
@@ -255,7 +265,11 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     """
     has_tokens = values["sequence"]["kind"] != "features" or values["row_features"]
     lists = saved.read_json(VOCABULARY) if has_tokens else {}
-    found = Preprocessing.from_dict(values, lists, _read_ngrams(saved, values["ngrams"]))
+    encoder = None
+    if values.get("pretrained") is not None:
+        encoder = PretrainedEncoder(saved.path / ENCODER, is_stored=True)
+    ngrams = _read_ngrams(saved, values["ngrams"])
+    found = Preprocessing.from_dict(values, lists, ngrams, encoder)
     columns = set(range(found.token_columns)) or {ONLY}
     if found.ngrams is not None:
         if found.kind == "features":
@@ -391,4 +405,7 @@ def unpack_model(files: object) -> Model:
         raise CheckpointError("pickle: expected the files of a model folder")
     with TemporaryDirectory() as folder:
         write_folder(Path(folder, "best"), files)
-        return load_model(Path(folder, "best"))
+        model = load_model(Path(folder, "best"))
+        if model.preprocessing.pretrained is not None:
+            model.preprocessing.pretrained.load()  # the folder is removed below
+        return model

@@ -18,7 +18,7 @@ from seqtrain.files.writing import remove, remove_strays, to_json, write_file, w
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
 from seqtrain.runs.environment import peak_memory
-from seqtrain.runs.model_folder import Model, model_files
+from seqtrain.runs.model_folder import ENCODER, Model, model_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, VALIDATION, RunDirectory
 from seqtrain.runs.starting_point import ResumePoint
 from seqtrain.training.events import (
@@ -245,6 +245,10 @@ class RunWriter:
         previous = self.run.previous if self._last_is_whole else None
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=previous)
         self._last_is_whole = self._is_saved = True
+        encoder = checkpoint.model.preprocessing.pretrained
+        if encoder is not None:
+            # From now on the files of models are links to these, not copies of the user's.
+            encoder.folder, encoder.is_stored = self.run.last / ENCODER, True
         self._saved_at = time.monotonic()
 
     def position(self) -> str:

@@ -199,6 +199,7 @@ class Batch:
         own = self.inputs.data.device
         if own == device or own.type == device.type == "cpu":
             return self
+        tensors: dict[str, Tensor | None]
         tensors = {"data": self.inputs.data, "labels": self.labels}
         tensors |= {"static": self.static, "vectors": self.vectors}
         tensors |= {} if self.spellings is None else vars(self.spellings)

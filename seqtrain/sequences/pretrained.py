@@ -14,8 +14,6 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from platformdirs import user_cache_path
-from tqdm.auto import tqdm
 
 from seqtrain.errors import DataError, missing_package
 from seqtrain.files.reading import json_of, open_regular, path_problems, read_file
@@ -59,6 +57,7 @@ class PretrainedEncoder:
     Args:
         folder: Folder with FILES and, of sentence-transformers, POOLING.
         device: Device of the computation: "auto", or a name as torch has it.
+        is_stored: True if the folder is in a model folder, whose files never change.
         cache: Folder in which vectors are kept, or None to keep none.
 
     Attributes:
@@ -70,7 +69,14 @@ class PretrainedEncoder:
         DataError: If the folder lacks a file, or one isn't sound.
     """
 
-    def __init__(self, folder: str | Path, device: str = "auto", cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        device: str = "auto",
+        cache: Path | None = None,
+        *,
+        is_stored: bool = False,
+    ) -> None:
         self.folder = Path(folder)
         check_folder(self.folder)
         self.digest = folder_digest(self.folder)
@@ -79,6 +85,7 @@ class PretrainedEncoder:
         self._pooling = read_pooling(self.folder)
         self.device = device
         self._cache = cache
+        self.is_stored = is_stored
         self._parts: tuple[Any, Any] | None = None
 
     def description(self) -> dict[str, Any]:
@@ -114,6 +121,8 @@ class PretrainedEncoder:
             found = _load_vectors(path, (len(texts), self.size))
             if found is not None:
                 return found
+        from tqdm.auto import tqdm
+
         self.load()
         vectors = np.empty((len(texts), self.size), np.float32)
         with tqdm(total=len(texts), desc="encoder", unit=" rows", delay=1, disable=None) as bar:
@@ -165,6 +174,8 @@ def default_cache() -> Path | None:
 
     It is in $SEQTRAIN_CACHE if this variable is set, else in the user's cache folder.
     """
+    from platformdirs import user_cache_path
+
     chosen = os.environ.get("SEQTRAIN_CACHE")
     folder = Path(chosen) if chosen else user_cache_path("seqtrain", appauthor=False)
     return folder / "vectors" if chosen or folder.is_absolute() else None

@@ -20,7 +20,9 @@ from seqtrain.files.reading import nearest_file
 from seqtrain.sequences.examples import Example, Sequences
 from seqtrain.sequences.inputs import Input, table_source, was_changed
 from seqtrain.sequences.labels import LabelSet
+from seqtrain.sequences.pretrained import check_folder, used_files
 from seqtrain.sequences.schema import Column, Schema
+from seqtrain.sequences.vector_folder import vector_files
 from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.formats import MEMORY, columns_of_format, names_of
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -347,7 +349,16 @@ def _named(config: Config) -> list[tuple[str, object]]:
     ]
     more = config.pretraining.data or []
     values += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
-    return [*values, ("model.vectors", config.model.vectors)]
+    vectors = config.model.vectors
+    if vectors is not None and os.path.isdir(vectors):
+        values.append(("model.vectors", [str(file) for file in vector_files(Path(vectors))]))
+    else:
+        values.append(("model.vectors", vectors))
+    if config.model.pretrained is not None:
+        folder = Path(config.model.pretrained)
+        check_folder(folder)
+        values.append(("model.pretrained", [str(folder / name) for name in used_files(folder)]))
+    return values
 
 
 def _missing(key: str, path: str, folder: Path | None) -> str:

@@ -46,8 +46,8 @@ class VectorFolder:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self._tokenizer = _load_tokenizer(_only(self.folder, "tokenizer.json", "*token*.json"))
-        weights = _only(self.folder, "model.safetensors", "*.safetensors")
+        tokenizer, weights = vector_files(self.folder)
+        self._tokenizer = _load_tokenizer(tokenizer)
         self._table = _load_table(weights)
         self.size = self._table.shape[1]
 
@@ -79,6 +79,16 @@ class VectorFolder:
 
     def _is_known(self, piece: int) -> bool:
         return piece < len(self._table) and self._tokenizer.id_to_token(piece) not in self._special
+
+
+def vector_files(folder: Path) -> tuple[Path, Path]:
+    """Return the files of a folder that are read: the tokenizer's and the table's.
+
+    Raises:
+        DataError: If one is missing.
+    """
+    tokenizer = _only(folder, "tokenizer.json", "*token*.json")
+    return tokenizer, _only(folder, "model.safetensors", "*.safetensors")
 
 
 def _only(folder: Path, name: str, pattern: str) -> Path:

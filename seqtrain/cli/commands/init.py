@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from shlex import quote
@@ -47,6 +48,10 @@ HEADER = option(
     "--header/--no-header",
 )
 TEST = option("Test file, scored once at the end.", "FILE")
+PRETRAINED = option(
+    "Folder of a frozen encoder of Hugging Face: adds a classifier on its vectors of the texts.",
+    "FOLDER",
+)
 FORMAT = option("Format of DATA. Default: by the ending of its name.")
 ENCODING = option("Encoding, such as cp1251. Default: detected from the bytes.", "NAME")
 OUTPUT = option(
@@ -66,6 +71,7 @@ def init(
     steps: list[str] | None = STEPS,
     header: bool | None = HEADER,
     test: str | None = TEST,
+    pretrained: str | None = PRETRAINED,
     overrides: list[str] | None = OVERRIDES,
     format: TrainingFormat | None = FORMAT,
     delimiter: options.Delimiter = options.DELIMITER,
@@ -82,8 +88,11 @@ def init(
             len(id or ()) > 1,
         ),
     )
+    settings = list(overrides or ())
+    if pretrained is not None:
+        settings.append(f"model.pretrained={json.dumps(pretrained)}")
     init_options = InitOptions(
-        overrides or (),
+        settings,
         label=label,
         sequence=sequence,
         id=id[0] if id else None,

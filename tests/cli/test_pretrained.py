@@ -1,0 +1,157 @@
+"""`model.pretrained`: a frozen encoder of texts as a branch, and `model.vectors` of a folder."""
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import seqtrain
+from seqtrain.errors import ConfigError, DataError
+from tests.helpers.encoder_folders import write_encoder
+
+pytest.importorskip("transformers")
+
+WORDS = ["red", "green", "blue", "one", "two", "three", "move", "stay", "left", "right"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write an encoder and texts whose class is the word that only the encoder can tell."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path / "cache"))
+    write_encoder(tmp_path / "encoder", WORDS)
+    draw = random.Random(0)
+    lines = ["text\tlabel"]
+    for _ in range(240):
+        colour = draw.choice(WORDS[:3])
+        words = [colour, *draw.choices(WORDS[3:], k=draw.randint(1, 5))]
+        draw.shuffle(words)
+        lines.append(f"{' '.join(words)}\t{colour}")
+    (tmp_path / "train.tsv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def config(**model: object) -> dict[str, object]:
+    return {
+        "data": {"train": "train.tsv", "validation": 0.2, "sequence": "text", "label": "label"},
+        "model": {"pretrained": "encoder", "hidden_size": 4, "embedding_dim": 4, **model},
+        "training": {"max_epochs": 2},
+    }
+
+
+def test_model_folder_predicts_elsewhere_without_the_encoder_s_folder(project: Path) -> None:
+    run = seqtrain.fit(config(), run_dir="run", progress=False)
+    expected = seqtrain.load(run).predict(["red one two", "move blue"])
+    shutil.copytree("run/best", "copy")
+    shutil.rmtree("encoder")
+    shutil.rmtree("run")
+    found = seqtrain.load("copy").predict(["red one two", "move blue"])
+    for one, other in zip(expected, found, strict=True):
+        assert (one.label, other.label) == (other.label, one.label)
+        assert one.probability == pytest.approx(other.probability, abs=1e-6)
+
+
+def test_encoder_is_stored_once_in_a_run(project: Path) -> None:
+    seqtrain.fit(config(), run_dir="run", progress=False)
+    files = [Path("run", name, "encoder", "model.safetensors") for name in ("best", "last")]
+    assert os.path.samefile(*files)
+    assert not os.path.samefile(files[0], "encoder/model.safetensors")
+
+
+def test_predictions_do_not_depend_on_the_other_rows(project: Path) -> None:
+    run = seqtrain.fit(config(), run_dir="run", progress=False)
+    classifier = seqtrain.load(run)
+    texts = ["red", "one two three move stay left right blue", "left green"]
+    together = classifier.predict(texts)
+    alone = [classifier.predict([text])[0] for text in texts]
+    for one, other in zip(together, alone, strict=True):
+        assert one.probability == pytest.approx(other.probability, abs=1e-5)
+
+
+def test_vectors_are_the_normalized_mean_of_valid_pieces(project: Path) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    from seqtrain.sequences.pretrained import PretrainedEncoder
+
+    texts = ["red one", "move stay left right blue two"]
+    found = PretrainedEncoder("encoder").encode(texts)
+    tokenizer = AutoTokenizer.from_pretrained("encoder")
+    model = AutoModel.from_pretrained("encoder").eval()
+    for text, vector in zip(texts, found, strict=True):
+        pieces = tokenizer(text, return_tensors="pt")
+        with torch.inference_mode():
+            mean = (
+                model(input_ids=pieces["input_ids"], attention_mask=pieces["attention_mask"])
+                .last_hidden_state[0]
+                .mean(0)
+            )
+        np.testing.assert_allclose(vector, (mean / mean.norm()).numpy(), atol=1e-5)
+
+
+def test_kept_vectors_of_damaged_files_are_computed_again(project: Path) -> None:
+    first = seqtrain.fit(config(), run_dir="a", progress=False)
+    kept = list(Path("cache", "vectors").glob("*.npy"))
+    assert kept
+    for file in kept:
+        file.write_bytes(file.read_bytes()[:100])
+    second = seqtrain.fit(config(), run_dir="b", progress=False)
+    text = ["blue left"]
+    assert seqtrain.load(first).predict(text)[0].probability == pytest.approx(
+        seqtrain.load(second).predict(text)[0].probability, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_folder_without_a_file_is_refused(project: Path, name: str) -> None:
+    Path("encoder", name).unlink()
+    with pytest.raises(DataError, match=name):
+        seqtrain.fit(config(), run_dir="run", progress=False)
+    assert not Path("run").exists()
+
+
+def test_pickles_and_code_of_a_folder_are_refused(project: Path) -> None:
+    shutil.move("encoder/model.safetensors", "weights")
+    Path("encoder/pytorch_model.bin").write_bytes(b"\x80\x04.")
+    with pytest.raises(DataError, match=r"pytorch_model\.bin"):
+        seqtrain.fit(config(), run_dir="run", progress=False)
+    shutil.move("weights", "encoder/model.safetensors")
+    settings = json.loads(Path("encoder/config.json").read_text())
+    for hostile in (
+        {**settings, "auto_map": {"AutoModel": "evil.Model"}},
+        {**settings, "model_type": "no such type"},
+        {**settings, "intermediate_size": 10**12},
+        {**settings, "num_hidden_layers": 3},
+    ):
+        Path("encoder/config.json").write_text(json.dumps(hostile))
+        with pytest.raises(DataError):
+            seqtrain.fit(config(), run_dir="run", progress=False)
+
+
+def test_damaged_encoder_of_a_model_folder_is_refused(project: Path) -> None:
+    seqtrain.fit(config(), run_dir="run", progress=False)
+    weights = Path("run/best/encoder/model.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(seqtrain.errors.SeqtrainError):
+        seqtrain.load("run/best")
+
+
+def test_export_is_refused(project: Path) -> None:
+    run = seqtrain.fit(config(), run_dir="run", progress=False)
+    with pytest.raises(ConfigError, match="pretrained"):
+        seqtrain.export(run, "exported")
+    assert not Path("exported").exists()
+
+
+def test_input_embeddings_of_a_folder_are_word_vectors(project: Path) -> None:
+    values = config(pretrained=None, vectors="encoder", embedding_dim=None, vectors_keep=3)
+    run = seqtrain.fit(values, run_dir="run", progress=False)
+    tokens = json.loads(Path("run/best/vocabulary.json").read_text())["tokens"]
+    assert set(WORDS) <= set(tokens)
+    assert seqtrain.load(run).predict(["red"])[0].label in WORDS[:3]
