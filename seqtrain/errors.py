@@ -43,9 +43,14 @@ OUT_OF_MEMORY = (
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Return True if an error means that memory or the number of threads is exhausted."""
+    """Return True if an error means that memory or the number of threads is exhausted.
+
+    Cleaning up without memory may raise another error: closing a zip file raises ValueError.
+    """
     message = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
-    return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
+    if isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY):
+        return True
+    return isinstance(error.__context__, MemoryError)
 
 
 MARKED = re.compile("\ufdd0([^\ufdd0-\ufdd2]*)\ufdd1([^\ufdd0-\ufdd2]*)\ufdd2(?P<place>:?)")
