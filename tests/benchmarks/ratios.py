@@ -115,7 +115,7 @@ class Script:
             labels = torch.from_numpy(self.train.labels[rows])
             loss = functional.cross_entropy(self.logits(rows), labels)
             self.optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
             tokens += int(self.train.lengths[rows].sum())
         return tokens, time.perf_counter() - began

@@ -63,7 +63,7 @@ def steps_of(row: Example) -> Steps:
 def tokens_of(row: Example) -> Counter[tuple[int, str]]:
     """Return the counts of the tokens of each column of the steps, and of the row features."""
     columns = [*steps_of(row).tokens, *(row.static.tokens if row.static else ())]
-    return Counter((n, token) for n, column in enumerate(columns) for token in column)
+    return Counter((n, token) for n, column in enumerate(columns) for token in column.cells())
 
 
 def statistics(numbers: Any) -> list[float]:
@@ -85,7 +85,7 @@ def numbers_of(row: Example, column: int | None, groups: list[str]) -> list[floa
     steps = steps_of(row)
     found = [float(len(steps)), *statistics(steps.numbers)]
     for token in groups if column is not None else ():
-        is_token = [cell == token for cell in steps.tokens[column or 0]]
+        is_token = [cell == token for cell in steps.tokens[column or 0].cells()]
         found += statistics(steps.numbers[is_token])
     return found + (row.static.numbers[0].tolist() if row.static else [])
 

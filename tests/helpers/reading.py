@@ -71,21 +71,22 @@ def read_rows(given: Given | Input, *, labelled: bool = True) -> Iterator[Exampl
         yield from part.examples()
 
 
-def read_examples(given: Given, *, labelled: bool = True) -> Iterator[Example]:
+def read_examples(given: Given | Input, *, labelled: bool = True) -> Iterator[Example]:
     """Yield the rows that can be used.
 
     Raises:
         DataError: Also at the end, for all bad rows together. If the source drops bad rows, it is
             raised only if no row is left.
     """
-    problems, rows = RowProblems(given.name), 0
+    source = given.source if isinstance(given, Given) else given
+    problems, rows = RowProblems(source.name), 0
     for example in read_rows(given, labelled=labelled):
         if example.problem is None:
             rows += 1
             yield example
         else:
             problems.add(example.line, example.problem, example.file)
-    if given.source.schema.bad_rows == "error" or not rows:
+    if source.schema.bad_rows == "error" or not rows:
         problems.raise_if_any()
 
 
