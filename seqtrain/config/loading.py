@@ -170,8 +170,7 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
 def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
     """Apply the options, then check all values, and return the config.
 
-    The keys of a misspelt section are checked as if its name were right. Keys of earlier versions
-    are ignored if they have their last defaults.
+    The keys of a misspelt section are checked as if its name were right.
 
     Args:
         values: Values of a config, as nested dicts. They are changed.
