@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any
 
@@ -189,7 +190,10 @@ class Optimizer:
             if not all(map(math.isfinite, values)):
                 return *values, math.nan
             return *values, native.clipped_step(self.max_norm)
-        return self._torch_step(lr, figures)
+        # torch makes some sparse tensors on the current device, which may be another GPU.
+        device = self.weights[0].device
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+            return self._torch_step(lr, figures)
 
     @torch.no_grad()
     def _torch_step(self, lr: float, figures: tuple[Tensor, ...]) -> tuple[float, ...]:
@@ -319,7 +323,9 @@ def _by_width(tables: list[Tensor]) -> list[list[Tensor]]:
 
 def _sparse(rows: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return a sparse tensor with the given rows, (U,), and their values, (U, E)."""
-    return torch.sparse_coo_tensor(rows[None], values, shape, check_invariants=False)
+    return torch.sparse_coo_tensor(
+        rows[None], values, shape, device=values.device, check_invariants=False
+    )
 
 
 def can_update_natively(weight: Tensor) -> bool:
