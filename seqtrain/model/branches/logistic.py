@@ -21,11 +21,14 @@ FEW_ROWS = 2000
 """Number of rows up to which each fold is left out in turn. Of more rows, one fold is enough."""
 MOST_ROWS = 6000
 """Largest number of rows that choose C. It saves time: with more rows, C matters less."""
-MOST_PRODUCTS = 2e8
+MOST_PRODUCTS = 3e7
 """Number of entries of the features times classes above which SGD solves.
 
-Newton's method reads all entries for each class about 150 times. Above, it takes minutes.
+Newton's method took 33 s for 1.3 million entries of 77 classes, and SGD 3 s: 91.3 and 90.9 % of test
+were right.
 """
+USUAL_STRENGTH = 30.0
+"""Value of C for SGD: choosing it would take longer than the solution."""
 ABSENT = -10.0
 """Distance of the intercept of a class without rows to the smallest one of the others."""
 
@@ -57,7 +60,9 @@ def solve_logistic(
             coefficients[number] = found[0][1] - found[0][0]
             intercepts[number] = found[1][1] - found[1][0]
         return coefficients, intercepts
-    strength = best_strength(features, labels, weights, seed)
+    strength = USUAL_STRENGTH
+    if features.nnz * num_classes <= MOST_PRODUCTS:
+        strength = best_strength(features, labels, weights, seed)
     return _fit(features, labels, weights, num_classes, strength, seed)
 
 
