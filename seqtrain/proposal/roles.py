@@ -295,6 +295,7 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
     """
     others = [column for column in columns if column is not label and column.name != ""]
     texts = [x for x in others if x.kind == "text" and not looks_like_time(x)]
+    texts = [x for x in texts if not _is_synonym(x, label)] or texts
     lists = _lists(others, texts)
     if len(lists) > 1 and are_channels(lists):
         return lists
@@ -370,6 +371,13 @@ def wide_columns(columns: Sequence[Column]) -> list[Column]:
             by_stem.setdefault(re.sub("[0-9]+", "", column.word), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
     return groups[0] if len(groups) == 1 else []
+
+
+def _is_synonym(column: Column, label: Column) -> bool:
+    """Return True if a column that repeats has one value per label, and another for each."""
+    if column.distinct != label.distinct or 2 * column.distinct > column.rows:
+        return False
+    return len({*zip(column.codes.tolist(), label.codes.tolist(), strict=True)}) == label.distinct
 
 
 def _most_telling(texts: Sequence[Column], label: Column) -> list[Column]:

@@ -510,3 +510,11 @@ def test_labels_of_a_text_file_are_joined_row_by_row(tmp_path, monkeypatch, draw
         write(Path(f"y_{split}.txt"), [], [[r % 2 + 1] for r in range(150)])
     config, _ = proposed("X_train.txt")
     assert (config.data.format, config.data.kind, config.data.label) == ("txt", "features", "y")
+
+
+def test_a_synonym_of_the_label_is_not_the_sequence(tmp_path, draw):
+    kinds = [draw.randint(0, 9) for _ in range(400)]
+    rows = [[f"F{k}", f"ZX{k:04d}", "".join(draw.choices("ACDEFGHIKL", k=30))] for k in kinds]
+    path = write(tmp_path / "a.csv", ["fam_id", "fam_code", "residues"], rows)
+    config, _ = proposed(path, label="fam_id")
+    assert config.data.sequence == "residues"
