@@ -15,13 +15,22 @@ TAGS = re.compile(r"(?:<[^<>]+>)+")
 
 def is_multi_hot(column: Column) -> bool:
     """Return True if a column holds lists of one length with only 0 and 1, two or more."""
-    if column.cell_kind != "numbers" or not column.lists:
+    if column.cell_kind != "numbers" or not column.lists or column.distinct < 2:
         return False
     sizes = {len(numbers) for numbers in column.lists}
-    if len(sizes) != 1 or min(sizes) < 2 or column.distinct < 2:
+    if len(sizes) != 1 or min(sizes) < 2:
         return False
-    is_binary = all(np.isin(numbers, (0, 1)).all() for numbers in column.lists)
-    return is_binary and column.distinct <= column.rows / 2
+    return all(np.isin(numbers, (0, 1)).all() for numbers in column.lists)
+
+
+def repeats_multi_hot(column: Column) -> bool:
+    """Return True if a column holds multi-hot lists that repeat, as those of labels do."""
+    if not is_multi_hot(column):
+        return False
+    if any(isinstance(value, np.ndarray) for value in column.values):  # equal arrays are apart
+        distinct = len({tuple(numbers) for numbers in column.lists})
+        return 2 <= distinct <= len(column.lists) / 2
+    return column.distinct <= column.rows / 2
 
 
 def joined_mark(counts: Mapping[str, int]) -> str | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either, marked
-from seqtrain.proposal.label_forms import MARKS, is_multi_hot
+from seqtrain.proposal.label_forms import MARKS, repeats_multi_hot
 from seqtrain.proposal.names import (
     BODY_NAMES,
     GROUP_NAMES,
@@ -142,7 +142,7 @@ def choose_label(columns: Sequence[Column]) -> Column:
     Raises:
         DataError: If no column can be the label, or several columns are equally likely.
     """
-    candidates = [x for x in columns if x.name != "" and (x.can_be_label or is_multi_hot(x))]
+    candidates = [x for x in columns if x.name != "" and (x.can_be_label or repeats_multi_hot(x))]
     best = likeliest(candidates, LABEL_RULES)
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
         ends = [column for column in best if column in (columns[0], columns[-1])]
@@ -295,6 +295,7 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
     """
     others = [column for column in columns if column is not label and column.name != ""]
     texts = [x for x in others if x.kind == "text" and not looks_like_time(x)]
+    texts = [x for x in texts if not _is_synonym(x, label)] or texts
     lists = _lists(others, texts)
     if len(lists) > 1 and are_channels(lists):
         return lists
@@ -372,6 +373,13 @@ def wide_columns(columns: Sequence[Column]) -> list[Column]:
     return groups[0] if len(groups) == 1 else []
 
 
+def _is_synonym(column: Column, label: Column) -> bool:
+    """Return True if a column that repeats has one value per label, and another for each."""
+    if column.distinct != label.distinct or 2 * column.distinct > column.rows:
+        return False
+    return len({*zip(column.codes.tolist(), label.codes.tolist(), strict=True)}) == label.distinct
+
+
 def _most_telling(texts: Sequence[Column], label: Column) -> list[Column]:
     """Return the text from which naive Bayes on characters tells the label clearly best, or [].
 
@@ -433,10 +441,9 @@ def _refuse_step_table(others: Sequence[Column], texts: Sequence[Column]) -> Non
 def no_series_problem(columns: Sequence[Column]) -> str:
     """Return an error message: these columns of single numbers are too few for a series."""
     return (
-        f"--sequence: found {counted(len(columns), 'column')} of one number each; a series needs "
-        "all its numbers in one row: in a cell such as [0.1, 0.2], or in "
-        f"{FEWEST_WIDE} or more columns such as t0, t1, …; if a row is a time step, give --id "
-        "COLUMN; if rows follow each other in time, --id and data.window cut them into sequences"
+        f"--sequence: found {counted(len(columns), 'column')} of one number each; a series has "
+        f"them in one cell or in {FEWEST_WIDE} or more columns; if a row is a time step, "
+        "give --id COLUMN (and data.window, for a label per step)"
     )
 
 
@@ -467,9 +474,8 @@ def _events_problem(column: Column) -> str:
     fields = listed([quote(str(name), 40) for name in names], 8)
     turn = '{"role": …, "content": …}'
     return (
-        f"--sequence: {column.shown} holds lists of objects with the fields {fields}; expected "
-        f"turns with a text, such as {turn}. If they are events, write a row per event with a "
-        "column for each field and an id of the list, and give --id; or lists of one field"
+        f"--sequence: {column.shown} holds objects with the fields {fields}; no turns such as "
+        f"{turn}; write a row per object, with an id of the list, and give --id"
     )
 
 

@@ -28,7 +28,11 @@ RARE = 5
 """Number of rows of a class below which a comment at the end counts the class."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
-FORMATS = {"fasttext": "each line begins with __label__", "tsv": "columns between tabs"}
+FORMATS = {
+    "fasttext": "each line begins with __label__",
+    "lines": "a sequence per line",
+    "tsv": "columns between tabs",
+}
 """Reasons for a format that the name of the file doesn't tell."""
 
 
@@ -89,7 +93,7 @@ def command_line(splits: Splits, options: InitOptions) -> str:
     if "header" in options.given:
         words.append("--header" if options.get("header") else "--no-header")
     for option in ("format", "delimiter", "encoding"):
-        if option in options.given:
+        if option in options.given and options.get(option) != "lines":  # that of a layout
             words += [f"--{option}", options.get(option)]
     for name in names_of(splits.get("test")):
         words += ["--test", name]
@@ -153,7 +157,7 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
     is_made_of = {"features": "time steps are numbers"}.get(kind, "a sequence is a list of symbols")
     bad_rows, bad_reason = _bad_rows(data, roles, facts)
     values: dict[str, tuple[Any, str]] = {
-        "format": ("auto" if data.by_name else dialect.format, _format_reason(data)),
+        "format": (_format(data), _format_reason(data)),
         "header": (_header(data, roles), "the first row is data"),
         "delimiter": (data.delimiter, "separates the columns"),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
@@ -191,6 +195,14 @@ def _header(data: Data, roles: Roles) -> bool | str:
     """Return the value of data.header. It is detected unless the rest of a row is the sequence."""
     is_rest = any(column.name == REST for column in roles.sequence)
     return False if is_rest and not data.header else "auto"
+
+
+def _format(data: Data) -> str:
+    """Return the value of data.format."""
+    if data.by_name:
+        return "auto"
+    format = data.dialect.format
+    return "txt" if format == "lines" else format  # a sequence per line, with joined labels
 
 
 def _format_reason(data: Data) -> str:

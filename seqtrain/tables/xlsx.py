@@ -59,9 +59,11 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
     cells = enumerate(sheet.iter_rows(values_only=True), start=1)
     filled = ((number, row) for number, row in cells if _width(row))
     first = list(islice(filled, FIRST_ROWS))
+    header = _header_index(first) if dialect.header and first else -1
+    if len(first) <= header + 1:
+        _refuse_other_sheets(book, sheet)
     if not first:
         return
-    header = _header_index(first) if dialect.header else -1
     places: dict[Name, int] = {}
     if dialect.header:
         places = _places(*first[header])
@@ -103,6 +105,17 @@ def _sheet(book: Any, name: str | None) -> Any:
             return sheet
     found = listed([quote(sheet.title) for sheet in book.worksheets])
     raise UnreadableError(None, f"no sheet {quote(name)}; found {found} (data.sheet)")
+
+
+def _refuse_other_sheets(book: Any, empty: Any) -> None:
+    """Refuse a sheet without rows if others have some.
+
+    Raises:
+        UnreadableError: If another sheet has two rows or more.
+    """
+    others = [sheet for sheet in book.worksheets if sheet.title != empty.title]
+    if any(len(list(islice(filter(_width, x.iter_rows(values_only=True)), 2))) > 1 for x in others):
+        raise UnreadableError(None, f"no rows{_advice(book, empty.title)}")
 
 
 def _advice(book: Any, title: str) -> str:

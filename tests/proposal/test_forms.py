@@ -17,6 +17,7 @@ from seqtrain.config import Config, parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, Proposal, propose
 from seqtrain.sequences.dataset import prepare
+from seqtrain.text import one_line
 
 SYLLABLES = ["fen", "gor", "hal", "jin", "kep", "lur", "mos", "nid", "pra", "quo", "rix", "sul"]
 
@@ -78,14 +79,21 @@ def test_lists_of_labels_are_several_labels(tmp_path, draw, form):
     assert f"several labels per row = {column} ({len(labels)} classes" in proposal.uses[0]
 
 
-def test_multi_hot_lists_are_as_many_classes_as_positions(tmp_path, draw):
-    classes = draw.randint(3, 6)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("most", [6, 12])
+def test_multi_hot_lists_are_as_many_classes_as_positions(tmp_path, draw, ending, most):
+    classes = draw.randint(most // 2, most)
     rows = []
     for _ in range(200):
         marks = [int(draw.random() < 0.4) for _ in range(classes)]
-        rows.append([sentence(draw, *(f"k{i}" for i, x in enumerate(marks) if x)), str(marks)])
+        rows.append([sentence(draw, *(f"k{i}" for i, x in enumerate(marks) if x)), marks])
     draw.shuffle(rows)
-    config, proposal = proposed(write(tmp_path / "a.csv", ["text", "targets"], rows))
+    if ending == "csv":
+        path = write(tmp_path / "a.csv", ["text", "targets"], rows)
+    else:
+        path = tmp_path / "a.jsonl"
+        path.write_text("".join(json.dumps({"text": a, "targets": b}) + "\n" for a, b in rows))
+    config, proposal = proposed(str(path))
     assert config.training.monitor == "micro_f1"
     assert f"({classes} classes" in proposal.uses[0]
 
@@ -470,3 +478,43 @@ def test_a_table_in_a_txt_file(tmp_path, draw, mark):
     rows = [[sentence(draw), "uv"[i % 2]] for i in range(60)]
     config, _ = proposed(write(tmp_path / "a.txt", [], rows, mark))
     assert (config.data.format, config.data.label) == ("csv", 1)
+
+
+@pytest.mark.parametrize("fields", [["area", "ms"], ["q", "z", "page", "sku"]])
+def test_a_message_about_objects_is_short_enough_for_its_remedy(tmp_path, draw, fields):
+    rows = [{"things": [dict.fromkeys(fields, 1)] * 2, "y": "ab"[i % 2]} for i in range(60)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError) as caught:
+        proposed(str(path))
+    message = str(caught.value)
+    assert one_line(message) == message
+    assert message.endswith("and give --id")
+
+
+def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, draw):
+    rows = [[draw.random(), draw.random(), draw.random(), "ab"[i % 2]] for i in range(60)]
+    path = write(tmp_path / "a.csv", ["u", "v", "w", "y"], rows)
+    with pytest.raises(DataError) as caught:
+        proposed(path, label="y")
+    message = str(caught.value)
+    assert one_line(message) == message
+    assert "data.window" in message
+
+
+def test_labels_of_a_text_file_are_joined_row_by_row(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        rows = [[f"{draw.gauss(r % 2, 1):.4e}" for _ in range(20)] for r in range(150)]
+        write(Path(f"X_{split}.txt"), [], rows, " ")
+        write(Path(f"y_{split}.txt"), [], [[r % 2 + 1] for r in range(150)])
+    config, _ = proposed("X_train.txt")
+    assert (config.data.format, config.data.kind, config.data.label) == ("txt", "features", "y")
+
+
+def test_a_synonym_of_the_label_is_not_the_sequence(tmp_path, draw):
+    kinds = [draw.randint(0, 9) for _ in range(400)]
+    rows = [[f"F{k}", f"ZX{k:04d}", "".join(draw.choices("ACDEFGHIKL", k=30))] for k in kinds]
+    path = write(tmp_path / "a.csv", ["fam_id", "fam_code", "residues"], rows)
+    config, _ = proposed(path, label="fam_id")
+    assert config.data.sequence == "residues"

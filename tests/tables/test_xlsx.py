@@ -86,3 +86,11 @@ def test_the_missing_package_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.xlsx").write_bytes(b"")
     with pytest.raises(ConfigError, match=r"openpyxl.*seqtrain\[excel\].*csv"):
         read(str(tmp_path / "a.xlsx"))
+
+
+@pytest.mark.parametrize("rows", [[], [["read me"]], [["text", "label"]]])
+def test_a_sheet_without_rows_is_refused_with_the_names_of_others(tmp_path, rows):
+    path = write(tmp_path / "a.xlsx", Notes=rows, Answers=[["text", "label"], ["one", "a"]])
+    with pytest.raises(DataError, match=r"no rows.*'Notes'.*'Answers'.*data\.sheet"):
+        read(path, "text", "label")
+    assert read(path, "text", "label", sheet="Answers") == [(2, "one", "a")]
