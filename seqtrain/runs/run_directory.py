@@ -185,13 +185,13 @@ class RunDirectory:
             )
 
     def holds(self, name: str) -> bool:
-        """Return True if the directory exists and has a file or folder of this name.
+        """Return True if there is such a directory, with a file or folder of this name in it.
 
         Raises:
             CheckpointError: If the directory can't be read.
         """
         with path_problems(self.path):
-            return self.path.exists() and name in os.listdir(self.path)
+            return self.path.is_dir() and name in os.listdir(self.path)
 
     def config(self) -> Config:
         """Return the config that the run was trained with.

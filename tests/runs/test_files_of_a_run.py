@@ -97,3 +97,10 @@ def test_environment_must_hold_digests(tmp_path, content):
         (tmp_path / "environment.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"environment\.json"):
         RunDirectory(tmp_path).environment()
+
+
+def test_file_in_place_of_a_run_holds_nothing(tmp_path: Path) -> None:
+    """`diff my.yaml my.yaml` then says that there is no model in it, not "Not a directory"."""
+    file = tmp_path / "my.yaml"
+    file.write_text("data: {}\n", encoding="utf-8")
+    assert not RunDirectory(file).holds("config.yaml")
