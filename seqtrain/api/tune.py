@@ -366,9 +366,18 @@ def _finish_best(study: Study) -> Run:
             progress=False,
         )
         study.set_winner(best)
+        _remove_ended(study)
     with suppress(OSError):  # another process still trains a trial
         (directory / TRIALS).rmdir()
     return run
+
+
+def _remove_ended(study: Study) -> None:
+    """Remove what killed processes left of trials that have ended, but for the best one."""
+    best = study.best
+    for trial in study.trials:
+        if best is None or trial.number != best.number:
+            remove(study.directory / TRIALS / str(trial.number))
 
 
 def _no_complete_trial(study: Study) -> str:

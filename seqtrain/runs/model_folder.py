@@ -19,7 +19,7 @@ from torch import Tensor
 
 from seqtrain.config.document import brief
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import CheckpointError, ran_out_of_memory
+from seqtrain.errors import CheckpointError, DataError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.writing import (
     Content,
@@ -267,7 +267,10 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     lists = saved.read_json(VOCABULARY) if has_tokens else {}
     encoder = None
     if values.get("pretrained") is not None:
-        encoder = PretrainedEncoder(saved.path / ENCODER, is_stored=True)
+        try:
+            encoder = PretrainedEncoder(saved.path / ENCODER, is_stored=True)
+        except DataError as error:
+            raise CheckpointError(*error.problems) from None
     ngrams = _read_ngrams(saved, values["ngrams"])
     found = Preprocessing.from_dict(values, lists, ngrams, encoder)
     columns = set(range(found.token_columns)) or {ONLY}
