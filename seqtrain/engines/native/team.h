@@ -85,13 +85,18 @@ static void start_workers(int64_t threads) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
+  // A usual stack of 8 MiB may not be had where memory is short. Fewer members change the last bits.
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 1 << 20);
   for (; team.workers + 1 < threads; ++team.workers) {
     int64_t* seen = &team.seen[team.workers + 1];
     *seen = team.pass;
     pthread_t thread;
-    if (pthread_create(&thread, nullptr, work, seen) != 0) break;
+    if (pthread_create(&thread, &small, work, seen) != 0) break;
     pthread_detach(thread);
   }
+  pthread_attr_destroy(&small);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
