@@ -207,7 +207,8 @@ def _problems_of_files(config: Config) -> Problems:
     for key in ("data.train", "data.validation", "data.test", "pretraining.data"):
         names = names_of(config.value(key))
         formats = {resolve_format(name, config.data.format) or "": name for name in names}
-        if "" in formats:
+        unknown = formats.get("")
+        if unknown is not None:
             usual = one_of([each.endings[0] for each in FORMATS.values() if each.endings])
             fraction = "a fraction such as 0.1, " if key in ("data.validation", "data.test") else ""
             advice = f"expected {fraction}an ending such as {usual}, or set data.format"
