@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from seqtrain.api.predict import reconstruct as reconstruct
     from seqtrain.api.prediction import Prediction as Prediction
     from seqtrain.api.prediction import Predictions as Predictions
+    from seqtrain.api.predictions import split_results as split_results
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import STOP as STOP
-    from seqtrain.api.split_results import split_results as split_results
     from seqtrain.api.tune import tune as tune
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
@@ -61,7 +61,7 @@ _MODULES = {
     "predict_steps": "seqtrain.api.predict",
     "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
-    "split_results": "seqtrain.api.split_results",
+    "split_results": "seqtrain.api.predictions",
     "tune": "seqtrain.api.tune",
 }
 """Maps each public name to its module, which `__getattr__` imports on first use."""

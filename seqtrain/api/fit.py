@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from seqtrain.api.named_runs import Run, RunLike
-from seqtrain.api.predictions import save_predictions
 from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
@@ -259,8 +258,6 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
         saved = writer.stop(stop.signal_number, stopped_by)
         raise (told.error or saved) from None
     writer.finish()
-    if finish:
-        save_predictions(session, writer.run)
     return _finished_run(session, writer.run.path, writer.warnings())
 
 

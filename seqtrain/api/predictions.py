@@ -1,9 +1,8 @@
 """Predictions for every example of a split, and the results that `errors` and `report` show."""
 
 import math
-import os
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,30 +10,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.api.evaluate import Labelled, load_labelled, prepared_split, score_together
-from seqtrain.api.named_runs import RunLike, default_split, learned_rows
-from seqtrain.api.predictors import Classifier
-from seqtrain.errors import SeqtrainError
+from seqtrain.api.evaluate import Labelled, load_labelled, score_together
+from seqtrain.api.named_runs import NO_TEST, Run, RunLike, default_split, directory_of
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.occlusion import occlusion_weights
-from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
+from seqtrain.evaluation.predicted_example import (
+    PredictedExample,
+    SplitResults,
+    most_confident_errors,
+)
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
-from seqtrain.runs.model_folder import Model
-from seqtrain.runs.run_directory import RunDirectory, members
-from seqtrain.runs.saved_predictions import SplitResults, save_results
+from seqtrain.runs.run_directory import holds_folds, members
 from seqtrain.sequences.examples import Example, Steps
 from seqtrain.sequences.labels import class_counts, has_class
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import numbered_sequences
 from seqtrain.tables.times import NUMBER
 from seqtrain.text import duration
-from seqtrain.training.trainer import Trainer
 
 BINS = 10
 """Number of intervals of probability in which reliability is measured."""
-LARGEST_INPUT = 2**26
-"""Largest total size of data files whose predictions `fit` saves, in bytes."""
 CURVES, CURVE_POINTS = 6, 50
 """Number of large classes with a curve of precision and recall, and largest number of points."""
 
@@ -118,8 +114,45 @@ def _predictions_of(found: Labelled, *, explain: int = 0) -> SplitPredictions:
     return SplitPredictions(found, rows, probabilities, scores, branches)
 
 
+def split_results(
+    run: RunLike = None,
+    *,
+    split: str | None = None,
+    data: Any = None,
+    explain: int = 0,
+    device: str = "auto",
+) -> SplitResults:
+    """Return the predictions of a run for a split or a file, as `errors` and `report` show them.
+
+    If validation replaces a missing test split, a warning is added.
+
+    For the directory of folds, these are out-of-fold predictions: each row of train is predicted by
+    the run that held it out. They have no curves.
+
+    Args:
+        run: One run, as `evaluate` takes it, or the directory of folds.
+        split: As for `evaluate`.
+        data: Labelled data in place of a split: a file, or a table as `fit` takes it; or None.
+        explain: Number of the most confident errors whose weights of time steps are computed.
+        device: As for `evaluate`.
+
+    Raises:
+        CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it.
+    """
+    directory = directory_of(run)
+    if data is None and split in (None, "validation") and holds_folds(directory.path):
+        return predict_folds(directory.path, explain=explain, device=device)
+    chosen = split or (default_split(directory.path) if data is None else None)
+    one = directory.path if isinstance(run, Run | str | PathLike | None) else run
+    rows = predict_split(one, split=chosen, data=data, explain=explain, device=device)
+    found = results_of(rows)
+    if chosen == "validation" and split is None:
+        return replace(found, warnings=[NO_TEST, *found.warnings])
+    return found
+
+
 def results_of(shown: SplitPredictions) -> SplitResults:
-    """Return the results to show or to save, computed from the predictions for a split."""
+    """Return the results to show, computed from the predictions for a split."""
     found, scores, curves = shown.found, shown.scores, {}
     counted = class_counts(found.store.labels, len(scores.labels))
     for index in counted.argsort()[::-1][:CURVES].tolist():
@@ -135,7 +168,6 @@ def results_of(shown: SplitPredictions) -> SplitResults:
     return SplitResults(
         data=found.source,
         split=found.split,
-        digests=found.digests,
         warnings=found.warnings,
         model=f"{found.classifier.summary()['model']}; {weights:,} parameters",
         scores=scores,
@@ -179,38 +211,6 @@ def predict_folds(path: Path, *, explain: int = 0, device: str = "auto") -> Spli
         reliability=[],
         precision_recall={},
     )
-
-
-def save_predictions(session: Trainer, run: RunDirectory) -> None:
-    """Save the predictions of a finished run for the split that `errors` shows by default.
-
-    The files of the split are read again. In these cases nothing is saved, and the predictions are
-    computed when they are shown:
-
-    - The split is missing, empty, or a table in memory.
-    - Its files have more than `LARGEST_INPUT` bytes in total.
-    - The predictions are too large for `save_results`.
-    - A file can't be read or written.
-
-    Args:
-        session: Session whose training ended, with the best weights.
-        run: Run directory.
-    """
-    config, data = session.config, session.data
-    split = default_split(run.path)
-    if split not in data.splits or not len(data.splits[split]):
-        return
-    model = Model(session.network, data.preprocessing, session.calibration)
-    classifier = Classifier([model], session.device, run.path)
-    with suppress(SeqtrainError, OSError):
-        found = prepared_split(classifier, config, data, split)
-        if sum(os.path.getsize(path) for path in found.digests) > LARGEST_INPUT:
-            return
-        learned = learned_rows(config, split)
-        warnings = [f"the model was trained on {learned}"] * bool(learned) + found.warnings
-        logits = session.test_logits or None
-        found = replace(found, warnings=warnings, logits=logits, trained_on_rows=bool(learned))
-        save_results(run, results_of(_predictions_of(found)))
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:

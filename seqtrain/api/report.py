@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
-from seqtrain.api.split_results import split_results
+from seqtrain.api.predictions import split_results
 from seqtrain.config import render_config
 from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at

@@ -132,9 +132,9 @@ def score_test(trainer: Trainer) -> Iterator[TrainingEvent]:
     """
     test = trainer.data.splits.get("test")
     if test is not None:
-        trainer.test_logits = trainer.shared_logits(test)
+        logits = trainer.shared_logits(test)
         _, trainer.test_scores, trainer.branch_scores = score_branches(
-            trainer.network, trainer.test_logits, test, trainer.labels, trainer.thresholds
+            trainer.network, logits, test, trainer.labels, trainer.thresholds
         )
     yield from ()
 

@@ -101,7 +101,6 @@ class Trainer:
             after a refit. None before calibration, without validation, and if the run resumed in
             its refit.
         test_scores: Scores on test, or None before the last phase and without test.
-        test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
         branch_scores: Maps the name of each branch to its scores on test. Empty if there is only
             one branch, or `test_scores` is None.
     """
@@ -137,7 +136,6 @@ class Trainer:
         self.notes: list[str] = []
         self.validation_scores: Scores | None = None
         self.test_scores: Scores | None = None
-        self.test_logits: list[Tensor] = []
         self.branch_scores: dict[str, Scores] = {}
         self._fixed_logits: dict[str, Tensor] = {}
         self._epoch_logits: list[Tensor] = []
