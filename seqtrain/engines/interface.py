@@ -189,19 +189,6 @@ class Ops:
             sparse=sparse,
         )
 
-    def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Return some rows of a table.
-
-        Args:
-            table: the vectors.
-            rows: indices of the rows, ascending and distinct.
-            sparse: True if the gradient of the table should be sparse.
-
-        Shape:
-            table: (V, E). rows: (U,) int64. Returns: (U, E).
-        """
-        return functional.embedding(rows, table, sparse=sparse)
-
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
         """Return `values` after dropout: each unit times the rule's scale, or times 0.
 

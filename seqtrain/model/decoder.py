@@ -97,7 +97,7 @@ class PretrainingModel(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         branch = self.recurrent
         start = branch.start(layout.rows, random)
-        between = branch.dropout_between_layers(random, layout)
+        between = None if random is None else branch.dropout_between_layers(random, layout)
         return self._run(branch.encoder, inputs, layout, start, between)
 
     def _run(

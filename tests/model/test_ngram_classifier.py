@@ -49,7 +49,8 @@ def make(sizes: tuple[int, int], most: int = 60, spelled: WordGrams | None = Non
 
 
 def score(model: NgramBranch, batch: Batch) -> Tensor:
-    return model.score(model.find(batch), torch.arange(len(batch.lengths)))
+    layout = Packed.of(batch.packed)
+    return model(batch.packed.data, layout, SideInputs.of(batch), ForwardContext())
 
 
 def by_hand(model: NgramBranch, row: list[int]) -> Tensor:

@@ -18,7 +18,8 @@ from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.solved import SolvedBranch, Weights, targets_of
+from seqtrain.model.branches.logistic import Weights
+from seqtrain.model.branches.solved import SolvedBranch, targets_of
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import collate
