@@ -10,9 +10,12 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
+from seqtrain.engines.layout import Packed
 from seqtrain.model.branches import logistic
+from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.logistic import solve_logistic
 from seqtrain.model.branches.ngrams import NgramBranch
+from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch, Grams, Spellings
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,

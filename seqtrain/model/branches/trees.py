@@ -75,9 +75,8 @@ class TreeBranch(SolvedBranch):
         batching = BatchingConfig(max_tokens=STEPS_AT_ONCE)
         for rows in plan_in_order_of_length(store.lengths, batching):
             batch = collate(store.__getitems__(rows))
-            packed = batch.packed
-            layout = Packed(packed.batch_sizes, packed.data.device)
-            found = self._aggregates(packed.data, layout, SideInputs.of(batch))
+            layout = Packed.of(batch.packed)
+            found = self._aggregates(batch.packed.data, layout, SideInputs.of(batch))
             values[rows] = batch.restore(found).numpy()
         return values
 
