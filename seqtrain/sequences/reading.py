@@ -28,12 +28,12 @@ from seqtrain.tables.blocks import (
     Source,
     UnreadableError,
     as_list,
+    located,
     missing_name,
 )
 from seqtrain.tables.cells import BadCellError, name_of, text_of
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.opening import is_pipe
-from seqtrain.tables.sources import located
 
 CHUNK_ROWS = 4096
 """Largest number of sequences that are encoded or predicted together."""
