@@ -1,7 +1,6 @@
 """Times in the column of the order: exact, of one type, with or without time zones."""
 
-from datetime import datetime, timedelta, timezone
-from fractions import Fraction
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from seqtrain.errors import DataError
 from seqtrain.sequences.examples import Example
 from seqtrain.tables.time_column import read_time
-from seqtrain.tables.times import SECOND
 from tests.helpers.reading import completed, file_source, read_rows, schema_of, table_given
 
 SCHEMA: dict[str, Any] = {
@@ -50,32 +48,6 @@ def test_nanoseconds_are_sorted_exactly(moments, tmp_path_factory):
     found = sequences(tmp_path_factory.mktemp("a") / "a.csv", texts)
     assert order_of(found) == sorted(range(len(exact)), key=exact.__getitem__)
     assert [read_time(text, "date")[0] for text in texts] == exact
-
-
-@given(
-    moment=MOMENTS,
-    offset=st.integers(-14 * 60, 14 * 60),
-    separator=st.sampled_from(["T", " "]),
-    decimals=st.integers(0, 9),
-)
-def test_dates_with_a_zone_are_those_of_the_standard_library(moment, offset, separator, decimals):
-    zone = timezone(timedelta(minutes=offset))
-    text = moment.replace(microsecond=0).isoformat(separator)
-    fraction = "123456789"[:decimals]
-    sign, minutes = "-" if offset < 0 else "+", abs(offset)
-    zoned = f"{text}{'.' * bool(fraction)}{fraction}{sign}{minutes // 60:02d}:{minutes % 60:02d}"
-    expected = Fraction(int(moment.replace(microsecond=0, tzinfo=zone).timestamp())) * SECOND
-    expected += Fraction(int(fraction.ljust(9, "0") or 0))
-    assert read_time(zoned, "date") == (expected, True)
-
-
-@given(st.timedeltas(min_value=timedelta(days=-1000), max_value=timedelta(days=1000)))
-def test_durations_are_those_of_python_and_pandas(duration):
-    pandas = pytest.importorskip("pandas")
-    expected = duration // timedelta(microseconds=1) * 1000
-    other = pandas.Timedelta(duration)
-    for text in (str(duration), other.isoformat(), str(other)):
-        assert read_time(text, "duration")[0] == expected, text
 
 
 @pytest.mark.parametrize(
