@@ -207,7 +207,8 @@ class _Preparation:
                     lenient=self.lenient,
                     groups=loader.encoder.groups,
                 )
-        digests = digests_of(source for _, source in self.sources)
+        known = {} if rules.pretrained is None else rules.pretrained.digests
+        digests = digests_of((source for _, source in self.sources), known)
         self._refuse_same_files(digests)
         _check_rows(self.config.data, splits, fitted)
         return PreparedData(
