@@ -141,7 +141,7 @@ def propose(
     if "validation" in options.given:
         splits["validation"] = options.get("validation")
     text, config = _config(splits, rows, data, roles, facts, options)
-    warnings += label_doubts(facts.classes)
+    warnings += label_doubts(facts.classes, multi_label=facts.multi_label)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
-from seqtrain.sequences.labels import class_counts
+from seqtrain.sequences.labels import class_counts, rare_class
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.splits import BLANK, first_equal_rows
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of
@@ -134,7 +134,8 @@ def warnings(
         said += data.vectors.coverage.doubts()
     names = data.preprocessing.labels
     counts = class_counts(train.labels, len(names))
-    said += label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
+    by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
+    said += label_doubts(by_name, multi_label=data.preprocessing.multi_label)
     first = train.labels[train.lines == 1]
     if type(config.data.label) is int and first.ndim == 1 and (counts[first] == 1).any():
         said.append(
@@ -267,11 +268,12 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def label_doubts(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield warnings if labels look like lists or like a quantity.
+def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[str]:
+    """Yield warnings if labels look like lists or like a quantity, or if one of two is rare.
 
     Args:
         counts: Number of rows of each label.
+        multi_label: True if a row may have any number of the labels.
     """
     mark = separator_of(counts)
     if mark is not None:
@@ -286,4 +288,10 @@ def label_doubts(counts: Mapping[str, int]) -> Iterator[str]:
         yield (
             f"labels are {len(counts)} numbers from {low:g} to {high:g}, each a class of its own. "
             "If they are a quantity, such as an age or a price, group them into a few classes"
+        )
+    if not multi_label and rare_class([*counts.values()]) is not None:
+        least = min(counts, key=lambda label: counts[label])
+        yield (
+            f"{counts[least] / sum(counts.values()):.1%} of the rows are {quote(least)}: compare "
+            "F1, average precision and AUC; training.thresholds says when it is predicted"
         )
