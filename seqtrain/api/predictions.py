@@ -168,6 +168,7 @@ def results_of(shown: SplitPredictions) -> SplitResults:
     return SplitResults(
         data=found.source,
         split=found.split,
+        digests=found.digests,
         warnings=found.warnings,
         model=f"{found.classifier.summary()['model']}; {weights:,} parameters",
         scores=scores,

@@ -64,6 +64,7 @@ class SplitResults:
     Attributes:
         data: Description of the data, such as the name of the file.
         split: Split of the run's config, or None for other data.
+        digests: Maps the path of each data file to its SHA-256.
         warnings: Warnings about the rows, one line each.
         model: Description of the model for people.
         scores: Scores of the whole model.
@@ -78,6 +79,7 @@ class SplitResults:
 
     data: str
     split: str | None
+    digests: Mapping[str, str]
     warnings: Sequence[str]
     model: str
     scores: Scores

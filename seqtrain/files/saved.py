@@ -45,8 +45,13 @@ class SavedObject(BaseModel):
 
 
 def invalid(error: ValidationError) -> str:
-    """Return the first problem of a saved value as one line: its key, and what is wrong."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
+    """Return the first problem of a saved value as one line: its key, and what is wrong.
+
+    Neither a value nor a long key of the file is shown in full.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(shorten(str(step), 40) for step in first["loc"])
     said = first["msg"].removeprefix("Value error, ")
+    if place == "format_version" and first["type"] == "literal_error":
+        said = f"this seqtrain reads version {first['ctx']['expected']}"
     return shorten(f"{place}: {said}" if place else said, 150)
