@@ -40,7 +40,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.pretrained import FILES, POOLING, PretrainedEncoder, used_files
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.text import shorten
-from seqtrain.training.trainer import check_tensors
+from seqtrain.training.optimizer import check_tensors
 
 MODEL_VERSION: Final = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"

@@ -37,7 +37,7 @@ from seqtrain.training.losses import (
     weighed,
     weighted_counts,
 )
-from seqtrain.training.optimizer import Optimizer
+from seqtrain.training.optimizer import Optimizer, check_tensors
 from seqtrain.training.processes import SINGLE, Processes
 from seqtrain.training.progress import Progress, checked_progress
 from seqtrain.training.stopping import (
@@ -540,24 +540,3 @@ def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
         spellings=store.spellings,
         words=store.words,
     )
-
-
-def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Check that tensors from a file can replace the tensors of a model or optimizer.
-
-    Args:
-        found: Tensors from the file, by name.
-        expected: Tensors of the model or optimizer, by name.
-
-    Raises:
-        ValueError: If the names, a shape or a type differ, or a value from the file isn't finite.
-    """
-    for name in sorted(found.keys() ^ expected.keys()):
-        raise ValueError(f"tensor {name[:80]}: {'missing' if name in expected else 'unknown'}")
-    for name, tensor in found.items():
-        like = expected[name]
-        if tensor.shape != like.shape or tensor.dtype != like.dtype:
-            shapes = f"{tensor.dtype} {[*tensor.shape]}, expected {like.dtype} {[*like.shape]}"
-            raise ValueError(f"tensor {name}: found {shapes}; of another version? train it again")
-        if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"tensor {name}: holds values that aren't finite")
