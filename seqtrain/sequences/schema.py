@@ -112,6 +112,8 @@ class Schema(Saved):
             raise ValueError("steps: expected columns if kind is steps, or else null")
         if (self.steps is None) != (self.id is None):
             raise ValueError("id: expected a column if rows are time steps, or else null")
+        if self.steps is None and self.order is not None:
+            raise ValueError("order: expected null, because rows are no time steps")
         grows = self.steps is not None and "order" in self.steps.values()
         if grows and self.order is None:
             raise ValueError("order: expected a column, because a column of steps grows by it")
