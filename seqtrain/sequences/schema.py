@@ -157,8 +157,9 @@ class Schema(Saved):
     @property
     def names_columns(self) -> bool:
         """True if a column is identified by its name, False if all are by their index."""
-        named = [*self.sequence_columns, *self.label_columns, self.group, self.weight, self.order]
-        return any(isinstance(each, str) for each in (*named, *column_names(self.static)))
+        named = {*self.sequence_columns, *self.label_columns, self.group, self.weight, self.order}
+        named.update(column_names(self.static))
+        return any(isinstance(each, str) for each in named - {REST})
 
     @property
     def label_columns(self) -> tuple[Column, ...]:
@@ -235,7 +236,9 @@ class Schema(Saved):
         elif self.one_hot is None:
             optional.append(self.label_column)
         names = dict.fromkeys([*required, *keep])
-        rest = names.pop(REST, 0) is None
+        rest = REST in names and columns_of_format(self.format) == "delimited"
+        if rest:
+            del names[REST]
         return Selection(tuple(names), tuple(optional), rest=rest)
 
     def dialect(self, *, labelled: bool = True) -> Dialect:

@@ -164,7 +164,9 @@ class _Columns:
             self.least = max(names.values(), default=0) + 1
         self.places = self._places(names, selection)
         self.rest: list[int] | None = None
-        if selection.rest:
+        if selection.rest and REST in names:  # the file's own column goes before
+            self.places[REST] = names[REST]
+        elif selection.rest:
             self.rest = [x for x in range(self.width) if x not in self.places.values()]
 
     def block(self, records: list[Record]) -> Block:
