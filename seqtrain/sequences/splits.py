@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.store import Ints, row_numbers, true_rows
 
-Part: TypeAlias = float | Mapping[Any, int]
+Part: TypeAlias = float | Mapping[str, Any]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
