@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.engines.growing import DEPTH, grow_tree, grow_tree_in_torch
 from seqtrain.model.aggregates import AggregateLayout
-from seqtrain.model.boosting import BINS, Boosting, bin_edges, binned, fit_trees
+from seqtrain.model.boosting import (
+    BINS,
+    DEPTH,
+    Boosting,
+    bin_edges,
+    binned,
+    fit_trees,
+    grow_tree,
+    grow_tree_in_torch,
+)
 
 ONES = torch.ones(300, dtype=torch.float64)
 
