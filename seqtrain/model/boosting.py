@@ -29,7 +29,7 @@ from seqtrain.engines.native.library import (
 
 DEPTH = 3
 """Levels of a tree."""
-BINS = 64
+MOST_BINS = 64
 """Number of bins of a column, including bin 0 for missing values."""
 LEAST_ROWS = 5
 """Smallest number of examples on each side of a split."""
@@ -39,23 +39,23 @@ SMALLEST_GAIN = 1e-6
 """Gain that a split must exceed to be used."""
 BYTES_PER_THREAD = 256
 """Bytes of scratch memory that the native function needs per thread."""
-SPLITS = 2**DEPTH - 1
+TREE_SPLITS = 2**DEPTH - 1
 LEARNING_RATE = 0.08
-ROUNDS = 200
+_ROUNDS = 200
 """Largest number of boosting rounds."""
-PATIENCE = 30
+_PATIENCE = 30
 """Number of rounds without a smaller loss on held-out examples after which boosting ends."""
 TREES = 4000
 """Largest number of trees of all classes together."""
-FOLDS = 4
+_FOLDS = 4
 """Number of folds of train that are held out in turn to choose the number of rounds."""
 ONE_FOLD_ABOVE = 20_000
 """Number of examples above which `fit_trees` holds out only one fold."""
 COLUMN_SHARE = 0.5
 """Share of the columns that a tree may use, at least one column, drawn for each tree."""
-EDGE_ROWS = 20_000
+_EDGE_ROWS = 20_000
 """Largest number of examples from which the edges of bins are computed."""
-LARGEST = torch.finfo(torch.float32).max
+_LARGEST = torch.finfo(torch.float32).max
 SMALLEST_HESSIAN = 1e-6
 
 
@@ -95,22 +95,24 @@ class Trees:
 
 
 def bin_edges(values: Tensor) -> Tensor:
-    """Return the edges between the bins of each column, ascending, (A, BINS - 2).
+    """Return the edges between the bins of each column, ascending, (A, MOST_BINS - 2).
 
-    A column with fewer than `BINS` distinct values has an edge between each two neighboring values.
-    The edges of other columns are between quantiles of their present values. Unused edges are +inf.
+    A column with fewer than `MOST_BINS` distinct values has an edge between each two neighbors. The
+    edges of other columns are between quantiles of their present values. Unused edges are +inf.
 
     Args:
         values: columns of the examples, (B, A). Values that aren't finite count as missing. If
-            there are more than `EDGE_ROWS` examples, only every n-th one is read.
+            there are more than `_EDGE_ROWS` examples, only every n-th one is read.
     """
-    values = values[:: -(-len(values) // EDGE_ROWS)]
-    edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype, device="cpu")
+    values = values[:: -(-len(values) // _EDGE_ROWS)]
+    edges = torch.full(
+        (values.shape[1], MOST_BINS - 2), torch.inf, dtype=values.dtype, device="cpu"
+    )
     for number, column in enumerate(values.T):
         present = column[column.isfinite()].sort().values
         distinct = present.unique_consecutive()
-        if len(distinct) > BINS - 1:
-            ranks = torch.linspace(0, len(present) - 1, BINS, device="cpu")[1:-1].long()
+        if len(distinct) > MOST_BINS - 1:
+            ranks = torch.linspace(0, len(present) - 1, MOST_BINS, device="cpu")[1:-1].long()
             distinct = present[ranks].unique_consecutive()
         middle = ((distinct[1:].double() + distinct[:-1].double()) / 2).to(values.dtype)
         edges[number, : len(middle)] = torch.where(middle < distinct[1:], middle, distinct[:-1])
@@ -122,7 +124,7 @@ def binned(values: Tensor, edges: Tensor) -> Tensor:
 
     Args:
         values: columns of the examples, (B, A). Values that aren't finite count as missing.
-        edges: result of `bin_edges`, (A, BINS - 2).
+        edges: result of `bin_edges`, (A, MOST_BINS - 2).
     """
     columns = values.T.contiguous()
     found = torch.searchsorted(edges, columns.nan_to_num(0.0)) + 1
@@ -134,11 +136,11 @@ def fit_trees(
 ) -> Trees:
     """Fit boosted trees on all examples.
 
-    The number of rounds minimizes the loss on `FOLDS` held-out folds of the examples. To save time,
-    a single fold is held out in two cases:
+    The number of rounds minimizes the loss on `_FOLDS` held-out folds of the examples. To save
+    time, a single fold is held out in two cases:
 
     - There are more than `ONE_FOLD_ABOVE` examples.
-    - There are many classes, so that `most_rounds` is below `ROUNDS`.
+    - There are many classes, so that `most_rounds` is below `_ROUNDS`.
 
     Args:
         values: columns of the examples, (B, A) float32, NaN where missing.
@@ -149,12 +151,12 @@ def fit_trees(
         seed: seed of the folds and of the columns of each tree.
     """
     generator = torch.Generator("cpu").manual_seed(seed)
-    fold = torch.randperm(len(values), generator=generator) % FOLDS
+    fold = torch.randperm(len(values), generator=generator) % _FOLDS
     targets = targets.double()
     curves = []
     # Many classes have few rounds, and nearly always use all of them.
-    is_costly = len(values) > ONE_FOLD_ABOVE or most_rounds(targets.shape[1]) < ROUNDS
-    for held in range(1 if is_costly else FOLDS):
+    is_costly = len(values) > ONE_FOLD_ABOVE or most_rounds(targets.shape[1]) < _ROUNDS
+    for held in range(1 if is_costly else _FOLDS):
         is_held = fold == held
         if not bool(is_held.any()):
             continue
@@ -174,11 +176,11 @@ def fit_trees(
 
 
 def most_rounds(classes: int) -> int:
-    """Return the largest number of rounds for a number of classes, from 1 to `ROUNDS`.
+    """Return the largest number of rounds for a number of classes, from 1 to `_ROUNDS`.
 
     Rounds times classes is at most `TREES`, unless there are more classes than `TREES`.
     """
-    return max(1, min(ROUNDS, TREES // classes))
+    return max(1, min(_ROUNDS, TREES // classes))
 
 
 class Boosting:
@@ -205,8 +207,8 @@ class Boosting:
         edges = bin_edges(values)
         self.bins = binned(values, edges)
         # The largest value of each bin. Bin 0 has the missing values.
-        limits = functional.pad(edges, (1, 0), value=-LARGEST).clamp(max=LARGEST)
-        self.limits = functional.pad(limits, (0, 2), value=LARGEST)
+        limits = functional.pad(edges, (1, 0), value=-_LARGEST).clamp(max=_LARGEST)
+        self.limits = functional.pad(limits, (0, 2), value=_LARGEST)
         share = (weights @ targets / weights.sum()).clamp(1e-6, 1 - 1e-6)
         self.start = share.logit() if multi_label else share.log()
         self.logits = self.start.expand(targets.shape).clone()
@@ -220,8 +222,8 @@ class Boosting:
         """
         first, second = self._derivatives()
         classes = len(self.start)
-        columns = torch.zeros(classes, SPLITS, dtype=torch.long, device="cpu")
-        cuts = torch.full((classes, SPLITS), LARGEST, dtype=torch.float32, device="cpu")
+        columns = torch.zeros(classes, TREE_SPLITS, dtype=torch.long, device="cpu")
+        cuts = torch.full((classes, TREE_SPLITS), _LARGEST, dtype=torch.float32, device="cpu")
         leaves = torch.zeros(classes, 2**DEPTH, dtype=torch.float32, device="cpu")
         number = max(1, round(COLUMN_SHARE * len(self.bins)))
         for k in range(1 if classes == 2 and not self.multi_label else 0, classes):
@@ -239,7 +241,7 @@ class Boosting:
     def held_out_losses(self, values: Tensor, targets: Tensor, weights: Tensor) -> list[float]:
         """Add rounds, and return the summed loss of held-out examples after each of them.
 
-        Stop after `PATIENCE` rounds without a new smallest loss, or after `most_rounds` rounds.
+        Stop after `_PATIENCE` rounds without a new smallest loss, or after `most_rounds` rounds.
 
         Args:
             values: columns of the held-out examples, (B', A), NaN where missing.
@@ -257,7 +259,7 @@ class Boosting:
             else:
                 losses = functional.cross_entropy(logits, targets, reduction="none")
             curve.append(float(losses @ weights))
-            if len(curve) - curve.index(min(curve)) > PATIENCE:
+            if len(curve) - curve.index(min(curve)) > _PATIENCE:
                 break
         return curve
 
@@ -338,13 +340,13 @@ def grow_tree_in_torch(
     splits: list[tuple[Tensor, Tensor]] = []
     for level in range(DEPTH):
         nodes = 2**level
-        key = (torch.arange(len(columns)).unsqueeze(1) * nodes + node) * BINS + chosen
-        size = len(columns) * nodes * BINS
+        key = (torch.arange(len(columns)).unsqueeze(1) * nodes + node) * MOST_BINS + chosen
+        size = len(columns) * nodes * MOST_BINS
         parts = []
         for weight in (gradient, hessian, torch.ones_like(gradient)):
             weights = weight.expand(key.shape).flatten()
             counts = torch.bincount(key.flatten(), weights, size)
-            parts.append(counts.view(len(columns), nodes, BINS).cumsum(2))
+            parts.append(counts.view(len(columns), nodes, MOST_BINS).cumsum(2))
         g, h, n = parts
         gains = (
             g.square() / (h + RIDGE)
@@ -354,8 +356,8 @@ def grow_tree_in_torch(
         gains[(n < LEAST_ROWS) | (n[..., -1:] - n < LEAST_ROWS)] = -1.0
         best = gains.transpose(0, 1).flatten(1).max(1)
         gains_enough = best.values > SMALLEST_GAIN
-        column = torch.where(gains_enough, columns[best.indices // BINS], columns[0])
-        last = torch.where(gains_enough, best.indices % BINS, BINS)
+        column = torch.where(gains_enough, columns[best.indices // MOST_BINS], columns[0])
+        last = torch.where(gains_enough, best.indices % MOST_BINS, MOST_BINS)
         splits.append((column, last))
         node = 2 * node + (bins[column[node], torch.arange(len(node))].long() > last[node]).long()
     return torch.cat([c for c, _ in splits]), torch.cat([x for _, x in splits]), node

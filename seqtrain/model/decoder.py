@@ -39,7 +39,7 @@ LARGEST_GROUP = 2000
 """Largest number of ids in a group. A smaller group has as many ids as all groups before it."""
 SHRINKING = 1.15
 """Factor by which the number of dimensions shrinks from group to group, for wide states."""
-SMALLEST = 8
+_SMALLEST = 8
 """Least number of dimensions of the last group."""
 WIDE = 64
 """Width from which on a state counts as wide."""
@@ -312,7 +312,7 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     cutoffs = [min(FREQUENT, vocab_size - 1)]
     while (following := cutoffs[-1] + min(cutoffs[-1], LARGEST_GROUP)) < vocab_size:
         cutoffs.append(following)
-    shrinking = min(SHRINKING, (width / SMALLEST) ** (1 / len(cutoffs))) if width >= WIDE else 1.0
+    shrinking = min(SHRINKING, (width / _SMALLEST) ** (1 / len(cutoffs))) if width >= WIDE else 1.0
     return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)
 
 

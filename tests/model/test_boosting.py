@@ -6,8 +6,8 @@ import torch
 
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import (
-    BINS,
     DEPTH,
+    MOST_BINS,
     Boosting,
     bin_edges,
     binned,
@@ -96,7 +96,9 @@ def test_columns_of_few_values_are_split_between_them():
     edges = bin_edges(values)
     assert edges[0, :3].tolist() == [1.5, 2.5, torch.inf]
     assert binned(values, edges).tolist() == [[1, 2, 2, 3, 0]]
-    assert int(binned(random_table(500, 1, 0), bin_edges(random_table(500, 1, 0))).max()) < BINS
+    assert (
+        int(binned(random_table(500, 1, 0), bin_edges(random_table(500, 1, 0))).max()) < MOST_BINS
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])

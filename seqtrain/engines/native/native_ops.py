@@ -24,7 +24,7 @@ from seqtrain.engines.native.recurrence import chosen_library
 PADDING = 64
 """Largest number of unused units per step: attention rounds A up to whole vectors."""
 
-POOLINGS = ("max", "attention")
+_POOLINGS = ("max", "attention")
 """Kinds of poolings that the library computes."""
 
 
@@ -54,7 +54,7 @@ class NativeOps(Ops):
 
     def pool(self, pooling: Any, states: Tensor, layout: Layout) -> Tensor:
         """Return the pooled states of packed sequences; see `Ops.pool`."""
-        if pooling.kind not in POOLINGS or not isinstance(layout, Packed):
+        if pooling.kind not in _POOLINGS or not isinstance(layout, Packed):
             return super().pool(pooling, states, layout)
         # Weight and bias of `project`, and weight of `score`; none for the maximum.
         weights = [weight.contiguous() for weight in pooling.parameters()]
