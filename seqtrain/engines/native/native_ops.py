@@ -19,7 +19,6 @@ from seqtrain.engines.native.library import (
     load_library,
     new,
 )
-from seqtrain.engines.native.recurrence import chosen_library
 
 PADDING = 64
 """Largest number of unused units per step: attention rounds A up to whole vectors."""
@@ -155,7 +154,7 @@ class _Pool(torch.autograd.Function):
         ctx.hidden = new(len(states) * (len(weights[0]) + PADDING) if weights else 0)
         ctx.weights, pooled = new(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)
-        ctx.library = chosen_library()
+        ctx.library = load_library()
         _call_pool(ctx, "pool", states, batch_sizes, pooled, *weights)
         return pooled
 

@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.engines.layout import Layout, Packed, lengths_of
+from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.logistic import Weights
 from seqtrain.model.branches.solved import LinearBranch, class_matrix
@@ -122,7 +122,7 @@ class SeriesRows:
         if not isinstance(self.layout, Packed):
             return steps.transpose(0, 1).flatten(0, 1)
         row, step = self.layout.places
-        lengths = lengths_of(self.layout.batch_sizes)
+        lengths = self.layout.lengths_on_cpu
         arranged = torch.empty_like(steps)
         arranged[to_device((lengths.cumsum(0) - lengths)[row] + step, steps.device)] = steps
         return arranged
@@ -132,7 +132,7 @@ class SeriesRows:
         if not isinstance(self.layout, Packed):
             yield Piece(self.rows)
             return
-        ends = lengths_of(self.layout.batch_sizes).cumsum(0)  # on the CPU: known without waiting
+        ends = self.layout.lengths_on_cpu.cumsum(0)  # on the CPU: known without waiting
         for begin in range(0, len(self.rows), size):
             rows = self.rows[begin : begin + size]
             bounds = torch.tensor([begin, begin + len(rows) - 1], device="cpu")
