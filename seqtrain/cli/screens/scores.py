@@ -30,14 +30,14 @@ NEVER_FOUND = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
 """Scores of labels that the model doesn't know."""
 UNKNOWN_LABELS = "(unknown label)"
 """Name of the row for examples whose label the model doesn't know."""
-BRANCH_CONCLUSIONS = {
-    "ngrams": ("n-grams", "a linear model is enough"),
-    "kernels": ("kernels", "these series need no recurrent network"),
-    "trees": ("boosted trees", "these sequences need no recurrent network"),
-    "recurrent": ("recurrent network", "the other branches add nothing"),
+BRANCH_NAMES = {
+    "recurrent": "recurrent network",
+    "ngrams": "n-grams",
+    "kernels": "kernels",
+    "trees": "boosted trees",
+    "pretrained": "pretrained encoder",
 }
-"""Maps each branch to its name for people, and to the conclusion if it scores as high as all
-branches together."""
+"""Maps each branch to its name for people."""
 LENGTH_COLUMNS = {
     "min": ("length from", ",.0f"),
     "max": ("to", ",.0f"),
@@ -139,7 +139,7 @@ def monitor_of(run: Path) -> str:
 
 
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
-    """Print the score of each branch, and a line if the model isn't better than the baseline.
+    """Print the scores of the branches, and a line if the model isn't better than the baseline.
 
     The baseline predicts the most frequent class for each example. If one of two classes is rare,
     there is no line about the baseline. For multi-label scores nothing is printed.
@@ -147,7 +147,7 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
     Args:
         scores: Scores of the whole model.
         branches: Maps each branch to its scores, or to its value of the compared metric. Names that
-            aren't in `BRANCH_CONCLUSIONS` are ignored.
+            aren't in `BRANCH_NAMES` are ignored.
         monitor: Metric that chose the best epoch. It determines the metric that is printed (see
             `compared_metric`).
     """
@@ -155,13 +155,18 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
         return
     metric = compared_metric(monitor, has_rare_class=scores.has_rare_class)
     whole = getattr(scores, metric.name)
-    title = "" if metric.name == "accuracy" else f"{metric.title} "
-    for name, own in branches.items():
-        if name in BRANCH_CONCLUSIONS:
-            words, conclusion = BRANCH_CONCLUSIONS[name]
-            value = own if isinstance(own, float) else getattr(own, metric.name)
-            verdict = f"; {conclusion}" if value >= whole else ""
-            note(f"{words} only: {title}{value:.1%}, all branches: {whole:.1%}{verdict}")
+    values = {}
+    for name in branches.keys() & BRANCH_NAMES.keys():
+        own = branches[name]
+        values[name] = own if isinstance(own, float) else getattr(own, metric.name)
+    if values:
+        alone, enough = [], []
+        for name, title in BRANCH_NAMES.items():
+            if name in values:
+                alone.append(f"{title} {values[name]:.1%}")
+                enough += [title] if values[name] >= whole else []
+        verdict = f"; enough alone: {', '.join(enough)}" if enough else ""
+        note(f"{metric.title}: {', '.join(alone)}, all together {whole:.1%}{verdict}")
     if scores.accuracy <= scores.majority_baseline and not scores.has_rare_class:
         label = max(scores.per_class, key=lambda name: scores.per_class[name]["support"])
         note(
