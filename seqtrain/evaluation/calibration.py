@@ -82,10 +82,6 @@ class Calibration(Section):
         """Return what a network applies to its logits: temperature, branch weights, and shift."""
         return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
-    def class_thresholds(self, num_classes: int) -> list[float]:
-        """Return the threshold of each class, (C,): 0.5 for all if none was fitted."""
-        return self.thresholds or [0.5] * num_classes
-
     def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
         """Return True if the lengths of all lists suit a model.
 
