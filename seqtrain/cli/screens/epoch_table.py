@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from seqtrain.cli.screens.console import note
-from seqtrain.cli.screens.tables import format_number
 from seqtrain.config import Config
+from seqtrain.evaluation.scores import Scores
 from seqtrain.metrics import METRICS
 from seqtrain.training.events import EpochEvent, perplexity
 
@@ -61,11 +61,9 @@ class EpochTable:
                 "epoch": f"{event.epoch}{' *' if event.is_best else ''}",
                 "train loss": f"{event.loss:.4f}",
                 "acc.": f"{event.accuracy:.2%}",
-                "val. loss": format_number(values and values.loss, ".4f"),
-                "val. acc.": format_number(values and values.accuracy, ".2%"),
-                METRICS[self._metric].title: METRICS[self._metric].text(
-                    getattr(values, self._metric, None)
-                ),
+                "val. loss": _score(values, "loss"),
+                "val. acc.": _score(values, "accuracy"),
+                METRICS[self._metric].title: _score(values, self._metric),
                 "lr": f"{event.lr:.1e}",
                 "tokens/s": f"{event.time_steps / event.seconds:,.0f}",
                 "s": f"{event.seconds:.1f}" if event.seconds < 1000 else f"{event.seconds:.0f}",
@@ -89,6 +87,11 @@ class EpochTable:
         if self._training.class_weights:
             differences.append("class weights")
         return LEGEND.format(" and ".join(differences))
+
+
+def _score(scores: Scores | None, metric: str) -> str:
+    """Return a metric on validation as text, or a dash without validation."""
+    return METRICS[metric].text(getattr(scores, metric, None))
 
 
 def _phase_line(event: EpochEvent) -> str:

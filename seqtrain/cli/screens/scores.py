@@ -264,6 +264,6 @@ def _print_confusions(console: Console, scores: Scores) -> None:
     """Print the most frequent mistakes, or nothing if the scores have none."""
     records = []
     for mistake in scores.confusions[:SHOWN_CONFUSIONS]:
-        record = {"confused: label": mistake["true"], "predicted": mistake["predicted"]}
-        records.append({**record, "examples": f"{mistake['count']:,}"})
+        true, predicted, count = str(mistake["true"]), str(mistake["predicted"]), mistake["count"]
+        records.append({"confused: label": true, "predicted": predicted, "examples": f"{count:,}"})
     print_records(console, records)
