@@ -44,6 +44,7 @@ class Schema(Saved):
         format: Name of the format, a key of `FORMATS`.
         kind: Kind of the sequences: text, tokens, features or steps.
         sequence: Column or columns of the sequence, or None if the format determines its place.
+            With `steps` and without `id`, its cells are lists of objects, one for each time step.
             Several columns of text are joined. Several columns of features are channels or time
             steps. For features in a csv file, None means that all other columns are time steps.
         label: Column of the label, or None if the format determines its place.
@@ -111,7 +112,7 @@ class Schema(Saved):
             raise ValueError("one_hot: expected columns in place of label, or null")
         if (self.steps is None) != (self.kind != "steps"):
             raise ValueError("steps: expected columns if kind is steps, or else null")
-        if (self.steps is None) != (self.id is None):
+        if (self.id is not None) != (self.steps is not None and self.sequence is None):
             raise ValueError("id: expected a column if rows are time steps, or else null")
         grows = self.steps is not None and "order" in self.steps.values()
         if grows and self.order is None:
@@ -184,7 +185,7 @@ class Schema(Saved):
 
         If a row is a time step, they are id and order, then token columns, then number columns.
         """
-        if self.steps is not None:
+        if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
             keys = [each for each in (self.id, self.order) if each is not None]
             return (*keys, *own)
