@@ -28,6 +28,11 @@ Column: TypeAlias = int | str
 ColumnKinds: TypeAlias = dict[str, Any]
 """Value of data.steps or data.static: maps the name of each column to its kind."""
 
+OF_CONFIG = (
+    *("kind", "group", "weight", "id", "order", "steps", "static", "window", "label_separator"),
+    *("quoting", "delimiter", "encoding", "decimal", "bad_rows", "path", "sheet"),
+)
+"""Attributes of `Schema` that are the keys of data with these names."""
 EVERY_COLUMN = "\0"
 """The only entry of `keep` if every column of the input is copied. No column has this name."""
 STDIN = "-"
@@ -127,31 +132,20 @@ class Schema(Saved):
             path: Path of the file.
             whole_files: Attribute `whole_files` of the result.
         """
-        several = isinstance(data.label, list)
+        named: dict[str, Any] = {name: getattr(data, name) for name in OF_CONFIG}
+        named["join"] = tuple(data.join or ())
+        named["sequence"] = data.sequence
+        if isinstance(data.sequence, list):
+            named["sequence"] = tuple(data.sequence)
+        if isinstance(data.label, list):
+            named["one_hot"] = tuple(data.label)
+        else:
+            named["label"] = data.label
         schema = cls(
+            **named,
             format=_saved_format(resolve_format(path, data.format) or data.format),
-            kind=data.kind,  # type: ignore[arg-type] # it isn't auto after validation
-            sequence=tuple(data.sequence) if isinstance(data.sequence, list) else data.sequence,
-            label=None if several else data.label,  # type: ignore[arg-type]
-            one_hot=tuple(data.label) if several else None,  # type: ignore[arg-type]
-            group=data.group,
-            id=data.id,
-            order=data.order,
-            steps=data.steps,  # type: ignore[arg-type] # its kinds are narrower
-            static=data.static,  # type: ignore[arg-type]
-            label_separator=data.label_separator,
-            quoting=data.quoting,
-            delimiter=data.delimiter,
-            encoding=data.encoding,
-            decimal=data.decimal,
             by_name=data.format == "auto",
             whole_files=whole_files,
-            bad_rows=data.bad_rows,
-            weight=data.weight,
-            window=data.window,  # type: ignore[arg-type] # keys and values of JSON types
-            path=data.path,
-            join=tuple(data.join or ()),  # type: ignore[arg-type]
-            sheet=data.sheet,
         )
         header = schema.names_columns if data.header == "auto" else data.header
         return replace(schema, header=header)
