@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from seqtrain.api.classifier import Classifier
 from seqtrain.api.estimator_input import (
     LAYOUTS,
     InputError,
@@ -40,8 +41,7 @@ from seqtrain.api.estimator_input import (
 )
 from seqtrain.api.fit import fit
 from seqtrain.api.prediction import Predictions
-from seqtrain.api.predictors import Classifier
-from seqtrain.api.python_input import as_list
+from seqtrain.api.prediction_input import as_list
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from seqtrain.api.named_runs import Run, RunLike
-from seqtrain.api.predictions import save_predictions
 from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
@@ -235,7 +234,7 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
         session: The training session at its start.
         writer: Writer of the run directory.
         told: Listener that is called with each UpdateEvent and EpochEvent.
-        finish: As for `fit`. If it is False, no predictions are saved.
+        finish: As for `fit`.
 
     Raises:
         RunError: If training failed, or a file can't be written.
@@ -259,8 +258,6 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
         saved = writer.stop(stop.signal_number, stopped_by)
         raise (told.error or saved) from None
     writer.finish()
-    if finish:
-        save_predictions(session, writer.run)
     return _finished_run(session, writer.run.path, writer.warnings())
 
 

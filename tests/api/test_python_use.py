@@ -285,8 +285,8 @@ def test_results_show_on_one_line_and_as_tables(run):
     assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, ")
     assert repr(checked).startswith("Check(verdict: passed, ")
     assert re.match(r"Evaluation\(split: validation, data: \S+train.tsv, acc", repr(evaluation))
-    assert "none" in repr(seqtrain.Prediction("", 0.5, {"up": 0.2}, 0.0))
-    markup = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
+    assert "none" in repr(seqtrain.Prediction("", 0.5))
+    markup = seqtrain.Prediction("<b>\x1b[31m", 0.5)
     assert "<b>" not in markup._repr_html_()
     assert "\x1b" not in repr(markup)
     difference = seqtrain.diff(run, run, split="validation")
@@ -306,6 +306,8 @@ def test_predictions_of_a_file_are_a_stream_an_array_and_a_frame(run):
     assert next(found) == expected[0]
     np.testing.assert_array_equal(found.probabilities, expected.probabilities[1:])
     assert [*found] == expected[1:]
+    assert isinstance(expected[1:], seqtrain.Predictions)
+    np.testing.assert_array_equal(expected[1:].probabilities, expected.probabilities[1:])
     pytest.importorskip("pandas")
     found = seqtrain.predict(texts, run)
     assert list(found.to_frame("pandas")["label"]) == expected.labels

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.api.python_input import cell_of
+from seqtrain.api.prediction_input import cell_of
 from seqtrain.sequences.content import ContentReader
 from seqtrain.sequences.labels import LABEL_TYPES, LabelReader
 from seqtrain.tables.blocks import TEXT
