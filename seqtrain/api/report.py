@@ -100,7 +100,7 @@ def run_facts(
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     held_out = config.data.test or config.data.validation
-    split = split if split or data or held_out else "train"  # all that there is
+    split = split if split or data is not None or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
     shown = split_results(directory.path, split=split, data=data, device=device)
     prefixes = []
