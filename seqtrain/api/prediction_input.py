@@ -19,7 +19,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
 from seqtrain.sequences.schema import STDIN, Column, Schema, column_names
 from seqtrain.tables.blocks import TEXT, Coded
-from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.python_values import plain
@@ -136,8 +136,11 @@ def memory_parts(
         content=content,
         lines=np.arange(1, len(cells) + 1),
         labels=Coded(np.full(len(cells), -1, np.int32), []),
-        groups=None if names is None else [name or "" for name in names],
     )
+    if names is not None:
+        column = CodedColumn(str)
+        codes, _ = column.codes_of([name or "" for name in names])
+        found.groups = Coded(codes, column.known.names)
     return chunked(found, CHUNK_ROWS), "sequences"
 
 
