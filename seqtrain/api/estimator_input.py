@@ -74,7 +74,7 @@ def sequences_of(X: Any, sequence: str | None, layout: str, kind: str | None) ->
     else:
         if hasattr(X, "detach"):
             X = array_of(X)
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if 0 in shape[1:]:
             raise InputError(f"X: found an array of shape {shape}; expected no empty axis")
         if len(shape) == 3 and X.dtype.kind in NUMBERS:
