@@ -75,7 +75,7 @@ def test_empty_axes_and_bytes_are_refused(X):
 
 def test_an_empty_sequence_is_an_error_by_its_row():
     fitted = SequenceClassifier(**SMALL, data__empty="error").fit(WORDS, Y)
-    with pytest.raises(ValueError, match="^X: row 2: "):
+    with pytest.raises(ValueError, match=r"^X: row 2: "):
         fitted.predict_proba([WORDS[0], []])
 
 
