@@ -124,6 +124,7 @@ class Predictions(list[Prediction]):
     @overload
     def __getitem__(self, index: slice) -> Predictions: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Prediction | Predictions:
+        """Return a prediction; or those of a slice, again with `labels` and `probabilities`."""
         if isinstance(index, slice):
             return Predictions(super().__getitem__(index), self.classes)
         return super().__getitem__(index)
