@@ -152,7 +152,7 @@ def cell_of(sequence: Any, kind: str) -> Any:
     """
     if isinstance(sequence, set | frozenset | bytes):
         found = type(sequence).__name__
-        raise BadCellError(f"found {found}; expected a text, a list or an array")
+        raise BadCellError(f"found a {found}; expected a text, a list or an array")
     return sequence if kind == "features" else plain(sequence)
 
 
