@@ -27,11 +27,11 @@ from sklearn.utils.validation import (
 from seqtrain.api.classifier import Classifier
 from seqtrain.api.estimator_input import (
     LAYOUTS,
-    NUMBERS,
+    NUMERIC,
     InputError,
     are_lists,
+    given_labels,
     kind_of_sequences,
-    labels_of,
     renamed,
     sequences_of,
     weights_by_index,
@@ -205,14 +205,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             ValueError: If X or y fails a check of scikit-learn.
             Interrupted: If a signal stopped training.
         """
-        y = labels_of(y)
+        y = given_labels(y)
         self._binarizer = MultiLabelBinarizer() if are_lists(y) else None
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
         rows: dict[str, Any] = {"train": {X_COLUMN: sequences, Y_COLUMN: self._encoded(y)}}
         if validation_data is not None:
-            others, labels = validation_data[0], labels_of(validation_data[1])
+            others, labels = validation_data[0], given_labels(validation_data[1])
             if self._binarizer is not None:
                 labels = self._binarizer.transform(labels)
             others = self._sequences(others, reset=False)
@@ -293,7 +293,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy. If multi-label, all labels of an example must be right."""
-        predicted, y = self.predict(X), labels_of(y)
+        predicted, y = self.predict(X), given_labels(y)
         if self._binarizer is not None:
             binarizer = MultiLabelBinarizer().fit([*y, *predicted])
             y, predicted = binarizer.transform(y), binarizer.transform(predicted)
@@ -492,7 +492,7 @@ def _nested_names() -> tuple[str, ...]:
 def _is_numeric(X: Any) -> bool:
     """Return True for an array or a data frame of numbers."""
     array = np.asarray(X) if hasattr(X, "__array__") else X
-    return getattr(getattr(array, "dtype", None), "kind", "O") in NUMBERS
+    return getattr(getattr(array, "dtype", None), "kind", "O") in NUMERIC
 
 
 def _is_key(name: str) -> bool:

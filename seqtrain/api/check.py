@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.api.classifier import load, one_model
-from seqtrain.api.evaluate import SPLITS, read_split
+from seqtrain.api.evaluate import SCORED_SPLITS, read_split
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction_input import input_parts
 from seqtrain.errors import DataError, RunError, parameter
@@ -100,7 +100,9 @@ def check(
     classifier = one_model(load(run, device=device))
     if data is None:
         named = directory.config().data if directory.holds(CONFIG) else None
-        split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
+        split = next(
+            (name for name in SCORED_SPLITS if getattr(named, name, None)), SCORED_SPLITS[0]
+        )
         found = read_split(directory, classifier, split)
         source, stores = found.source, [found.store]
     else:

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.api.prediction_input import as_list
+from seqtrain.api.prediction_input import listed_sequences
 from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.store import Array
-from seqtrain.tables.blocks import Selection
-from seqtrain.tables.blocks import as_list as cells_as_list
+from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.memory import TableSource, columns_of
 from seqtrain.tables.python_values import array_of, cells_of_values, plain
 from seqtrain.text import quote, shorten
 
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
-NUMBERS = "biuf"
+NUMERIC = "biuf"
 """Kinds of NumPy's types of numbers."""
-TYPE_NAMES: dict[type, str] = {str: "text", int: "integer", bool: "boolean"}
+TYPES_OF_LABELS: dict[type, str] = {str: "text", int: "integer", bool: "boolean"}
 """Maps each type of labels that a label set can hold to its name there."""
 ROWS_IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Pattern of the start of an error message about data in memory, which `renamed` replaces."""
@@ -70,19 +69,19 @@ def sequences_of(X: Any, sequence: str | None, layout: str, kind: str | None) ->
     """
     names = columns_of(X)
     if names is not None:
-        cells: Any = column_of(X, [*map(str, names)], sequence)
+        cells: Any = sequence_column(X, [*map(str, names)], sequence)
     else:
         if hasattr(X, "detach"):
             X = array_of(X)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if 0 in shape[1:]:
             raise InputError(f"X: found an array of shape {shape}; expected no empty axis")
-        if len(shape) == 3 and X.dtype.kind in NUMBERS:
-            return series_of(X, layout)
+        if len(shape) == 3 and X.dtype.kind in NUMERIC:
+            return padded_series(X, layout)
         cells = X[:, 0] if len(shape) == 2 and shape[1] == 1 else X
         is_column = hasattr(cells, "dtype") and not isinstance(cells, np.ndarray)
-        cells = cells_of_values(cells) if is_column else as_list(cells)
-    found = [sequence_of(cell) for cell in cells_as_list(cells)]
+        cells = cells_of_values(cells) if is_column else listed_sequences(cells)
+    found = [sequence_of(cell) for cell in as_list(cells)]
     if layout == "channels_time":
         found = [x.T if getattr(x, "ndim", 1) == 2 else x for x in found]
     first = next(iter(found), None)
@@ -112,7 +111,7 @@ def sequence_of(cell: Any) -> Any:
     )
 
 
-def labels_of(y: Any) -> Any:
+def given_labels(y: Any) -> Any:
     """Return y as a list of lists if its examples have lists of labels, else as it is.
 
     A column with a type of its own, such as a nullable or an Arrow type, becomes an array.
@@ -120,7 +119,7 @@ def labels_of(y: Any) -> Any:
     if isinstance(getattr(y, "dtype", None), np.dtype) and y.dtype.kind != "O":
         return y
     if hasattr(y, "to_list") or hasattr(y, "dtype"):
-        cells = cells_as_list(cells_of_values(y))
+        cells = as_list(cells_of_values(y))
         if are_lists(cells):
             return cells
         if hasattr(y, "to_list") and not isinstance(y.dtype, np.dtype):
@@ -162,7 +161,7 @@ def without_padding(series: Array) -> Array:
     return series[: 1 + max(np.flatnonzero(valid), default=-1)]
 
 
-def series_of(array: Array, layout: str) -> list[Any]:
+def padded_series(array: Array, layout: str) -> list[Any]:
     """Return the series of an array as a list of arrays (T, C), without padding.
 
     Trailing steps that are NaN in all channels are padding. Warn if a series has fewer steps than
@@ -184,7 +183,7 @@ def series_of(array: Array, layout: str) -> list[Any]:
     return [without_padding(row) for row in array]
 
 
-def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
+def sequence_column(table: Any, names: list[str], sequence: str | None) -> list[Any]:
     """Return the sequences of a table, one for each row.
 
     Args:
@@ -202,7 +201,7 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
     name = sequence or names[0]
     cells = list[Any]()
     for block in TableSource(table, "X").blocks(Selection((name,))):
-        cells += cells_as_list(block.columns[name])
+        cells += as_list(block.columns[name])
     return cells
 
 
@@ -229,7 +228,7 @@ def with_labels(model: Model, classes: list[Any]) -> Model:
     """Return a model whose labels are those of y, in place of their indices.
 
     A model of labels that a file can't hold is returned unchanged: of several types, of other types
-    than `TYPE_NAMES`, blank or padded with blanks, or with the separator of labels in them.
+    than `TYPES_OF_LABELS`, blank or padded with blanks, or with the separator of labels in them.
 
     Args:
         model: The model. Its labels are indices of `classes`, as text.
@@ -242,8 +241,13 @@ def with_labels(model: Model, classes: list[Any]) -> Model:
     separator = label_set.separator
     is_clear = all(name.strip() == name != "" for name in names) and len({*names}) == len(names)
     has_separator = separator is not None and any(separator in name for name in names)
-    if kind not in TYPE_NAMES or {*map(type, labels)} != {kind} or has_separator or not is_clear:
+    if (
+        kind not in TYPES_OF_LABELS
+        or {*map(type, labels)} != {kind}
+        or has_separator
+        or not is_clear
+    ):
         return model
-    kind_name: Any = TYPE_NAMES[kind]
+    kind_name: Any = TYPES_OF_LABELS[kind]
     named = replace(label_set, classes=names, type=kind_name)
     return replace(model, preprocessing=replace(model.preprocessing, label_set=named))

@@ -39,10 +39,10 @@ from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
-SPLITS = ("test", "validation", "train")
+SCORED_SPLITS = ("test", "validation", "train")
 A_FILE = f"a labelled file with {parameter('data')}"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
-SMALLEST, LARGEST = 1e-300, 1 - 1e-16
+LEAST_PROBABILITY, MOST_PROBABILITY = 1e-300, 1 - 1e-16
 """Probabilities that replace 0 and 1, because their logits aren't finite."""
 
 
@@ -116,8 +116,8 @@ def load_labelled(
             labels.
         CheckpointError, RunError: If `evaluate` would raise it.
     """
-    if split not in (*SPLITS, None):
-        raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
+    if split not in (*SCORED_SPLITS, None):
+        raise ConfigError(f"split: found {split!r}; expected {', '.join(SCORED_SPLITS)}")
     if split is not None and data is not None:
         both = f"{parameter('data')} names the file to score on; give one of them"
         raise ConfigError(f"{parameter('split')}: {both}")
@@ -168,7 +168,7 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     config = run.config()
     named = getattr(config.data, split)
     if named is None:
-        given = [name for name in SPLITS if getattr(config.data, name) is not None]
+        given = [name for name in SCORED_SPLITS if getattr(config.data, name) is not None]
         advice = f"give {parameter('split')} {one_of(given)}, or {A_FILE}"
         raise ConfigError(f"{parameter('split')}: {run.path} has no {split} split; {advice}")
     held_out = held_out_fractions(config.data)
@@ -217,7 +217,8 @@ def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Lab
         value: Path, pattern or list of paths.
         key: Config key or option that named the files, for messages.
     """
-    sources = [source_of(path, classifier.preprocessing.schema) for path in files_of(key, value)]
+    schema = classifier.preprocessing.schema
+    sources = [source_of(path, schema.beside(path)) for path in files_of(key, value)]
     is_table = isinstance(value, str) and sources[0].table is not None
     return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
 
@@ -242,10 +243,13 @@ def _hold_out_again(
     fitted = classifier.preprocessing
     prepared = prepare(config, known=fitted if keeps_old_preprocessing(run) else None)
     check_same_data(run, config, prepared, fitted, ("data.validation", "data.test"))
-    files = [source_of(path, fitted.schema) for path in files_of("data.train", config.data.train)]
+    joins: Any = tuple(config.data.join or ())
+    schema = replace(fitted.schema, join=joins)
+    files = [source_of(path, schema) for path in files_of("data.train", config.data.train)]
     digests = {source.path: prepared.digests[source.path] for source in files}
     name = named_text(config.data.train)
-    warnings = prepared.reports[split].notices(split)
+    shown = display_name(name) if split == "train" else split
+    warnings = prepared.reports[split].notices(shown)
     return Labelled(classifier, name, files, digests, prepared.splits[split], warnings)
 
 
@@ -382,7 +386,7 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
         together, true = torch.cat(own), np.concatenate([store.labels for store in stores])
         lengths = np.concatenate([store.lengths for store in stores])
         thresholds = least.repeat([len(store) for store in stores], axis=0)
-    together = together.clamp(SMALLEST, LARGEST)
+    together = together.clamp(LEAST_PROBABILITY, MOST_PROBABILITY)
     logits = together.logit() if first.classifier.preprocessing.multi_label else together.log()
     parts = {one.classifier.path.name: one.scored[1] for one in each}
     return score(logits, true, lengths, first.classifier.labels, thresholds, ranked=True), parts

@@ -110,7 +110,7 @@ def memory_parts(
             raise DataError(f"data: the model has no column names; {advice}")
         table = table_source(given, schema)
         return table.reader(table.labels(labelled=False), keep).chunks(), "data"
-    given = as_list(given)
+    given = listed_sequences(given)
     names = None if groups is None else list(groups)
     if names is not None:
         if len(names) != len(given):
@@ -124,7 +124,7 @@ def memory_parts(
     problems, cells = dict[int, str](), list[Any]()
     for row, each in enumerate(given):
         try:
-            cells.append(cell_of(each, fitted.kind))
+            cells.append(given_cell(each, fitted.kind))
         except BadCellError as error:
             raise DataError(f"sequence {row + 1}: {error}") from None
     reader = ContentReader(fitted.kind, schema.decimal, named=False)
@@ -144,7 +144,7 @@ def memory_parts(
     return chunked(found, CHUNK_ROWS), "sequences"
 
 
-def cell_of(sequence: Any, kind: str) -> Any:
+def given_cell(sequence: Any, kind: str) -> Any:
     """Return a sequence as a cell of a table.
 
     Raises:
@@ -156,7 +156,7 @@ def cell_of(sequence: Any, kind: str) -> Any:
     return sequence if kind == "features" else plain(sequence)
 
 
-def as_list(sequences: Any) -> list[Any]:
+def listed_sequences(sequences: Any) -> list[Any]:
     """Return an iterable of sequences as a list.
 
     Raises:

@@ -26,7 +26,7 @@ from seqtrain.sequences.sources import numbered_sequences
 from seqtrain.tables.times import NUMBER
 from seqtrain.text import duration
 
-BINS = 10
+RELIABILITY_BINS = 10
 """Number of intervals of probability in which reliability is measured."""
 CURVES, CURVE_POINTS = 6, 50
 """Number of large classes with a curve of precision and recall, and largest number of points."""
@@ -149,7 +149,7 @@ def _reliability(rows: Sequence[PredictedExample]) -> list[tuple[float, float]]:
     """Return mean probability and accuracy of the predictions in each interval of probability."""
     bins: dict[int, list[PredictedExample]] = {}
     for row in rows:
-        number = min(BINS - 1, int(row.probability * BINS))
+        number = min(RELIABILITY_BINS - 1, int(row.probability * RELIABILITY_BINS))
         bins.setdefault(number, []).append(row)
     found = []
     for _, own in sorted(bins.items()):
