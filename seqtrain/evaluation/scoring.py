@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.evaluation.calibration import CELLS, double_blocks
+from seqtrain.evaluation.calibration import LOGITS_AT_ONCE, double_blocks
 from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import (
@@ -292,13 +292,13 @@ def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, floa
 def _common_threshold(logits: Tensor, labels: Tensor) -> Array:
     """Return the threshold with the best micro F1, repeated for each class, (C,).
 
-    If there are more than CELLS logits, it is chosen on a sample of the examples.
+    If there are more than LOGITS_AT_ONCE logits, it is chosen on a sample of the examples.
 
     Args:
         logits: Logits, (B, C).
         labels: Labels as in a SequenceStore, (B, C).
     """
-    some = slice(None, None, -(-logits.numel() // CELLS))
+    some = slice(None, None, -(-logits.numel() // LOGITS_AT_ONCE))
     best = best_threshold(logits[some].double().sigmoid().flatten(), labels[some].flatten() > 0)
     return np.full(logits.shape[1], best)
 
