@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.api.check import check as check
+    from seqtrain.api.classifier import Classifier as Classifier
+    from seqtrain.api.classifier import load as load
     from seqtrain.api.compare import compare as compare
     from seqtrain.api.diff import diff as diff
     from seqtrain.api.evaluate import evaluate as evaluate
     from seqtrain.api.export import export as export
     from seqtrain.api.fit import fit as fit
     from seqtrain.api.init import init as init
-    from seqtrain.api.load import load as load
     from seqtrain.api.named_runs import Run as Run
     from seqtrain.api.predict import predict as predict
     from seqtrain.api.predict import predict_steps as predict_steps
     from seqtrain.api.predict import reconstruct as reconstruct
     from seqtrain.api.prediction import Prediction as Prediction
     from seqtrain.api.prediction import Predictions as Predictions
-    from seqtrain.api.predictions import split_results as split_results
-    from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import STOP as STOP
+    from seqtrain.api.split_results import split_results as split_results
     from seqtrain.api.tune import tune as tune
     from seqtrain.config import Config as Config
     from seqtrain.config import load_config as load_config
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "STOP": "seqtrain.api.run_events",
-    "Classifier": "seqtrain.api.predictors",
+    "Classifier": "seqtrain.api.classifier",
     "Config": "seqtrain.config",
     "Prediction": "seqtrain.api.prediction",
     "Predictions": "seqtrain.api.prediction",
@@ -55,13 +55,13 @@ _MODULES = {
     "export": "seqtrain.api.export",
     "fit": "seqtrain.api.fit",
     "init": "seqtrain.api.init",
-    "load": "seqtrain.api.load",
+    "load": "seqtrain.api.classifier",
     "load_config": "seqtrain.config",
     "predict": "seqtrain.api.predict",
     "predict_steps": "seqtrain.api.predict",
     "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
-    "split_results": "seqtrain.api.predictions",
+    "split_results": "seqtrain.api.split_results",
     "tune": "seqtrain.api.tune",
 }
 """Maps each public name to its module, which `__getattr__` imports on first use."""

@@ -28,7 +28,7 @@ def errors(
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     path = chosen_run(run, named)
 
-    from seqtrain.api.predictions import split_results
+    from seqtrain.api.split_results import split_results
     from seqtrain.cli.screens.console import note, note_rows, say_json
     from seqtrain.cli.screens.errors import error_json, show_errors
     from seqtrain.reports.facts import OF_LABEL_SET
