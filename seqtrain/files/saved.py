@@ -1,4 +1,4 @@
-"""Saved JSON objects: frozen models with strict types, read from files that anyone may write."""
+"""Object JSON objects: frozen models with strict types, read from files that anyone may write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.reading import read_file
 from seqtrain.text import shorten
 
-Saved = TypeVar("Saved", bound="SavedObject")
+Object = TypeVar("Object", bound="SavedObject")
 
 
 class SavedObject(BaseModel):
@@ -22,7 +22,7 @@ class SavedObject(BaseModel):
     )
 
     @classmethod
-    def read(cls: type[Saved], path: Path, content: bytes | None = None) -> Saved:
+    def read(cls: type[Object], path: Path, content: bytes | None = None) -> Object:
         """Return the object in a file.
 
         Args:

@@ -20,7 +20,6 @@ from torch import Tensor
 from seqtrain.evaluation.calibration import (
     Calibration,
     adjustment,
-    fit_calibration,
     rare_thresholds,
 )
 from seqtrain.evaluation.scores import Scores
@@ -36,7 +35,7 @@ CLEAR_MARGIN = 2.0
 """Number of standard errors by which a model should beat the majority-class baseline."""
 
 
-def run(trainer: Trainer, *, finish: bool = True) -> Iterator[TrainingEvent]:
+def run_phases(trainer: Trainer, *, finish: bool = True) -> Iterator[TrainingEvent]:
     """Run all phases that are left, from the trainer's position on, and yield their events.
 
     Args:
@@ -65,7 +64,7 @@ def train(trainer: Trainer) -> Iterator[TrainingEvent]:
     yield PhaseEnd()
 
 
-def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
+def calibrate_best(trainer: Trainer) -> Iterator[TrainingEvent]:
     """Load the best weights, fit the calibration of the model, and score it on validation.
 
     With ``training.calibration: none``, only the logit adjustment is fitted. Without validation,
@@ -151,7 +150,7 @@ def score_test(trainer: Trainer) -> Iterator[TrainingEvent]:
 PHASES: dict[str, Callable[[Trainer], Iterator[TrainingEvent]]] = {
     "pretraining": pretrain,
     "training": train,
-    "calibration": calibrate,
+    "calibration": calibrate_best,
     "refit": refit,
     "test": score_test,
 }
@@ -182,7 +181,7 @@ def fitted_calibration(trainer: Trainer, branches: list[Tensor]) -> Calibration:
         return before
     has_thresholds = settings.thresholds != "none"
     weights = trainer.weights["validation"]
-    found = fit_calibration(
+    found = calibrate(
         branches,
         torch.from_numpy(trainer.data.splits["validation"].labels),
         before,
@@ -226,7 +225,7 @@ def nothing_left(trainer: Trainer) -> str | None:
     return f"{done}; to continue, raise training.max_epochs or training.patience"
 
 
-def advice(trainer: Trainer) -> str | None:
+def training_advice(trainer: Trainer) -> str | None:
     """Return advice to the user on how to get a better model, or None if there is none.
 
     There is advice in two cases:

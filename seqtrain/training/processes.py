@@ -33,7 +33,7 @@ from seqtrain.text import listed
 TIMEOUT = "SEQTRAIN_TIMEOUT"
 """Environment variable with the number of seconds after which an incomplete sum fails."""
 DEFAULT_TIMEOUT = 1800
-PATIENCE = timedelta(days=7)
+LONGEST_WAIT = timedelta(days=7)
 """Timeout of a broadcast. Rank 0 may read data or solve for hours."""
 Items = TypeVar("Items", list[Any], Tensor)
 
@@ -269,7 +269,7 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         store = PrefixStore(f"seqtrain/{processes.restarts}", store)
         options |= {"store": store, "rank": rank, "world_size": size, "timeout": wait}
         dist.init_process_group(backend, **options)
-        processes.patient = dist.new_group(backend="gloo", timeout=PATIENCE)
+        processes.patient = dist.new_group(backend="gloo", timeout=LONGEST_WAIT)
         dist.barrier(processes.patient)
     except ValueError as error:
         raise ConfigError(f"{_first_line(error)}; expected what torchrun sets") from None

@@ -32,7 +32,7 @@ from seqtrain.training.initial_weights import initial_network
 from seqtrain.training.losses import (
     class_weights,
     example_weights,
-    joined,
+    joined_rows,
     sample_weights,
     weighed,
     weighted_counts,
@@ -50,7 +50,7 @@ from seqtrain.training.stopping import (
 
 VALIDATION_LOGITS = "validation.logits"
 """Name, in a training state, of the logits on validation that calibrate a refit."""
-DECODER = "pretraining."
+DECODER_NAMES = "pretraining."
 """Prefix of the names, in a training state, of weights that the classifier doesn't have."""
 
 
@@ -377,7 +377,11 @@ class Trainer:
         if progress.batches > len(plan):
             raise ValueError(f"progress.batches: found {progress.batches}, expected {len(plan)}")
         self.network.load_state_dict(state["network"])
-        groups: dict[str, dict[str, Tensor]] = {"optimizer.": {}, DECODER: {}, "carried.": {}}
+        groups: dict[str, dict[str, Tensor]] = {
+            "optimizer.": {},
+            DECODER_NAMES: {},
+            "carried.": {},
+        }
         rest = dict(state["training"])
         for name in [*rest]:
             for prefix, own in groups.items():
@@ -386,7 +390,7 @@ class Trainer:
         all_learn = not (self.config.model.freeze or progress.phase == "pretraining")
         complete = all_learn and progress.updates > 0
         self.optimizer.load_state_dict(groups["optimizer."], complete=complete)
-        self._load_decoder(groups[DECODER])
+        self._load_decoder(groups[DECODER_NAMES])
         self._load_carried(groups["carried."], plan[: progress.batches])
         self._load_logits(rest.pop(VALIDATION_LOGITS, None))
         for name in rest:
@@ -451,7 +455,7 @@ class Trainer:
         """Return the rows with known labels of train and validation, and their weights."""
         names = ["train", "validation"]
         stores = [self.data.splits[name] for name in names]
-        return joined(stores, [self.weights[name] for name in names])
+        return joined_rows(stores, [self.weights[name] for name in names])
 
     def freeze_embedding(self, *, frozen: bool) -> None:
         """Freeze the vectors of tokens if `frozen` is True; let them learn if it is False.
@@ -485,13 +489,13 @@ class Trainer:
         """Return the weights that the classifier doesn't have, by name. They aren't copies."""
         if not isinstance(self.model, PretrainingModel):
             return {}
-        return {DECODER + name: tensor for name, tensor in self.model.own_state().items()}
+        return {DECODER_NAMES + name: tensor for name, tensor in self.model.own_state().items()}
 
     def _load_decoder(self, tensors: dict[str, Tensor]) -> None:
         own = self._decoder_weights()
-        check_tensors({DECODER + name: tensor for name, tensor in tensors.items()}, own)
+        check_tensors({DECODER_NAMES + name: tensor for name, tensor in tensors.items()}, own)
         for name, tensor in own.items():
-            tensor.copy_(tensors[name.removeprefix(DECODER)])
+            tensor.copy_(tensors[name.removeprefix(DECODER_NAMES)])
 
     def _load_carried(self, tensors: dict[str, Tensor], learned: list[Ints]) -> None:
         """Restore the states of groups, which must be those of the learned rows."""
