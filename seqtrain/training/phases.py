@@ -20,6 +20,7 @@ from torch import Tensor
 from seqtrain.evaluation.calibration import (
     Calibration,
     adjustment,
+    fit_calibration,
     rare_thresholds,
 )
 from seqtrain.evaluation.scores import Scores
@@ -64,7 +65,7 @@ def train(trainer: Trainer) -> Iterator[TrainingEvent]:
     yield PhaseEnd()
 
 
-def calibrate_best(trainer: Trainer) -> Iterator[TrainingEvent]:
+def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     """Load the best weights, fit the calibration of the model, and score it on validation.
 
     With ``training.calibration: none``, only the logit adjustment is fitted. Without validation,
@@ -150,7 +151,7 @@ def score_test(trainer: Trainer) -> Iterator[TrainingEvent]:
 PHASES: dict[str, Callable[[Trainer], Iterator[TrainingEvent]]] = {
     "pretraining": pretrain,
     "training": train,
-    "calibration": calibrate_best,
+    "calibration": calibrate,
     "refit": refit,
     "test": score_test,
 }
@@ -181,7 +182,7 @@ def fitted_calibration(trainer: Trainer, branches: list[Tensor]) -> Calibration:
         return before
     has_thresholds = settings.thresholds != "none"
     weights = trainer.weights["validation"]
-    found = calibrate(
+    found = fit_calibration(
         branches,
         torch.from_numpy(trainer.data.splits["validation"].labels),
         before,
