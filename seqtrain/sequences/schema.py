@@ -315,6 +315,8 @@ class Schema(Saved):
 
     def beside(self, path: str) -> Schema:
         """Return the schema of a file that isn't in the config. It joins files of its folder."""
+        if not self.join:
+            return self
         folder = os.path.dirname(path)
         files = [{**each, "file": os.path.join(folder, str(each["file"]))} for each in self.join]
         return replace(self, join=tuple(files))
