@@ -192,9 +192,10 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
 
 
 def _header(data: Data, roles: Roles) -> bool | str:
-    """Return the value of data.header. It is detected unless the rest of a row is the sequence."""
+    """Return the value of data.header. It is detected if a key names a column or an index."""
     is_rest = any(column.name == REST for column in roles.sequence)
-    return False if is_rest and not data.header else "auto"
+    # Keys of data.steps are texts, so that an index isn't told from a name.
+    return False if (is_rest or roles.id is not None) and not data.header else "auto"
 
 
 def _format(data: Data) -> str:

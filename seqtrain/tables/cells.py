@@ -318,6 +318,18 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     return _printed_items(text, bare=bare and text[0] != "(")
 
 
+def objects_of(cell: Any) -> list[Any] | None:
+    """Return the items of a cell that is a list beginning with an object, or None if it isn't one.
+
+    The list may be the text of one, as a csv file holds it: ``[{"page": "home"}, …]``.
+    """
+    if isinstance(cell, str) and cell.lstrip()[:1] == "[" and cell.lstrip("[ \t\r\n")[:1] == "{":
+        cell = items_of(cell)
+    if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+        return cell
+    return None
+
+
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
     """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
     sizes, marks = set[int](), set[str]()

@@ -23,7 +23,10 @@ from seqtrain.tables.blocks import (
 from seqtrain.tables.opening import TextLines, without_end
 from seqtrain.text import quote
 
-FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
+FASTTEXT_LABEL = re.compile(
+    r"(?:^|(?<=[ \t,]))__label__((?:(?!,?__label__)[^ \t])*?),?(?=[ \t]|$|__label__)"
+)
+"""A label, and a comma after it: ``__label__a, __label__b``."""
 FASTA_WORDS = re.compile(r"[\s|=]+")
 """Separator of the words in the first line of a FASTA record."""
 OTHER_DELIMITERS = (",", ";", "|")
@@ -94,7 +97,7 @@ def split_fasttext(line: str) -> tuple[str, Any, str | None]:
     if not found:
         return line, [], None
     end = found[-1].end()
-    if FASTTEXT_LABEL.sub("", line[:end]).strip():
+    if FASTTEXT_LABEL.sub("", line[:end]).strip(" \t,"):
         return line, [], "expected __label__NAME at the start of the line"
     names = [match[1] for match in found]
     return line[end:].lstrip(" \t"), names, None
