@@ -149,17 +149,17 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
     """
     needs_label = LABEL in (selection.required or ())
     for part in batched(records, rows):
-        columns: dict[Name, list[Any]] = {TEXT: [], LABEL: []}
-        lines, problems = list[int](), dict[int, str]()
+        lines, parts, problems = list[int](), list[tuple[str, Any]](), dict[int, str]()
         for row, (line, (text, label, reason), problem) in enumerate(part):
             lines.append(line)
-            columns[TEXT].append(text)
-            columns[LABEL].append(label)
-            if problem is None and (label is not None or needs_label):
-                problem = reason
+            parts.append((text, label))
+            lacks_label = label is None and not needs_label
+            problem = problem or (None if lacks_label else reason)
             if problem is not None:
                 problems[row] = problem
-        has_labels = any(label is not None for label in columns[LABEL])
-        present = [TEXT, LABEL] if has_labels or needs_label else [TEXT]
-        chosen: dict[Name, Cells] = {name: columns[name] for name in selection.among(present)}
+        texts, labels = map(list, zip(*parts, strict=True))
+        columns: dict[Name, Cells] = {TEXT: texts}
+        if needs_label or any(label is not None for label in labels):
+            columns[LABEL] = labels
+        chosen = {name: columns[name] for name in selection.among(columns)}
         yield Block(chosen, np.array(lines, np.int64), problems)
