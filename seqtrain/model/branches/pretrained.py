@@ -22,7 +22,6 @@ from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.store import SequenceStore
 
-
 USUAL_STRENGTH = 10.0
 """Value of C, the inverse of the penalty, if rows are many. 3 and 30 lose up to a point."""
 
@@ -36,6 +35,9 @@ class PretrainedBranch(LinearBranch):
     """
 
     name = "pretrained"
+    # On folds of 500 texts, one third lost 0.9 points (trec) and 2.2 points (sst2): n-grams and the
+    # recurrent branch err alike, the encoder doesn't.
+    default_weight = 2.0
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:
