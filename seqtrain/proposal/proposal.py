@@ -40,7 +40,7 @@ from seqtrain.proposal.write import (
 )
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.sources import files_of
-from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
+from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.cells import BadCellError, mark_of
 from seqtrain.tables.join import for_split
@@ -141,7 +141,7 @@ def propose(
     if "validation" in options.given:
         splits["validation"] = options.get("validation")
     text, config = _config(splits, rows, data, roles, facts, options)
-    warnings += label_doubts(facts.classes, config, multi_label=facts.multi_label)
+    warnings += label_doubts(facts.classes, multi_label=facts.multi_label)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
@@ -151,7 +151,7 @@ def propose(
             splits["validation"] = None
             text, config = _config(splits, rows, data, roles, facts, options)
             prepared = prepare(config)
-        warnings += [*number_doubts(prepared), *static_doubts(prepared)]
+        warnings += number_doubts(prepared)
     warnings += _shared_owner(roles, config)
     uses = [*_uses(data, roles, facts, config)]
     return Proposal(text, uses, [*warnings, *_trust(facts, rows, config)])

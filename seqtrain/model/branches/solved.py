@@ -9,7 +9,7 @@ B sequences, F features, C classes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from seqtrain.model.branches.branch import Branch
+from seqtrain.model.branches.logistic import Weights, solve_logistic
 from seqtrain.sequences.store import Array, SequenceStore
-
-Weights = npt.NDArray[np.float64]
 
 
 class SolvedBranch(Branch):
@@ -58,10 +57,12 @@ class LinearBranch(SolvedBranch):
         num_classes: Number of classes.
 
     Attributes:
+        usual_strength: C, the inverse of the penalty of `solve`, if rows are too many to choose it.
         weight: (F, C) float32.
         intercept: (C,) float32.
     """
 
+    usual_strength: ClassVar[float] = 30.0
     weight: Tensor
     intercept: Tensor
 
@@ -69,6 +70,13 @@ class LinearBranch(SolvedBranch):
         super().__init__()
         self.register_buffer("weight", torch.zeros(num_features, num_classes))
         self.register_buffer("intercept", torch.zeros(num_classes))
+
+    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+        """Fit a logistic regression to the features of labelled rows; see `SolvedBranch.solve`."""
+        classes = len(self.intercept)
+        features, labels = self.features(store), store.labels
+        found = solve_logistic(features, labels, weights, classes, seed, self.usual_strength)
+        self.keep_coefficients(*found)
 
     def keep_coefficients(self, coefficients: Array, intercepts: Array) -> None:
         """Set weight and intercept to the coefficients of a linear model.
