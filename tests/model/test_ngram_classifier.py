@@ -136,7 +136,7 @@ def sentences(count: int, classes: int, seed: int) -> tuple[csr_matrix, np.ndarr
 @pytest.mark.parametrize("classes", [2, 5])
 def test_few_and_many_rows_are_learned(classes, rows):
     features, labels = sentences(rows, classes, seed=0)
-    coefficients, intercepts = solve_logistic(features, labels, np.ones(rows), classes, 0, 30.0)
+    coefficients, intercepts = solve_logistic(features, labels, np.ones(rows), classes, seed=0)
     others, expected = sentences(600, classes, seed=1)
     logits = others @ coefficients.T + intercepts
     assert coefficients.shape == (classes, 30)
@@ -161,7 +161,7 @@ def test_each_of_several_labels_is_learned():
     several = np.zeros((600, 4), np.int8)
     several[np.arange(600), labels] = 1
     several[:, 3] = 0
-    coefficients, intercepts = solve_logistic(features, several, np.ones(600), 4, 0, 30.0)
+    coefficients, intercepts = solve_logistic(features, several, np.ones(600), 4, seed=0)
     found = features @ coefficients.T + intercepts > 0
     assert (found == several).mean() > 0.95
     assert not found[:, 3].any()

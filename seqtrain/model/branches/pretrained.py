@@ -34,8 +34,6 @@ class PretrainedBranch(LinearBranch):
     # On 500 texts of train, a third lost 0.9 points (trec) and 2.2 points (sst2): n-grams and the
     # recurrent branch make similar errors, the encoder makes others.
     default_weight = 2.0
-    # On left-out rows, 3 and 30 lost up to a point.
-    usual_strength = 10.0
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:

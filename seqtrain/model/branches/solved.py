@@ -9,7 +9,7 @@ B sequences, F features, C classes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,12 +57,10 @@ class LinearBranch(SolvedBranch):
         num_classes: Number of classes.
 
     Attributes:
-        usual_strength: C, the inverse of the penalty of `solve`, if rows are too many to choose it.
         weight: (F, C) float32.
         intercept: (C,) float32.
     """
 
-    usual_strength: ClassVar[float] = 30.0
     weight: Tensor
     intercept: Tensor
 
@@ -74,8 +72,7 @@ class LinearBranch(SolvedBranch):
     def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
         """Fit a logistic regression to the features of labelled rows; see `SolvedBranch.solve`."""
         classes = len(self.intercept)
-        features, labels = self.features(store), store.labels
-        found = solve_logistic(features, labels, weights, classes, seed, self.usual_strength)
+        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
         self.keep_coefficients(*found)
 
     def keep_coefficients(self, coefficients: Array, intercepts: Array) -> None:
