@@ -151,7 +151,7 @@ def test_a_weight_of_two_is_the_row_twice_and_classes_without_rows_are_never_pre
     once = logistic._fit(features, labels, weights, 5, strength, 0)
     twice = logistic._fit(features[rows], labels[rows], np.ones(len(rows)), 5, strength, 0)
     for found, expected in zip(once, twice, strict=True):
-        np.testing.assert_allclose(found, expected, atol=2e-3)
+        np.testing.assert_allclose(found, expected, atol=5e-3)
     logits = features @ once[0].T + once[1]
     assert set(logits.argmax(1)) == {0, 1, 2}
 
