@@ -48,7 +48,7 @@ PREDICTED_STEPS = 65_536
 """Largest number of time steps that a prediction is timed on."""
 MOST_PASSES = 10
 """Most epochs of training before the accuracy is measured."""
-HELD_OUT = 0.1
+COMPARED_SHARE = 0.1
 """Share of train that is held out if there is no validation."""
 AUTO = {"engine": "auto", "unroll": "packed"}
 """Keys of the section model by which the fastest engine runs over packed sequences."""
@@ -200,7 +200,7 @@ def compare(
     config = resolved_config(config, device)
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
-    config, data = read_data(config, config_folder, where)
+    config, data = read_splits(config, config_folder, where)
     results = {name: VariantResult(name, setting_of(name, config)) for name in VARIANTS}
     trainers: dict[str, Trainer] = {}
     for name, result in results.items():
@@ -259,7 +259,7 @@ def compare(
     )
 
 
-def read_data(
+def read_splits(
     config: Config, config_folder: Path | None, device: torch.device
 ) -> tuple[Config, PreparedData]:
     """Read the data as `fit` does, for a model of trained branches only.
@@ -272,7 +272,7 @@ def read_data(
     check_files(config, config_folder)
     config = with_width(config).with_keys(model=WITHOUT_SOLVED)
     if config.data.validation is None and config.data.group is None:
-        config = config.with_keys(data={"validation": HELD_OUT})
+        config = config.with_keys(data={"validation": COMPARED_SHARE})
     data = prepare(config)
     check_model(config.model, data.preprocessing, device)
     check_longest(config, data.splits["train"], device)

@@ -219,7 +219,8 @@ def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Lab
         value: Path, pattern or list of paths.
         key: Config key or option that named the files, for messages.
     """
-    sources = [source_of(path, classifier.preprocessing.schema) for path in files_of(key, value)]
+    schema = classifier.preprocessing.schema
+    sources = [source_of(path, schema.beside(path)) for path in files_of(key, value)]
     is_table = isinstance(value, str) and sources[0].table is not None
     return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
 
@@ -260,7 +261,8 @@ def prepared_split(
     key = "train" if is_part else split
     named = getattr(config.data, key)
     name = split if is_part else display_name(named_text(named))
-    schema = classifier.preprocessing.schema
+    joins: Any = tuple(config.data.join or ())
+    schema = replace(classifier.preprocessing.schema, join=joins)
     files = [source_of(path, schema) for path in files_of(f"data.{key}", named)]
     digests = {source.path: prepared.digests[source.path] for source in files}
     warnings, store = prepared.reports[split].notices(name), prepared.splits[split]

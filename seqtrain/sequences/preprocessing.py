@@ -677,6 +677,8 @@ class Preprocessing(Saved):
     def check(self) -> None:
         """Raise ValueError if parts of a fitted preprocessing contradict each other."""
         schema = self.schema
+        if schema.join != schema.join_names():
+            raise ValueError("schema.join: expected names of files without folders")
         if schema.kind != self.kind:
             raise ValueError("schema.kind: expected that of the sequence")
         if schema.label_separator != self.label_set.separator:

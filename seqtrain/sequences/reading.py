@@ -169,12 +169,12 @@ class SequenceReader:
         else:
             ids, wrong = self._ids.codes_of(columns[schema.id])
             note(problems, schema.id, wrong)
+            if schema.order is not None:
+                note(problems, schema.order, self._add_times(block))
             content = self._steps.read(columns, problems, len(block))
         codes, wrong = self._label_codes(block)
         for row, reason in wrong.items():
             problems.setdefault(row, reason)
-        if schema.order is not None:
-            note(problems, schema.order, self._add_times(block))
         found = Sequences(content, block.lines, Coded(codes, self.labels.combinations))
         if schema.group in columns:
             groups, wrong = self._groups.codes_of(columns[schema.group])

@@ -71,7 +71,8 @@ class Schema(Saved):
         whole_files: True if each file in a folder and its sub-folders is one sequence.
         bad_rows: Policy for rows that can't be read: error or drop.
         path: Pattern whose named groups in a file's path are columns, or None.
-        join: Further files whose columns are joined, as in data.join.
+        join: Further files whose columns are joined, as in data.join. A saved model has their names
+            without folders, and joins files of these names in the folder of an input.
         sheet: Name of the sheet of a workbook, or None for the first one.
     """
 
@@ -157,8 +158,9 @@ class Schema(Saved):
     @property
     def names_columns(self) -> bool:
         """True if a column is identified by its name, False if all are by their index."""
-        named = [*self.sequence_columns, *self.label_columns, self.group, self.weight, self.order]
-        return any(isinstance(each, str) for each in (*named, *column_names(self.static)))
+        named = {*self.sequence_columns, *self.label_columns, self.group, self.weight, self.order}
+        named.update(column_names(self.static))
+        return any(isinstance(each, str) for each in named - {REST})
 
     @property
     def label_columns(self) -> tuple[Column, ...]:
@@ -235,7 +237,9 @@ class Schema(Saved):
         elif self.one_hot is None:
             optional.append(self.label_column)
         names = dict.fromkeys([*required, *keep])
-        rest = names.pop(REST, 0) is None
+        rest = REST in names and columns_of_format(self.format) == "delimited"
+        if rest:
+            del names[REST]
         return Selection(tuple(names), tuple(optional), rest=rest)
 
     def dialect(self, *, labelled: bool = True) -> Dialect:
@@ -283,7 +287,7 @@ class Schema(Saved):
         Raises:
             DataError: If the input is a config. If it is a folder and the model can't read folders.
         """
-        trained: Any = self
+        trained: Any = self.beside(path)
         trained = replace(
             trained,
             delimiter=delimiter or trained.delimiter,
@@ -309,6 +313,16 @@ class Schema(Saved):
                 f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
             )
         return replace(found, format="lines")  # type: ignore[no-any-return]
+
+    def join_names(self) -> tuple[dict[str, Any], ...]:
+        """Return `join` as a model keeps it: files without folders, for a model holds no paths."""
+        return tuple({**each, "file": os.path.basename(str(each["file"]))} for each in self.join)
+
+    def beside(self, path: str) -> Schema:
+        """Return the schema of a file that isn't in the config. It joins files of its folder."""
+        folder = os.path.dirname(path)
+        files = [{**each, "file": os.path.join(folder, str(each["file"]))} for each in self.join]
+        return replace(self, join=tuple(files))
 
     def check_format(self, name: str, keep: Sequence[Column] = ()) -> None:
         """Raise DataError if files of the format can't have sequences and columns of this schema.

@@ -185,7 +185,8 @@ def test_what_needs_one_run_says_so(beside, cli, words):
 def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project, cli):
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
-    assert "seqtrain eval folds\n" in cli("fit", "c.yaml", *settings).err
+    said = cli("fit", "c.yaml", *settings).err
+    assert "seqtrain eval folds, seqtrain errors folds\n" in said
     assert not load_config("folds/fold-1/config.yaml", []).training.refit
     assert cli("eval", "folds", "--json").json["trained_on_rows"] is False
 

@@ -18,20 +18,20 @@ Weights = npt.NDArray[np.float64]
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0)
 """Values of C, the inverse of the penalty, of which left-out rows choose one."""
-FOLDS = 3
+_FOLDS = 3
 FEW_ROWS = 2000
 """Number of rows up to which each fold is left out in turn. Of more rows, one fold is enough."""
-MOST_ROWS = 4000
+_MOST_ROWS = 4000
 """Largest number of rows that choose C. It saves time: with more rows, C matters less."""
-FEWEST_EPOCHS, MOST_EPOCHS = 3, 100
-STEPS = 120_000
+_FEWEST_EPOCHS, _MOST_EPOCHS = 3, 100
+_STEPS = 120_000
 """Number of steps, of one row each, after which a solution is good enough.
 
 Newton's method took 4 to 10 times as long, for the same accuracy on left-out rows.
 """
-SEARCH_EPOCHS = 10
+_SEARCH_EPOCHS = 10
 """Number of epochs for each C that is tried."""
-ABSENT = -10.0
+_ABSENT = -10.0
 """Distance of the intercept of a class without rows to the smallest one of the others."""
 
 
@@ -71,11 +71,11 @@ def best_strength(features: Any, labels: Ints, weights: Weights, seed: int) -> f
 
     Each C starts from the solution of the one before. The search ends when the loss rises.
     """
-    order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
-    fold = np.arange(len(order)) % FOLDS
+    order = np.random.default_rng(seed).permutation(len(labels))[:_MOST_ROWS]
+    fold = np.arange(len(order)) % _FOLDS
     smoothing = 1 / (len(order) + 2)
-    number_of_folds = FOLDS if len(labels) <= FEW_ROWS else 1
-    solvers = [_solver(STRENGTHS[0], SEARCH_EPOCHS, seed) for _ in range(number_of_folds)]
+    number_of_folds = _FOLDS if len(labels) <= FEW_ROWS else 1
+    solvers = [_solver(STRENGTHS[0], _SEARCH_EPOCHS, seed) for _ in range(number_of_folds)]
     losses: list[float] = []
     for strength in STRENGTHS:
         total = 0.0
@@ -106,10 +106,10 @@ def _fit(
     coefficients = np.zeros((num_classes, features.shape[1]), np.float32)
     intercepts = np.zeros(num_classes, np.float32)
     if len(classes) < 2:
-        intercepts[:] = ABSENT
+        intercepts[:] = _ABSENT
         intercepts[classes] = 0.0
         return coefficients, intercepts
-    epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(STEPS / len(labels))))
+    epochs = min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, math.ceil(_STEPS / len(labels))))
     solver = _solver(strength, epochs, seed)
     _quietly(solver, features, labels, weights)
     if len(classes) == 2:
@@ -119,7 +119,7 @@ def _fit(
     else:
         coefficients[classes], intercepts[classes] = solver.coef_, solver.intercept_
     absent = np.setdiff1d(np.arange(num_classes), classes)
-    intercepts[absent] = intercepts[classes].min() + ABSENT
+    intercepts[absent] = intercepts[classes].min() + _ABSENT
     return coefficients, intercepts
 
 
