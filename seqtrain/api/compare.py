@@ -31,7 +31,7 @@ from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.plan import padding_fraction
-from seqtrain.sequences.sources import check_files
+from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
 from seqtrain.text import Summarized
@@ -169,6 +169,8 @@ class Comparison(Summarized):
 def compare(
     config: Config | Mapping[str, Any] | str | Path,
     *,
+    train: Any = None,
+    validation: Any = None,
     seconds: float = 60.0,
     device: str | None = None,
     config_folder: Path | None = None,
@@ -182,6 +184,8 @@ def compare(
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
+        train: Data in place of data.train: a file, or a table as `fit` takes it; or None.
+        validation: Data in place of data.validation, as `fit` takes it, or None.
         seconds: Time for the measurement. Reading the data and the first batches take extra time.
         device: Device in place of training.device, or None to use training.device.
         config_folder: Folder of the config's YAML file, or None. Paths in a config are relative to
@@ -197,6 +201,8 @@ def compare(
     began = time.monotonic()
     if seconds <= 0:
         raise ConfigError(f"seconds: found {seconds:g}; expected more than 0")
+    given = {"train": train, "validation": validation}
+    config, _tables = with_given_data(config, given)  # the tables live until the end
     config = resolved_config(config, device)
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
