@@ -545,7 +545,7 @@ class Preprocessing(Saved):
         name: str,
         report: EncodingReport | None = None,
         *,
-        bad_rows: str = "error",
+        bad_rows: str | None = None,
     ) -> Iterator[tuple[Sequences, SequenceStore]]:
         """Encode sequences for prediction, part by part, as they arrive. Labels are ignored.
 
@@ -554,7 +554,7 @@ class Preprocessing(Saved):
             name: Name of the input for messages.
             report: Counts, which the method increases. None to count nothing.
             bad_rows: Policy for rows that can't be read: "error", or "blank" for a row without a
-                prediction.
+                prediction. None is "blank" if training left such rows out (data.bad_rows: drop).
 
         Yields:
             A part and its encoded rows, in the same order. A sequence that gets no prediction has a
@@ -566,6 +566,8 @@ class Preprocessing(Saved):
         """
         report = EncodingReport() if report is None else report
         encoder = self.encoder()
+        if bad_rows is None:
+            bad_rows = "blank" if self.schema.bad_rows == "drop" else "error"
         for part in filter(len, parts):
             if self.sequence.words is not None:  # it numbers the unknown words of one part
                 encoder.sequence = self.sequence.encoder()
