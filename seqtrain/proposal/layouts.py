@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.files.reading import path_problems
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions, Layout, Splits
 from seqtrain.proposal.profile import Column
@@ -89,6 +90,8 @@ def find_layout(
             f"{display_name(train[0])}: its labels may be in several places; choose one:",
             *(f"  {choice.command}" for choice in choices),
         )
+    if not choices and isinstance(layout.splits["train"], str):
+        _check_depth(layout.splits["train"])
     return choices[0].layout if choices else layout
 
 
@@ -125,8 +128,22 @@ def split_of(path: str) -> str | None:
 
 def _paths(folder: str) -> list[str]:
     """Return the paths in a folder that aren't hidden, sorted."""
-    names = sorted(name for name in os.listdir(folder or ".") if not name.startswith("."))
+    with path_problems(folder, DataError):
+        names = sorted(name for name in os.listdir(folder or ".") if not name.startswith("."))
     return [os.path.join(folder, name) for name in names]
+
+
+def _check_depth(path: str) -> None:
+    """Raise a DataError if a folder holds folders within folders, so that none is a class."""
+    is_folder = os.path.isdir(path) and resolve_format(path, "auto") == "txt"
+    for folder in _paths(path) if is_folder else ():
+        for inner in _paths(folder) if os.path.isdir(folder) else ():
+            if os.path.isdir(inner):
+                raise DataError(
+                    f"{display_name(path)}: holds folders within folders, such as "
+                    f"{display_name(inner)}; expected a file of data, or one folder of files for "
+                    "each class; give the folder of one data set"
+                )
 
 
 def _splits_inside(folder: str) -> list[str]:

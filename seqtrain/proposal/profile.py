@@ -266,7 +266,9 @@ class Column:
         if are_numbers(self.values):
             return np.array([*map(float, self.values)])
         for at, value in enumerate(self.values):
-            plain = value.replace(",", ".") if "decimal" in members and type(value) is str else value
+            plain = (
+                value.replace(",", ".") if "decimal" in members and type(value) is str else value
+            )
             if isinstance(plain, str) and KINDS["number"].fullmatch(plain):
                 found[at] = float(plain)
         return found

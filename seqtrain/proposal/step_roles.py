@@ -151,7 +151,7 @@ def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
     targets = labels or [x for x in columns if x in possible]
-    candidates = given or [x for x in possible if x.name and x not in taken]
+    candidates = given or [x for x in possible if x.name and x.kind != "amount" and x not in taken]
     if len(candidates) > MOST_CANDIDATES:
         candidates = [x for x in candidates if is_code(x)] or candidates[:MOST_CANDIDATES]
     found = []

@@ -120,6 +120,7 @@ def _write_proposal(
         ConfigError: If the file exists and `force` is False, or can't be written.
     """
     from seqtrain.cli.screens.console import note, print_path, warn
+    from seqtrain.cli.screens.init import ReadingScreen
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
@@ -127,14 +128,16 @@ def _write_proposal(
     from seqtrain.proposal.write import command_line
     from seqtrain.runs.destination import check_destination
 
-    path = output or default_name(data[0])
+    path, screen = output or default_name(data[0]), ReadingScreen()
     try:
-        found = propose(data, init_options, test=test, progress=note)
+        found = propose(data, init_options, test=test, progress=screen)
     except DataError as error:
         command = command_line({"train": data, "test": test}, init_options)
         command += (f" --output {quote(output)}" if output else "") + " --force" * force
         advice = [line.replace(INIT_COMMAND, command) for line in error.problems]
         raise DataError(*advice) from None
+    finally:
+        screen.close()
     if output != "-":
         sources = [*data, *([test] if test else [])]
         check_destination(path, "file", "--output", force=force, sources=sources)
