@@ -17,7 +17,7 @@ import pytest
 from seqtrain.cli.main import COMMANDS as COMMAND_NAMES
 from seqtrain.cli.main import load_command, program, run
 from seqtrain.config import key_reference, load_config
-from seqtrain.config.problems import KEYS
+from seqtrain.config.schema import KEYS
 
 ROOT = Path(__file__).parents[1]
 ROOMS_WITH_DOCUMENTS = (".github", "configs", "data", "seqtrain", "tests")

@@ -11,7 +11,7 @@ from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predict import input_parts
 from seqtrain.api.predictors import Classifier
 from seqtrain.errors import DataError, RunError, parameter
-from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
+from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.run_directory import CONFIG
 from seqtrain.sequences.store import stacked
@@ -19,9 +19,6 @@ from seqtrain.text import Summarized
 
 LOGIT_TOLERANCE = 1e-5
 """Largest difference of logits due to rounding, divided by max(1, largest absolute logit)."""
-
-
-NO_ROWS = "no rows to check; give a file with sequences (--data FILE)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,28 +50,22 @@ class Check(Summarized):
 
     def summary(self) -> dict[str, str]:
         """Return the verdict, the largest difference, and the data, as texts by heading."""
-        worst = max(difference.logits for difference in self.differences)
         return {
             "verdict": "passed" if self.passed else "failed",
-            "largest difference of logits": f"{worst:.1e} of {self.allowed:.1e} allowed",
+            "largest difference of logits": f"{self.worst.logits:.1e} of {self.allowed:.1e} "
+            "allowed",
             "data": f"{self.num_examples:,} sequences of {self.data}",
         }
 
-    def lines(self) -> list[str]:
-        """Return a list of one line that names the run and describes the compared sequences."""
-        line = f"run: {self.run}, data: {self.data}, {self.num_examples:,} sequences"
-        if self.num_examples < self.available:
-            which = "the first" if self.carried else "evenly spaced by length"
-            line += f" of {self.available:,}, {which}"
-        line += f", {self.steps:,} steps"
-        if self.cut:
-            line += f" ({self.cut:,} sequences cut at {SAMPLE_LENGTH:,})"
-        return [line + (", states carried on in their groups" if self.carried else "")]
+    @property
+    def worst(self) -> LogitDifference:
+        """The largest difference of logits."""
+        return max(self.differences, key=lambda each: each.logits)
 
     @property
     def passed(self) -> bool:
         """True if no difference of logits exceeds `allowed`."""
-        return all(difference.logits <= self.allowed for difference in self.differences)
+        return self.worst.logits <= self.allowed
 
 
 def check(
@@ -112,25 +103,28 @@ def check(
         named = directory.config().data if directory.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
         found = read_split(directory, classifier, split)
-        source, store = found.source, found.store
+        source, stores = found.source, [found.store]
     else:
-        rules = classifier.preprocessing.for_prediction()
         parts, source = input_parts(data, classifier.preprocessing)
+        rules = classifier.preprocessing.for_prediction()
         stores = [store for _, store in rules.predictable(parts, source)]
-        if not stores:
-            raise DataError(f"{source}: {NO_ROWS}")
-        store = stacked(stores)
-    if not len(store):
-        raise DataError(
-            f"{source}: no rows to check; give a file with sequences ({parameter('data', 'FILE')})"
-        )
-    carried = carried_groups(classifier.network, store) is not None
+    if not any(map(len, stores)):
+        give = f"give a file with sequences ({parameter('data', 'FILE')})"
+        raise DataError(f"{source}: no rows to check; {give}")
+    store, network = stacked(stores), classifier.network
+    carried = carried_groups(network, store) is not None
     sample, cut = sampled(store, carried=carried)
-    logits, differing = differences(classifier.network, sample, classifier.device, listener)
+    logits, found_differences = differences(network, sample, classifier.device, listener)
     if not bool(logits.isfinite().all()):
         raise RunError(f"{path}: the model's predictions for {source} aren't finite numbers")
-    steps, allowed = (
-        int(sample.lengths.sum()),
-        LOGIT_TOLERANCE * max(1.0, float(logits.abs().max())),
+    return Check(
+        run=path,
+        data=source,
+        num_examples=len(sample),
+        available=len(store),
+        steps=int(sample.lengths.sum()),
+        cut=cut,
+        carried=carried,
+        allowed=LOGIT_TOLERANCE * max(1.0, float(logits.abs().max())),
+        differences=found_differences,
     )
-    return Check(path, source, len(sample), len(store), steps, cut, carried, allowed, differing)

@@ -1,16 +1,18 @@
 """`seqtrain.compare`: the ways to handle unequal lengths, measured with a config's own classifier.
 
 The ways are options of the config: model.engine, model.unroll, batching.sort, batching.bucketing.
+Each of them is trained by the trainer of `fit`, and predicts by the forward pass of `eval`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
+from itertools import count
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,38 +24,45 @@ from seqtrain.config import Config, resolved_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import ConfigError, SeqtrainError
-from seqtrain.evaluation.comparison import Comparison, VariantResult, recommend, take_turns
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import are_right, branch_logits
-from seqtrain.model.network import ClassifierNetwork, combined, new_network
+from seqtrain.evaluation.invariance import sampled
+from seqtrain.evaluation.logits import are_right, carried_groups, predict_logits
 from seqtrain.runs.environment import check_longest, check_model
-from seqtrain.sequences.batch import collate, map_batches
+from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.text import Summarized
 from seqtrain.training.loop import keys_to_lower, update
 from seqtrain.training.trainer import Trainer
 
-SPEED_SHARES = {"training": 0.45, "prediction": 0.2}
-"""Maps each mode to the share of the time in which its speeds are measured.
-
-The remaining time is for the accuracies.
-"""
-TURN = 0.15
-"""Smallest duration of a turn, in seconds. A turn has at least one batch."""
-PROBE_STEPS, PREDICTED_STEPS = 20_000, 65_536
-"""Largest number of time steps whose logits are compared, and that a prediction is timed on."""
+TURN_SECONDS = 0.15
+"""Smallest duration of a turn. A turn has at least one batch."""
+FEWEST_TURNS, FASTER = 3, 1.25
+"""Fewest turns with which two speeds are compared, and least ratio of them that matters."""
+LARGEST_ROUNDING = 1e-3
+"""Largest difference of logits that rounding explains, over thousands of time steps."""
+PREDICTED_STEPS = 65_536
+"""Largest number of time steps that a prediction is timed on."""
 MOST_PASSES = 10
 """Most epochs of training before the accuracy is measured."""
-MARGIN = 1.5
-"""Factor by which training may take longer than expected."""
-HELD_OUT_SHARE, HELD_OUT_ROWS = 0.1, 2_000
-"""Share of train that is held out without validation, and most rows that accuracy is measured on.
-"""
+HELD_OUT = 0.1
+"""Share of train that is held out if there is no validation."""
 AUTO = {"engine": "auto", "unroll": "packed"}
 """Keys of the section model by which the fastest engine runs over packed sequences."""
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "native": {"model": {"engine": "native", "unroll": "packed"}, "batching": {"sort": "collate"}},
+    "torch": {"model": {"engine": "torch", "unroll": "packed"}, "batching": {"sort": "collate"}},
+    "unroll-padded": {"model": {"engine": "torch", "unroll": "padded"}},
+    "unroll-masked": {"model": {"engine": "torch", "unroll": "masked"}},
+    "sort-in-module": {"model": AUTO, "batching": {"sort": "module"}},
+    "random-batches": {"model": AUTO, "batching": {"bucketing": False}},
+}
+"""Maps each way to the changes of a config, as `Config.with_keys` takes them."""
+WITHOUT_SOLVED = {"ngrams": None, "kernels": False, "trees": False, "pretrained": None}
+"""Keys of the section model that leave out the branches which don't learn by gradients."""
 
 ComparisonListener: TypeAlias = Callable[[str, float], None]
 """Function that receives a description of the current work and the share of the time used, [0, 1].
@@ -61,135 +70,100 @@ ComparisonListener: TypeAlias = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A way to handle sequences of unequal length, as changes to a config.
+class Speed:
+    """Speed of a variant in training or prediction, in tokens per second.
+
+    A token is a time step without padding.
 
     Attributes:
-        kind: "engine" for a value of model.engine, "option" for another option.
-        model: New values of keys in the config's section model, by key.
-        batching: New values of keys in the config's section batching, by key.
+        tokens_per_second: Median of the turns.
+        turns: Number of turns.
+        slowest: Speed of the slowest turn.
+        fastest: Speed of the fastest turn.
     """
 
-    kind: str
-    model: Mapping[str, Any]
-    batching: Mapping[str, Any]
-
-    def config(self, config: Config) -> Config:
-        """Return a copy of a config with the changes of the variant."""
-        return config.with_keys(model=self.model, batching=self.batching)
-
-    def setting(self, config: Config) -> str:
-        """Return the keys and values that turn a config into the variant, as text."""
-        before, after = values_by_key(config), values_by_key(self.config(config))
-        return ", ".join(f"{key}: {flow(x)}" for key, x in after.items() if before[key] != x)
-
-
-VARIANTS = {
-    "native": Variant("engine", {"engine": "native", "unroll": "packed"}, {"sort": "collate"}),
-    "torch": Variant("engine", {"engine": "torch", "unroll": "packed"}, {"sort": "collate"}),
-    "unroll-padded": Variant("option", {"engine": "torch", "unroll": "padded"}, {}),
-    "unroll-masked": Variant("option", {"engine": "torch", "unroll": "masked"}, {}),
-    "sort-in-module": Variant("option", AUTO, {"sort": "module"}),
-    "random-batches": Variant("option", AUTO, {"bucketing": False}),
-}
-"""Maps each name to its variant."""
-
-
-class Measured:
-    """A variant that is being measured: its classifier, and the batches that it learns from.
-
-    All variants start from the same weights. Branches that aren't trained are left out.
-
-    Args:
-        config: Config of the variant.
-        data: Encoded splits.
-        device: Device that computes.
-
-    Raises:
-        ConfigError: If the variant's engine can't run here.
-    """
-
-    def __init__(self, config: Config, data: PreparedData, device: torch.device) -> None:
-        choose_engine(config.model, device)
-        self.config, self.device, self.train = config, device, data.splits["train"]
-        self.network = new_network(config.model, data.preprocessing, self.train.lengths)
-        self.network.initialize(config.seed)
-        self.network.to(device).train()
-        self.trainer = Trainer(config, data, device, network=self.network)
-        if self.trainer.progress.phase == "pretraining":
-            self.trainer.begin("training")
-        self.plan = self.trainer.plan(1)
-        self.batches = cycle(self.plan)
-        lengths = self.train.lengths.cumsum()
-        most = max(1, int((lengths <= PREDICTED_STEPS).sum()))
-        self.predicted = self.train.__getitems__(np.arange(most))
+    tokens_per_second: float
+    turns: int
+    slowest: float
+    fastest: float
 
     @property
-    def padding(self) -> float:
-        """Share of the time steps computed in training that are padding, in [0, 1)."""
-        is_packed = self.config.model.unroll == "packed"
-        return 0.0 if is_packed else padding_fraction(self.plan, self.train.lengths)
-
-    def learn(self, rows: Ints) -> None:
-        """Update the weights once on a batch of train."""
-        learn = partial(update, self.trainer, lr=self.config.training.lr)
-        collate_as = partial(collate, sort=self.config.batching.sort)
-        lower = keys_to_lower(self.trainer)
-        next(map_batches(learn, self.train, [rows], self.device, collate=collate_as, lower=lower))
-
-    def logits(self, store: SequenceStore) -> Tensor:
-        """Return the logits of the trained branches for all rows of a store, (B, C)."""
-        return trained_logits(self.network, store, self.config, self.device)
-
-    def train_turn(self) -> tuple[int, float]:
-        """Train for at least TURN seconds; return the tokens of the batches and the duration."""
-        tokens, began = 0, time.perf_counter()
-        while not tokens or time.perf_counter() - began < TURN:
-            rows = next(self.batches)
-            self.learn(rows)
-            tokens += int(self.train.lengths[rows].sum())
-        self._wait()
-        return tokens, time.perf_counter() - began
-
-    def predict_turn(self) -> tuple[int, float]:
-        """Predict for at least TURN seconds; return the number of tokens and the duration."""
-        tokens, began = 0, time.perf_counter()
-        while not tokens or time.perf_counter() - began < TURN:
-            self.logits(self.predicted)
-            tokens += int(self.predicted.lengths.sum())
-        return tokens, time.perf_counter() - began
-
-    def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        elif self.device.type == "mps":
-            torch.mps.synchronize()
+    def spread(self) -> str:
+        """Slowest and fastest speed, as text in thousands of tokens per second, like "5.1-6.2"."""
+        return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
 
-def trained_logits(
-    network: ClassifierNetwork,
-    store: SequenceStore,
-    config: Config,
-    device: torch.device,
-    plan: list[Ints] | None = None,
-) -> Tensor:
-    """Return the logits of the branches that training changes, (B, C).
+@dataclass
+class VariantResult:
+    """Measurements of one variant.
 
-    Args:
-        network: The network, on the device.
-        store: The sequences.
-        config: Config of the variant, which decides about the engine and about sorting.
-        device: Device that computes.
-        plan: Row numbers of each batch, or None for large batches of similar length.
+    Attributes:
+        name: Name of the variant.
+        setting: Keys and values that turn the config into the variant, such as
+            "model.engine: torch".
+        training: Speed in training, or None if not measured.
+        prediction: Speed in prediction, or None if not measured.
+        padding: Share of the time steps computed in training that are padding, in [0, 1).
+        largest_difference: Largest difference between the variant's logits and the logits of single
+            sequences, or None if not measured.
+        accuracy: Accuracy on held-out sequences after training, in [0, 1], or None if not measured.
+            All variants are trained on equally many examples, but for a batch.
+        problem: Reason why the variant wasn't measured, or why its measurement ended early, or "".
     """
-    solved = network.solved_branches
-    names = [name for name in network.branch_names if name not in solved]
-    engine = choose_engine(config.model, device)
-    collate_as = partial(collate, sort=config.batching.sort)
-    found = branch_logits(
-        network, store, device, plan=plan, collate=collate_as, engine=engine, names=names
-    )
-    return combined(found)
+
+    name: str
+    setting: str = ""
+    training: Speed | None = None
+    prediction: Speed | None = None
+    padding: float = 0.0
+    largest_difference: float | None = None
+    accuracy: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Summarized):
+    """Results of all variants for one config, data set and machine.
+
+    Attributes:
+        device: Name of the device.
+        threads: Number of threads.
+        rnn: Recurrent cell, as in model.rnn.
+        rows: Number of sequences of train.
+        tokens: Number of time steps of train.
+        warnings: Lines for the user about the data.
+        candidates: Results of the variants.
+        passes: Number of epochs of training before accuracies were measured, which may be a
+            fraction; 0 if no accuracy was measured.
+        held_out: Number of sequences that accuracies are measured on.
+        recommended: Name of the recommended variant, or None if no variant with right logits was
+            measured in training.
+        reason: Reason for the recommendation, in sentences.
+        seconds: Duration of the comparison, with the time for reading the data.
+    """
+
+    device: str
+    threads: int
+    rnn: str
+    rows: int
+    tokens: int
+    warnings: list[str]
+    candidates: list[VariantResult]
+    passes: float
+    held_out: int
+    recommended: str | None
+    reason: str
+    seconds: float
+
+    def summary(self) -> dict[str, str]:
+        """Return the recommendation with its reason, the speeds in training, and any warnings."""
+        found = {"recommended": self.recommended or "none", "reason": self.reason}
+        for each in self.candidates:
+            if each.training is not None:
+                found[f"{each.name}, tokens/s"] = f"{each.training.tokens_per_second:,.0f}"
+        if self.warnings:
+            found["warnings"] = "; ".join(self.warnings)
+        return found
 
 
 def compare(
@@ -203,7 +177,8 @@ def compare(
     """Measure the ways to handle unequal lengths with a config's model, and recommend one of them.
 
     `VARIANTS` lists the ways. The logits of each are compared with those of single sequences, and
-    its speed and accuracy are measured on the config's data. No run directory is written.
+    its speed and accuracy are measured on the config's data. Branches that aren't trained by
+    gradients are left out. No run directory is written.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
@@ -226,29 +201,47 @@ def compare(
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
     config, data = read_data(config, config_folder, where)
-    results, measured = _variants(config, data, where)
+    results = {name: VariantResult(name, setting_of(name, config)) for name in VARIANTS}
+    trainers: dict[str, Trainer] = {}
+    for name, result in results.items():
+        try:
+            trainers[name] = new_trainer(name, config, data, where)
+        except ConfigError as error:
+            result.problem = str(error)
+            continue
+        if trainers[name].config.model.unroll == "packed":
+            continue
+        result.padding = padding_fraction(trainers[name].plan(0), trainers[name].store.lengths)
+    for name, difference in logit_differences(trainers).items():
+        results[name].largest_difference = difference
     started = time.monotonic()
 
     def before(doing: str, name: str) -> None:
         listener(f"{doing}: {name}", min(1.0, (time.monotonic() - started) / seconds))
 
-    _compare_logits(config, data, where, results, measured)
-    for mode, share in SPEED_SHARES.items():
-        turns = {
-            name: one.train_turn if mode == "training" else one.predict_turn
-            for name, one in measured.items()
-            if not results[name].problem
-        }
-        speeds, problems = take_turns(turns, share * seconds, partial(before, mode))
+    for mode, make_work, share in MODES:
+        works = {n: make_work(each) for n, each in trainers.items() if not results[n].problem}
+        listen = partial(before, mode)
+        speeds, problems = take_turns(works, share * seconds, listen)
         for name, speed in speeds.items():
             setattr(results[name], mode, speed)
         for name, problem in problems.items():
             results[name].problem = problem
-    held_out = _held_out(config, data)
-    left = seconds * (1 - sum(SPEED_SHARES.values()))
-    examples = _learn_equally(results, measured, data, held_out, left, before)
-    auto = choose_engine(config.model.model_copy(update=AUTO), where)
-    recommended, reason = recommend([*results.values()], auto.name)
+    auto = choose_engine(config.model.model_copy(update=AUTO), where).name
+    held_out = data.splits.get("validation")
+    passes = 0.0
+    if held_out is not None:
+        new = {n: new_trainer(n, config, data, where) for n in (auto, "random-batches")}
+        left = seconds * ACCURACY_SHARE
+        passes = learn_equally(new, left, partial(before, "accuracy"))
+        labels = torch.from_numpy(held_out.labels)
+        accuracies = {}
+        for name, trainer in new.items():
+            right = are_right(logits_of(trainer, held_out), labels)
+            accuracies[name] = float(right.float().mean())
+        for name in trainers:  # variants with equal logits and batches learn equal models
+            results[name].accuracy = accuracies.get(name, accuracies[auto])
+    recommended, reason = recommend([*results.values()], auto)
     train = data.splits["train"]
     return Comparison(
         device=str(where),
@@ -258,8 +251,8 @@ def compare(
         tokens=int(train.lengths.sum()),
         warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
         candidates=[*results.values()],
-        passes=examples / len(train),
-        held_out=len(held_out),
+        passes=passes,
+        held_out=0 if held_out is None else len(held_out),
         recommended=recommended,
         reason=reason,
         seconds=time.monotonic() - began,
@@ -269,130 +262,238 @@ def compare(
 def read_data(
     config: Config, config_folder: Path | None, device: torch.device
 ) -> tuple[Config, PreparedData]:
-    """Read the data as `fit` does. Without validation and groups, hold out a tenth of train."""
+    """Read the data as `fit` does, for a model of trained branches only.
+
+    Without validation and groups, a tenth of train is held out.
+
+    Returns:
+        The config without solved branches, and the data.
+    """
     check_files(config, config_folder)
-    config = with_width(config)
+    config = with_width(config).with_keys(model=WITHOUT_SOLVED)
     if config.data.validation is None and config.data.group is None:
-        config = config.with_keys(data={"validation": HELD_OUT_SHARE})
+        config = config.with_keys(data={"validation": HELD_OUT})
     data = prepare(config)
     check_model(config.model, data.preprocessing, device)
     check_longest(config, data.splits["train"], device)
     return config, data
 
 
-def _held_out(config: Config, data: PreparedData) -> SequenceStore:
-    """Return at most HELD_OUT_ROWS random rows of validation, or an empty store without any."""
-    held_out = data.splits.get("validation")
-    if held_out is None:
-        return data.splits["train"].selection(np.arange(0))
-    rows = np.random.default_rng(config.seed).permutation(len(held_out))[:HELD_OUT_ROWS]
-    return held_out.selection(np.sort(rows))
+def setting_of(name: str, config: Config) -> str:
+    """Return the keys and values that turn a config into a variant, as text."""
+    before, after = values_by_key(config), values_by_key(config.with_keys(**VARIANTS[name]))
+    return ", ".join(
+        f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value
+    )
 
 
-def _variants(
-    config: Config, data: PreparedData, device: torch.device
-) -> tuple[dict[str, VariantResult], dict[str, Measured]]:
-    """Return the result of each variant, still without figures, and the variants that can run."""
-    results: dict[str, VariantResult] = {}
-    measured: dict[str, Measured] = {}
-    for name, variant in VARIANTS.items():
-        own = variant.config(config)
-        if name == "random-batches" and own == config:
-            continue
-        results[name] = VariantResult(name, variant.kind, variant.setting(config))
-        try:
-            measured[name] = Measured(own, data, device)
-        except ConfigError as error:
-            results[name].problem = str(error)
-        else:
-            results[name].padding = measured[name].padding
-    return results, measured
+def new_trainer(name: str, config: Config, data: PreparedData, device: torch.device) -> Trainer:
+    """Return a trainer of a variant with initial weights, which are equal for all variants.
+
+    Raises:
+        ConfigError: If the variant's engine can't run here.
+    """
+    config = config.with_keys(**VARIANTS[name])
+    choose_engine(config.model, device)
+    trainer = Trainer(config, data, device)
+    trainer.begin("training")  # without pretraining
+    trainer.model.train()
+    return trainer
+
+
+def updates(trainer: Trainer) -> Iterator[Batch]:
+    """Train without end, and yield the batch of each update."""
+    for epoch in count():
+        for batch, _ in map_batches(
+            lambda batch: update(trainer, batch, lr=trainer.settings.lr),
+            trainer.store,
+            trainer.plan(epoch),
+            trainer.device,
+            collate=lambda rows: collate(rows, trainer.config.batching.sort),
+            lower=keys_to_lower(trainer),
+        ):
+            yield batch
+
+
+def logits_of(trainer: Trainer, store: SequenceStore, plan: list[Ints] | None = None) -> Tensor:
+    """Return the logits of all rows of a store, (B, C), by the variant's own options.
+
+    `plan` has the row numbers of each batch. None is for large batches of similar length.
+    """
+    sort = trainer.config.batching.sort
+    return predict_logits(
+        trainer.network, store, trainer.device, plan=plan, collate=lambda rows: collate(rows, sort)
+    )
+
+
+def training_work(trainer: Trainer) -> Callable[[], int]:
+    """Return a function that makes an update and returns the number of its tokens."""
+    batches = updates(trainer)
+
+    def work() -> int:
+        tokens = int(next(batches).lengths.sum())
+        _wait(trainer.device)
+        return tokens
+
+    return work
+
+
+def prediction_work(trainer: Trainer) -> Callable[[], int]:
+    """Return a function that predicts rows of train and returns the number of their tokens."""
+    train = trainer.data.splits["train"]
+    number = max(1, int((train.lengths.cumsum() <= PREDICTED_STEPS).sum()))
+    rows = train.__getitems__(np.arange(number))
+
+    def work() -> int:
+        logits_of(trainer, rows)
+        return int(rows.lengths.sum())
+
+    return work
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def take_turns(
+    works: Mapping[str, Callable[[], int]],
+    seconds: float,
+    before: Callable[[str], None] = lambda name: None,
+) -> tuple[dict[str, Speed], dict[str, str]]:
+    """Measure speeds in turns, so that noise of the machine affects all of them equally.
+
+    The first turn of each warms up and isn't counted. At least one more follows.
+
+    Args:
+        works: Maps each name to a function that does some work and returns its number of tokens.
+        seconds: Time for all turns together.
+        before: Function that is called with a name before each turn.
+
+    Returns:
+        The speed by name, and the problem of each function that failed, by name.
+    """
+    rates: dict[str, list[float]] = {name: [] for name in works}
+    problems: dict[str, str] = {}
+    end = time.perf_counter() + seconds
+    for number in count():
+        if number >= 2 and time.perf_counter() > end:
+            break
+        for name in [name for name in works if name not in problems]:
+            before(name)
+            tokens, began = 0, time.perf_counter()
+            try:
+                while not tokens or time.perf_counter() - began < TURN_SECONDS:
+                    tokens += works[name]()
+            except SeqtrainError as error:
+                problems[name] = str(error)
+            else:
+                rates[name].append(tokens / (time.perf_counter() - began))
+    speeds = {}
+    for name, (_, *own) in ((name, own) for name, own in rates.items() if len(own) > 1):
+        speeds[name] = Speed(median(own), len(own), min(own), max(own))
+    return speeds, problems
 
 
 @torch.no_grad()
-def _compare_logits(
-    config: Config,
-    data: PreparedData,
-    device: torch.device,
-    results: Mapping[str, VariantResult],
-    measured: Mapping[str, Measured],
-) -> None:
-    """Set the largest difference of each variant's logits from those of single sequences.
+def logit_differences(trainers: Mapping[str, Trainer]) -> dict[str, float]:
+    """Return the largest difference of each variant's logits from those of single sequences.
 
-    All are computed with the same weights. Their biases are random: with biases of zero, an encoder
-    that reads padding by mistake would compute the right states.
+    Biases are set to random numbers: with biases of zero, an encoder that reads padding by mistake
+    would compute the right states.
     """
-    train, draw = data.splits["train"], torch.Generator("cpu").manual_seed(0)
-    order = np.random.default_rng(config.seed).permutation(len(train))
-    most = max(1, int((train.lengths[order].cumsum() <= PROBE_STEPS).sum()))
-    probe = train.__getitems__(order[: min(config.batching.batch_size, most)])
-    network = new_network(config.model, data.preprocessing, train.lengths)
-    network.initialize(config.seed)
-    for name, weight in network.named_parameters():
-        if "bias" in name:
-            weight.copy_(torch.rand(weight.shape, generator=draw, device="cpu") - 0.5)
-    network.to(device)
-    one_by_one = np.split(np.arange(len(probe)), len(probe))
-    reference = VARIANTS["torch"].config(config)
-    expected = trained_logits(network, probe, reference, device, one_by_one)
-    for name, one in measured.items():
-        found = trained_logits(network, probe, one.config, device)
-        results[name].largest_difference = float((found - expected).abs().max())
+    for trainer in trainers.values():
+        draw = torch.Generator("cpu").manual_seed(0)
+        for name, weight in trainer.network.named_parameters():
+            if "bias" in name:
+                weight.copy_(torch.rand(weight.shape, generator=draw, device="cpu") - 0.5)
+    torch_engine = trainers["torch"]
+    train = torch_engine.data.splits["train"]
+    is_carried = carried_groups(torch_engine.network, train) is not None
+    probe, _ = sampled(train, carried=is_carried)
+    alone = np.split(np.arange(len(probe)), len(probe))
+    expected = logits_of(torch_engine, probe, alone)
+    return {
+        name: float((logits_of(trainer, probe) - expected).abs().max())
+        for name, trainer in trainers.items()
+    }
 
 
-def _learn_equally(
-    results: Mapping[str, VariantResult],
-    measured: Mapping[str, Measured],
-    data: PreparedData,
-    held_out: SequenceStore,
-    seconds: float,
-    before: Callable[[str, str], None],
-) -> int:
-    """Train new models on equally many examples, and set the accuracy of each variant.
+def learn_equally(
+    trainers: Mapping[str, Trainer], seconds: float, before: Callable[[str], None]
+) -> float:
+    """Train on equally many examples, but for a batch, for a time; return the passes over train.
 
-    Variants with equal batches learn equal models. So only the fastest of them is trained.
+    Each trainer makes one update at least, and at most `MOST_PASSES` over train. `before` is called
+    with a name before each update.
+
+    Raises:
+        RunError: If a loss isn't finite, or memory runs out.
+    """
+    batches = {name: updates(trainer) for name, trainer in trainers.items()}
+    examples = dict.fromkeys(trainers, 0)
+    rows = len(next(iter(trainers.values())).store)
+    end = time.perf_counter() + seconds
+    while min(examples.values()) < MOST_PASSES * rows:
+        if min(examples.values()) and time.perf_counter() > end:
+            break
+        name = min(examples, key=lambda name: examples[name])
+        before(name)
+        examples[name] += len(next(batches[name]).examples)
+    return min(examples.values()) / rows
+
+
+def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]:
+    """Return the name of the recommended variant and the reason, in sentences.
+
+    Normally, the recommendation is the engine that `auto` names. The fastest other variant is
+    recommended if its median is `FASTER` times that of `auto`, and its slowest turn is faster than
+    the fastest turn of `auto`. Both need `FEWEST_TURNS` turns. Variants with wrong logits are left
+    out.
+
+    Args:
+        results: Results of all variants.
+        auto: Name of the engine that ``model.engine: auto`` chooses.
 
     Returns:
-        Number of examples, where every epoch counts the examples again, or 0 without time.
+        The name, or None if no variant with right logits was measured in training; and the reason.
     """
-    train, fastest = data.splits["train"], dict[bool, str]()
-    rates = {
-        name: one.training.tokens_per_second
-        for name, one in results.items()
-        if one.training is not None and not one.problem
-    }
-    for name in sorted(rates, key=lambda name: -rates[name]):
-        fastest.setdefault(measured[name].config.batching.bucketing, name)
-    if not fastest or not len(held_out):
-        return 0
-    # Scoring a token takes less time than learning from it.
-    a_token = sum(1 / rates[name] for name in fastest.values())
-    tokens = seconds / MARGIN / a_token - held_out.lengths.sum()
-    examples = min(int(tokens / train.lengths.mean()), MOST_PASSES * len(train))
-    if examples < 1:
-        return 0
-    accuracies: dict[bool, float] = {}
-    for bucketing, name in fastest.items():
-        before("accuracy", name)
-        try:
-            accuracies[bucketing] = _accuracy(measured[name], data, held_out, examples)
-        except SeqtrainError as error:
-            results[name].problem = str(error)
-    for name, one in measured.items():
-        results[name].accuracy = accuracies.get(one.config.batching.bucketing)
-    return examples
+    speeds: dict[str, Speed] = {}
+    for result in results:
+        difference = result.largest_difference
+        if result.training and difference is not None and difference <= LARGEST_ROUNDING:
+            speeds[result.name] = result.training
+    if not speeds:
+        return None, "nothing could be measured in training; allow more seconds"
+    best = max(speeds, key=lambda name: speeds[name].tokens_per_second)
+    if auto in speeds:
+        usual, other = speeds[auto], speeds[best]
+        is_noise = min(usual.turns, other.turns) < FEWEST_TURNS or other.slowest <= usual.fastest
+        if is_noise or other.tokens_per_second < FASTER * usual.tokens_per_second:
+            best = auto
+    reason = "It is the fastest in training here, beyond noise."
+    if best == auto:
+        reason = "It is what model.engine: auto takes; no other variant is faster beyond noise."
+    speed = speeds[best]
+    rate = thousands(speed.tokens_per_second)
+    return best, f"{reason} {rate} thousand tokens/s (turns {speed.spread})."
 
 
-def _accuracy(
-    measured: Measured, data: PreparedData, held_out: SequenceStore, examples: int
-) -> float:
-    """Return the accuracy of a new model after training on a number of examples."""
-    new, done, epoch = Measured(measured.config, data, measured.device), 0, 0
-    while done < examples:
-        for rows in new.trainer.plan(epoch):
-            if done < examples:
-                new.learn(rows)
-                done += len(rows)
-        epoch += 1
-    right = are_right(new.logits(held_out), torch.from_numpy(held_out.labels))
-    return float(right.float().mean())
+def thousands(tokens_per_second: float) -> str:
+    """Return a speed in thousands of tokens per second as text, such as "0.51", "5.1" or "510".
+
+    Args:
+        tokens_per_second: The speed in tokens per second, not in thousands.
+    """
+    value = tokens_per_second / 1e3
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+MODES = (("training", training_work, 0.45), ("prediction", prediction_work, 0.2))
+"""What is timed: its name, a function that makes the work, and its share of the time."""
+ACCURACY_SHARE = 0.35
+"""Share of the time in which models are trained, to measure their accuracies."""

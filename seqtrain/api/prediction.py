@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -154,6 +154,16 @@ class Predictions(list[Prediction]):
     def __init__(self, predictions: Iterable[Prediction], classes: tuple[Any, ...]) -> None:
         super().__init__(predictions)
         self.classes = classes
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Prediction: ...
+    @overload
+    def __getitem__(self, index: slice) -> Predictions: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Prediction | Predictions:
+        """Return a prediction; or those of a slice, again with `labels` and `probabilities`."""
+        if isinstance(index, slice):
+            return Predictions(super().__getitem__(index), self.classes)
+        return super().__getitem__(index)
 
     @property
     def labels(self) -> list[Any]:

@@ -15,7 +15,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import CHUNK_ROWS
 from seqtrain.sequences.schema import Column, column_names
 from seqtrain.tables.blocks import TEXT, Coded
-from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.python_values import plain
 from seqtrain.text import listed
@@ -81,7 +81,9 @@ def sequences_of(
         labels=Coded(np.full(len(cells), -1, np.int32), []),
     )
     if groups is not None:
-        found.groups = [name or "" for name in names]
+        column = CodedColumn(str)
+        codes, _ = column.codes_of([name or "" for name in names])
+        found.groups = Coded(codes, column.known.names)
     return chunked(found, CHUNK_ROWS)
 
 

@@ -193,7 +193,7 @@ def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
 
 
 def _checked_values(
-    config: Config, key: str, searched: list[Any] | Mapping[Any, float]
+    config: Config, key: str, searched: list[Any] | Mapping[str, Any]
 ) -> ValueRange | list[Any]:
     """Return the values to try for a key of `tune.space`, after checking them.
 

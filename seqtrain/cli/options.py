@@ -57,14 +57,14 @@ def complete_override(incomplete: str) -> list[str]:
     Before an "=", each is ``KEY=``. After it, each is ``KEY=VALUE``. There are none if the key is
     unknown or takes any value.
     """
-    from seqtrain.config.problems import KEYS, allowed_words
-    from seqtrain.config.schema import SECTIONS
+    from seqtrain.config.messages import allowed_words
+    from seqtrain.config.schema import KEYS, SECTIONS, Config
 
     keys = [key for key in KEYS if key not in SECTIONS]
     key, equals, value = incomplete.partition("=")
     if not equals:
         return [f"{name}=" for name in keys if name.startswith(key)]
-    words = allowed_words(tuple(key.split("."))) if key in keys else []
+    words = allowed_words(tuple(key.split(".")), Config) if key in keys else []
     return [f"{key}={word}" for word in words if word.startswith(value)]
 
 

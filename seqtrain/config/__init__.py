@@ -1,6 +1,6 @@
 """Typed config: strict YAML in, all problems reported together."""
 
-from seqtrain.config.loading import (
+from seqtrain.config.load import (
     config_from_mapping,
     load_config,
     parse_config,

@@ -23,6 +23,11 @@ Keys: TypeAlias = tuple[str | int, ...]
 
 An example is ("training", "lr").
 """
+Places: TypeAlias = dict[Keys, tuple[str, str]]
+"""Maps the path of each value to the places of its key and of the value, such as "my.yaml:3:5".
+
+The paths have the order of the document. For the items of a list, both places are equal.
+"""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -42,14 +47,6 @@ _AMBIGUOUS = re.compile(
 """Pattern of scalars that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 1_000."""
 
 
-Marks: TypeAlias = dict[Keys, tuple[Any, Any]]
-"""Maps the path of each value to the places where its key and the value begin.
-
-A place is a mark of PyYAML, with a line and a column from 0. For the items of a list, both places
-are equal.
-"""
-
-
 @dataclass(frozen=True)
 class Unreadable:
     """Placeholder for a value that can't be read, in a document or an option.
@@ -64,63 +61,72 @@ class Unreadable:
         return self.why
 
 
+class _Refused(yaml.MarkedYAMLError):
+    """A part of a document that strict YAML doesn't allow. `problem` is a message for the user."""
+
+    def __init__(self, problem: str, mark: Any) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
+
+
 class _Composer(yaml.SafeLoader):
-    """Loader of PyYAML that raises MarkedYAMLError for aliases, anchors, tags and deep nesting."""
+    """Loader of PyYAML that raises `_Refused` for aliases, anchors, tags and deep nesting."""
 
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        refused, fault = _REFUSED.match(mark.buffer, mark.pointer), ""
+        refused = _REFUSED.match(mark.buffer, mark.pointer)
         if refused:
-            found = shorten(refused[0], 60)
-            fault = f"found {found}; aliases, anchors and tags aren't allowed; write a plain value"
-        elif self.depth > DEPTH_LIMIT:
-            fault = f"nested more than {DEPTH_LIMIT} levels deep"
-        if fault:
-            raise yaml.MarkedYAMLError(problem=fault, problem_mark=mark)
+            advice = "aliases, anchors and tags aren't allowed; write a plain value"
+            raise _Refused(f"found {shorten(refused[0], 60)}; {advice}", mark)
+        if self.depth > DEPTH_LIMIT:
+            raise _Refused(f"nested more than {DEPTH_LIMIT} levels deep", mark)
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
 
-def read_yaml(text: str) -> tuple[Any, Marks]:
-    """Return the value of a strict YAML document, and the marks of its values.
+def read_yaml(text: str, name: str = "") -> tuple[Any, Places]:
+    """Return the value of a strict YAML document, and the places of its values.
 
     Keys of mappings are always texts, such as "1" for 1. An empty document has the value None.
 
     No error is raised. If a single value can't be read, an `Unreadable` replaces this value. If the
-    whole text can't be read, the result is an `Unreadable`, and the mark of the empty path is the
-    place of the problem.
+    whole text can't be read, the result is an `Unreadable`, and the place of the empty path is that
+    of the problem.
 
     Args:
         text: The document.
+        name: Name of the document, for the places.
     """
-    marks: Marks = {}
+    reader = _Reader(name)
     loader: Any = None
-    mark: Any
+    line = column = 0
     try:
         loader = _Composer(text)
         node = loader.get_single_node()
-        return node and _value_of(node, node, (), marks), marks
+        return None if node is None else reader.value_of(node, node, ()), reader.places
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n"), error.position - before.rfind("\n") - 1
-        mark = yaml.Mark("", error.position, line, column, None, 0)
         why = f"character U+{error.character:04X} isn't allowed in YAML; remove it"
     except yaml.MarkedYAMLError as error:
-        mark, why = error.problem_mark, _fault(error)
+        why = _explained(error)
+        if error.problem_mark is not None:
+            line, column = error.problem_mark.line, error.problem_mark.column
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
-        mark, why = loader and loader.get_mark(), "a number here is out of range"
-    mark = mark or yaml.Mark("", 0, 0, 0, None, 0)
-    return Unreadable(why), {(): (mark, mark)}
+        why = "a number here is out of range"
+        if loader is not None:
+            line, column = loader.line, loader.column
+    place = f"{name}:{line + 1}:{column + 1}"
+    return Unreadable(why), {(): (place, place)}
 
 
-def _fault(error: yaml.MarkedYAMLError) -> str:
+def _explained(error: yaml.MarkedYAMLError) -> str:
     """Return the message for the user about an error of PyYAML."""
     text = shorten(error.problem or "", 100)
-    if type(error) is yaml.MarkedYAMLError:  # raised above
+    if isinstance(error, _Refused):
         return text
     if "\\t" in text:
         return "found a tab; YAML needs spaces for indentation"
@@ -130,35 +136,50 @@ def _fault(error: yaml.MarkedYAMLError) -> str:
     return f"not valid YAML: {text}; {advice}"
 
 
-def _value_of(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
-    """Return the value of a node, and add the marks of the value and all values in it.
+class _Reader:
+    """Conversion of PyYAML's nodes to values.
 
-    Args:
-        key: Node of the key of the value, or `node` itself if it has no key.
-        node: Node of PyYAML.
-        path: Path of the value.
-        marks: Marks so far. They are changed.
+    Attributes:
+        places: Places of the values so far.
     """
-    marks[path] = key.start_mark, node.start_mark
-    if isinstance(node, yaml.ScalarNode):
-        return node.value if node.style else resolve_scalar(node.value)
-    if isinstance(node, yaml.SequenceNode):
-        items = enumerate(node.value)
-        return [_value_of(item, item, (*path, number), marks) for number, item in items]
-    values: dict[str, Any] = {}
-    for name, inner in node.value:
-        if not isinstance(name, yaml.ScalarNode):
-            fault = "a list or mapping can't be a key; expected text"
-            raise yaml.MarkedYAMLError(problem=fault, problem_mark=name.start_mark)
-        child, mark = (*path, name.value), name.start_mark
-        before, value = marks.get(child), _value_of(name, inner, child, marks)
-        if before:
-            lines = sorted({before[0].line + 1, mark.line + 1})
-            noun = "line" if len(lines) == 1 else "lines"
-            twice = f"given twice, on {noun} {' and '.join(map(str, lines))}; keep one"
-            value, marks[child] = Unreadable(twice), (mark, mark)
-        values[name.value] = value
-    return values
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.places: Places = {}
+
+    def value_of(self, key: Any, node: Any, path: Keys) -> Any:
+        """Return the value of a node, and keep the places of the value and all values in it.
+
+        Args:
+            key: Node of the key of the value, or `node` itself if it has no key.
+            node: Node of the value.
+            path: Path of the value.
+        """
+        self.places[path] = self._place(key), self._place(node)
+        if isinstance(node, yaml.ScalarNode):
+            return node.value if node.style else resolve_scalar(node.value)
+        if isinstance(node, yaml.SequenceNode):
+            return [
+                self.value_of(item, item, (*path, number)) for number, item in enumerate(node.value)
+            ]
+        values: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        for name, inner in node.value:
+            if not isinstance(name, yaml.ScalarNode):
+                raise _Refused("a list or mapping can't be a key; expected text", name.start_mark)
+            line, child = name.start_mark.line + 1, (*path, name.value)
+            value = self.value_of(name, inner, child)
+            if name.value in values:
+                first = lines[name.value]
+                value = Unreadable(f"given twice, on lines {first} and {line}; keep one")
+                self.places[child] = self._place(name), self._place(name)
+            values[name.value] = value
+            lines[name.value] = line
+        return values
+
+    def _place(self, node: Any) -> str:
+        """Return the place where a node begins."""
+        return f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
 
 
 def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from seqtrain.config.document import flow
-from seqtrain.config.problems import expected
+from seqtrain.config.messages import expected
 from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.config.value_types import Section
 
@@ -71,7 +71,7 @@ def _reference(section: type[Section], above: str) -> Iterator[str]:
             yield from _reference(kind, f"{key}.")
         else:
             default = "required" if field.is_required() else f"`{flow(field.default)}`"
-            values = _cell(expected(tuple(key.split("."))))
+            values = _cell(expected(tuple(key.split(".")), Config))
             yield f"| `{key}` | {default} | {values} | {_cell(field.description)} |"
 
 

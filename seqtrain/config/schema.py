@@ -12,9 +12,9 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import InitErrorDetails
 
-from seqtrain.config.rules import broken_rules, reset_unused_keys
+from seqtrain.config.messages import Problem, config_error, fields_of, problems_of, sections_of
+from seqtrain.config.rules import broken_rules
 from seqtrain.config.value_types import (
     Augmentation,
     ClassWeights,
@@ -47,7 +47,6 @@ from seqtrain.config.value_types import (
     TunedKeys,
     Width,
     Window,
-    rule_error,
 )
 from seqtrain.tables.formats import DataFormat, default_kind, names_of, resolve_format
 
@@ -166,10 +165,10 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _resolve_kind(self) -> DataConfig:
-        """Replace ``kind: auto`` by the kind of the data. The key still counts as not set."""
+        """Replace ``kind: auto`` by the kind of the data."""
         if self.kind == "auto":
             kind = default_kind(resolve_format(names_of(self.train)[0], self.format))
-            self.__dict__["kind"] = kind if self.steps is None else "steps"
+            self.reset("kind", kind if self.steps is None else "steps")
         return self
 
 
@@ -193,7 +192,7 @@ class ModelConfig(Section):
     embedding_dim: Width | None = None
     """Size of the embedding of a token or a feature vector. null: the size of the word vectors in
     model.vectors, or 128."""
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.3
+    embedding_std: Annotated[float, Field(gt=0, le=10)] = 0.3
     """Standard deviation of the initial embedding: 0.1 to 0.3 for words, 1 for small alphabets."""
     vectors: Path | None = None
     """text, tokens: file of initial word vectors (.vec, text of GloVe or word2vec), or a folder of
@@ -255,13 +254,23 @@ class ModelConfig(Section):
     """Dropout of the embedding; all occurrences of a token in a batch lose the same units."""
 
     @model_validator(mode="after")
-    def _resolve_width(self) -> ModelConfig:
-        """Replace ``embedding_dim: null`` by 128 if vectors is null.
+    def _settle(self) -> ModelConfig:
+        """Replace ``embedding_dim: null`` by 128 if vectors is null, and reset unused keys.
 
-        The key still counts as not set.
+        A key that only refines another one gets its default if the other one isn't set.
         """
         if self.vectors is None and self.embedding_dim is None:
-            self.__dict__["embedding_dim"] = 128
+            self.reset("embedding_dim", 128)
+        if self.vectors is None:
+            self.reset("vectors_keep")
+        if self.ngrams is None or self.subwords is None:
+            self.reset("ngrams_spelling")
+        if not self.bidirectional:
+            self.reset("join")
+        if "attention" not in self.pooling:
+            self.reset("attention_size")
+        if self.initial_state != "random":
+            self.reset("initial_scale")
         return self
 
     @property
@@ -298,7 +307,7 @@ class TrainingConfig(Section):
     """Update and decay only the rows of an embedding that a batch uses. false, or sgd: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
-    weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0, le=1000)] = 0.0
     """Weight decay of matrices (not biases): decoupled in adamw, an L2 term in adam and sgd."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"
     """Learning rate after warm-up. plateau: halved after each epoch without improvement of
@@ -315,7 +324,7 @@ class TrainingConfig(Section):
     also an improvement, and training stops after half of the epochs, at least 10, if none beat the
     majority-class baseline. Once all of validation is predicted correctly, the number of auto
     applies in any case (with fewer than 100 rows: once the loss is also below 0.1)."""
-    min_delta: Annotated[float, Field(ge=0.0, le=1000.0)] | Literal["auto"] = "auto"
+    min_delta: Annotated[float, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
     """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
     the number of validation rows, as if the log-likelihood of one row changed by 1."""
     monitor: Metric = "accuracy"
@@ -378,6 +387,13 @@ class PretrainingConfig(Section):
     dropout: Fraction = 0.2
     """Dropout of the embedding and before the output."""
 
+    @model_validator(mode="after")
+    def _reset_unused(self) -> PretrainingConfig:
+        """Reset data without an objective."""
+        if self.objective is None:
+            self.reset("data")
+        return self
+
 
 class TuneConfig(Section):
     """Settings of `seqtrain tune`. fit ignores them."""
@@ -399,38 +415,28 @@ class Config(Section):
     pretraining: PretrainingConfig = PretrainingConfig()
     tune: TuneConfig = TuneConfig()
 
-    @model_validator(mode="after")
-    def _check_rules(self) -> Config:
-        """Reset keys without effect to their defaults, then check the rules between keys.
-
-        Raises:
-            ValidationError: If a rule is broken. The error names all of them.
-        """
-        reset_unused_keys(self)
-        errors: list[InitErrorDetails] = [
-            {"type": rule_error(text), "loc": tuple(key.split(".")), "input": None}
-            for key, text in broken_rules(self)
-        ]
-        if errors:
-            raise ValidationError.from_exception_data("config", errors)
-        return self
-
     @model_validator(mode="wrap")
     @classmethod
     def _raise_config_errors(
         cls, values: Any, validate: ModelWrapValidatorHandler[Config], info: ValidationInfo
     ) -> Config:
-        """Validate the values as pydantic does, but raise its errors as one ConfigError.
+        """Check the values one by one, and then the rules between keys.
+
+        The context of the validation is a dict with the places of the values, or None.
 
         Raises:
-            ConfigError: If a value is wrong. The error has one line per problem.
+            ConfigError: If a value is wrong, or a rule is broken. The error has one line per
+                problem.
         """
-        from seqtrain.config.problems import config_error
-
+        places = info.context or {}
         try:
-            return validate(values)
+            config = validate(values)
         except ValidationError as error:
-            raise config_error(error, values, info.context) from None
+            raise config_error(problems_of(error, values, cls), places) from None
+        broken = {tuple(key.split(".")): text for key, text in broken_rules(config)}
+        if broken:
+            raise config_error([Problem(path, broken[path]) for path in broken], places)
+        return config
 
     def value(self, key: str) -> Any:
         """Return the value of a key, such as "training.lr" or "seed"."""
@@ -453,9 +459,7 @@ class Config(Section):
         return Config.model_validate(values)
 
 
-SECTIONS: dict[str, type[Section]] = {
-    name: field.annotation
-    for name, field in Config.model_fields.items()
-    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
-}
+SECTIONS = sections_of(Config)
 """Maps the name of each section of a config to its type."""
+KEYS = list(fields_of(Config))
+"""All keys of a config: "seed", the sections, and the keys of sections, such as "training.lr"."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
 from seqtrain.config.document import brief
 from seqtrain.metrics import MONITORED
@@ -29,6 +30,15 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    def reset(self, key: str, value: Any = None) -> None:
+        """Change the value of a key while the section is validated. The key isn't set by this.
+
+        Args:
+            key: The key.
+            value: The new value, or None for the key's default.
+        """
+        self.__dict__[key] = type(self).model_fields[key].default if value is None else value
 
 
 def _described(words: str, **limits: Any) -> Any:
@@ -58,21 +68,14 @@ def _satisfying(condition: Callable[[Any], bool], words: str) -> AfterValidator:
 
 
 NO_NUL = r"^[^\x00]+$"
-PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 LARGEST_WIDTH = 65536
+PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
 Epochs = Annotated[int, Field(ge=1, le=1_000_000)]
-LearningRate = Annotated[float, Field(gt=0.0, le=1000.0)]
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-HeldOut = Annotated[float, Field(gt=0.0, lt=1.0)]
-Fold = Annotated[
-    dict[Literal["fold", "of"], PositiveInt],
-    _described("{fold: I, of: N}", min_length=2, max_length=2),
-    _satisfying(
-        lambda fold: 2 <= fold["of"] >= fold["fold"], "fold from 1 to of, and of from 2 on"
-    ),
-]
-Positive = Annotated[float, Field(gt=0.0, le=1e9)]
+LearningRate = Annotated[float, Field(gt=0, le=1000)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+HeldOut = Annotated[float, Field(gt=0, lt=1)]
+Positive = Annotated[float, Field(gt=0, le=1_000_000_000)]
 Encoding = Annotated[
     str, _satisfying(is_text_encoding, "the name of a text encoding, such as cp1252, gbk or utf-16")
 ]
@@ -85,6 +88,47 @@ Columns = Annotated[list[Column], _described("a list of columns", min_length=1)]
 ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_length=1)]
 
 
+class _Fold(TypedDict):
+    fold: PositiveInt
+    of: PositiveInt
+
+
+class _JoinKeys(TypedDict):
+    left: ColumnName
+    right: ColumnName
+
+
+class _Join(TypedDict):
+    file: Path
+    on: ColumnName | Annotated[_JoinKeys, _described("{left: COLUMN, right: COLUMN}")]
+
+
+class _Window(TypedDict, total=False):
+    steps: PositiveInt
+    stride: PositiveInt
+    label: Literal["last", "majority", "constant"]
+
+
+class _TokenColumn(TypedDict):
+    token: Literal[True]
+    min_count: PositiveInt
+
+
+class _NumberColumn(TypedDict):
+    number: Literal[True]
+    by: ColumnName
+
+
+class _Augmentation(TypedDict, total=False):
+    shift: Annotated[float, Field(ge=0, le=10)]
+    slice: Fraction
+
+
+class _Range(TypedDict):
+    low: int | float
+    high: int | float
+
+
 def _names_groups(pattern: str) -> bool:
     """Return True if a text is a regular expression with at least one named group."""
     try:
@@ -93,14 +137,13 @@ def _names_groups(pattern: str) -> bool:
         return False
 
 
-def _is_window(window: dict[str, Any]) -> bool:
-    """Return True if a window has a length, or ends where the label changes."""
-    label = window.get("label", "last")
-    numbers = [window[name] for name in ("steps", "stride") if name in window]
-    has_length = "steps" in window or label == "constant"
-    return has_length and isinstance(label, str) and all(type(x) is int for x in numbers)
-
-
+Fold = Annotated[
+    _Fold,
+    _described("{fold: I, of: N}"),
+    _satisfying(
+        lambda fold: 2 <= fold["of"] >= fold["fold"], "fold from 1 to of, and of from 2 on"
+    ),
+]
 PathPattern = Annotated[
     str,
     _satisfying(
@@ -108,51 +151,20 @@ PathPattern = Annotated[
         r"a regular expression with named groups, such as (?P<activity>[a-z]+)_(?P<take>\d+)",
     ),
 ]
-JoinKeys = Annotated[
-    dict[Literal["left", "right"], ColumnName],
-    _described("{left: COLUMN, right: COLUMN}", min_length=2, max_length=2),
-]
 Joins = Annotated[
-    list[
-        Annotated[
-            dict[Literal["file", "on"], ColumnName | JoinKeys],
-            _described("{file: FILE, on: COLUMN}", min_length=2, max_length=2),
-            _satisfying(lambda join: isinstance(join["file"], str), "a file path in file"),
-        ]
-    ],
+    list[Annotated[_Join, _described("{file: FILE, on: COLUMN}")]],
     _described("a list of {file: FILE, on: COLUMN}", min_length=1),
 ]
-WindowLabel = Literal["last", "majority", "constant"]
 Window = Annotated[
-    dict[Literal["steps", "stride", "label"], PositiveInt | WindowLabel],
-    _described("{steps: N, stride: M, label: last, majority or constant}", min_length=1),
-    _satisfying(_is_window, "{steps: N, stride: M, label: last, majority or constant}"),
+    _Window,
+    _described("{steps: N, stride: M, label: last, majority or constant}"),
+    _satisfying(
+        lambda window: "steps" in window or window.get("label") == "constant",
+        "steps: N, or label: constant",
+    ),
 ]
-
-
-def _has_option(kind: str, option: str, form: str) -> AfterValidator:
-    """Return a validator of a step column with an option, such as {token: true, min_count: 2}.
-
-    The value of `kind` must be true. The value of `option` mustn't be true.
-
-    Args:
-        kind: Key of the kind of column, such as "token".
-        option: Key of the option, such as "min_count".
-        form: Description of the valid mappings, for the message.
-    """
-    return _satisfying(lambda column: column[kind] is True and column[option] is not True, form)
-
-
-TokenColumn = Annotated[
-    dict[Literal["token", "min_count"], Literal[True] | PositiveInt],
-    _described("{token: true, min_count: N}", min_length=2, max_length=2),
-    _has_option("token", "min_count", "{token: true, min_count: N}"),
-]
-NumberColumn = Annotated[
-    dict[Literal["number", "by"], Literal[True] | ColumnName],
-    _described("{number: true, by: COLUMN}", min_length=2, max_length=2),
-    _has_option("number", "by", "{number: true, by: COLUMN}"),
-]
+TokenColumn = Annotated[_TokenColumn, _described("{token: true, min_count: N}")]
+NumberColumn = Annotated[_NumberColumn, _described("{number: true, by: COLUMN}")]
 StepColumns = Annotated[
     dict[ColumnName, Literal["token", "number", "order"] | TokenColumn | NumberColumn],
     _described("{column: token, number or order}", min_length=1),
@@ -197,14 +209,11 @@ Poolings = Annotated[
     _satisfying(lambda names: len(set(names)) == len(names), "each of them once"),
 ]
 Augmentation = Annotated[
-    dict[Literal["shift", "slice"], Annotated[float, Field(ge=0, le=10)]],
-    _described("{shift: deviations, slice: fraction}", min_length=1, max_length=2),
-    _satisfying(lambda augment: augment.get("slice", 0.0) < 1.0, "slice below 1"),
+    _Augmentation,
+    _described("{shift: deviations, slice: fraction}"),
+    _satisfying(bool, "shift, slice or both"),
 ]
-Range = Annotated[
-    dict[Literal["low", "high"], int | Annotated[float, Field(allow_inf_nan=False)]],
-    _described("{low: number, high: number}", min_length=2),
-]
+Range = Annotated[_Range, _described("{low: number, high: number}")]
 Candidates = Annotated[list[JsonValue], _described("a list of values", min_length=1)] | Range | None
 TunedKeys = Annotated[
     dict[str, Candidates],

@@ -7,6 +7,7 @@ without padding.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 import torch
@@ -25,8 +26,10 @@ BATCH_SIZES = (2, 3, 8, 16, 64)
 """Sizes of the batches that are compared."""
 SHUFFLED_SIZE = 16
 """Size of the shuffled batches, and of the batches with other padding."""
-FOREIGN_FEATURE = 1e4
-"""Value of padded steps of feature vectors in one comparison. Real values are standardized."""
+FOREIGN_NUMBER = 1e4
+"""Value of padded steps of numbers in one comparison. Real values are standardized."""
+PADDED = "padded with other values"
+"""Name of the batches whose padding holds another token, or `FOREIGN_NUMBER`."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,12 @@ class LogitDifference:
         variant: Name of the engine or unroll that computes the batches.
         logits: Largest absolute difference of a logit.
         probabilities: Largest absolute difference of a probability.
-        labels: Number of sequences whose predicted labels differ. The most probable class is
-            predicted, or if multi-label each class from 0.5 on, without calibrated thresholds.
     """
 
     way: str
     variant: str
     logits: float
     probabilities: float
-    labels: int
 
 
 def differences(
@@ -69,32 +69,31 @@ def differences(
         each kind of batches and each engine.
     """
     groups = carried_groups(model, store)
-    ways = _batchings(store, model.input_size, groups)
-    variants = engines_by_name(model.config, device)
+    ways, engines = _plans(store, groups), engines_by_name(model.config, device)
+    foreign = model.input_size - 1 if store.values.ndim == 1 else FOREIGN_NUMBER
+    collates = {PADDED: partial(collate_padded, value=foreign)}
 
-    def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
-        return predict_logits(
-            model, store, device, plan=batches, collate=collate, engine=variants[variant]
+    def logits(way: str, variant: str) -> Tensor:
+        found = predict_logits(
+            model,
+            store,
+            device,
+            plan=ways[way],
+            collate=collates.get(way, collate),
+            engine=engines[variant],
         )
+        return found.double()
 
     listener("alone, torch", 0.0)
-    alone = logits("torch", *ways["alone"])
+    alone = logits("alone", "torch")
     found = []
-    pairs = [(way, variant) for way in ways for variant in variants]
+    pairs = [*product(ways, engines)]
     for number, (way, variant) in enumerate(pairs):
         listener(f"{way}, {variant}", number / len(pairs))
-        one, other = logits(variant, *ways[way]).double(), alone.double()
-        probabilities = model.probabilities(one) - model.probabilities(other)
-        others = (one > 0) != (other > 0) if model.multi_label else one.argmax(1) != other.argmax(1)
-        found.append(
-            LogitDifference(
-                way,
-                variant,
-                logits=float((one - other).abs().max()),
-                probabilities=float(probabilities.abs().max()),
-                labels=int(others.reshape(len(one), -1).any(1).sum()),
-            )
-        )
+        batched = logits(way, variant)
+        probabilities = model.probabilities(batched) - model.probabilities(alone)
+        of_logits, of_probabilities = (batched - alone).abs().max(), probabilities.abs().max()
+        found.append(LogitDifference(way, variant, float(of_logits), float(of_probabilities)))
     return alone, found
 
 
@@ -121,37 +120,27 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
     return store.windows(rows, store.offsets[rows], lengths[rows]), num_cut
 
 
-def _batchings(
-    store: SequenceStore, input_size: int, groups: Ints | None
-) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
-    """Return the kinds of batches to compare.
+def _plans(store: SequenceStore, groups: Ints | None) -> dict[str, list[Ints]]:
+    """Return the row numbers of the batches of each kind, by its name.
 
-    Args:
-        store: The sequences.
-        input_size: Number of different token ids, or of features of a time step.
-        groups: Group of each row, or None. No batch holds two rows of one group.
-
-    Returns:
-        Maps the name of each kind to the row numbers of its batches and a collate function.
+    No batch holds two rows of one group. `groups` is the group of each row, or None.
     """
     ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
     rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
-    sizes = [size for size in BATCH_SIZES if size < max(map(len, rounds))]
+    largest = max(map(len, rounds))
     draw = np.random.default_rng(1)
+    plans = {"alone": _cut(rounds, 1)}
+    for size in BATCH_SIZES:
+        if size < largest:
+            plans[f"batches of {size}"] = _cut(rounds, size)
+    plans["all in one batch"] = rounds
     shuffled = [draw.permutation(rows) for rows in rounds]
-    ways = {"alone": _cut(rounds, 1)} | {f"batches of {size}": _cut(rounds, size) for size in sizes}
-    ways["all in one batch"] = rounds
-    ways[f"batches of {SHUFFLED_SIZE}, shuffled"] = _cut(shuffled, SHUFFLED_SIZE)
-    ways["by length, as predict"] = plan_in_order_of_length(
+    plans[f"batches of {SHUFFLED_SIZE}, shuffled"] = _cut(shuffled, SHUFFLED_SIZE)
+    plans["by length, as predict"] = plan_in_order_of_length(
         store.lengths, EVALUATION_BATCHING, groups
     )
-    is_ids = store.values.ndim == 1
-    foreign = input_size - 1 if is_ids else FOREIGN_FEATURE
-    name = f"padded with {'another token' if is_ids else f'{foreign:g}'}"
-    padded: Callable[..., Batch] = partial(collate_padded, value=foreign)
-    return {way: (batches, collate) for way, batches in ways.items()} | {
-        name: (_cut(rounds, SHUFFLED_SIZE), padded)
-    }
+    plans[PADDED] = _cut(rounds, SHUFFLED_SIZE)
+    return plans
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:

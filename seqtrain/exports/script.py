@@ -4,9 +4,9 @@ FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl
 have the columns of the training file. A .txt file has one sequence per line. Standard input, whose
 name is `-`, is read in the same way. If the model was trained on whole files, a .txt file, or each
 file of a folder, is one sequence. The output has one line per row with the label and its
-probability. Both are empty if the sequence is empty. The script only needs numpy and onnxruntime;
-reading.zip has the modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141
-closed pipe.
+probability. Both are empty if the sequence is empty. The script only needs numpy and onnxruntime
+(with data.tokenizer: bpe also tokenizers); reading.zip has the modules of seqtrain that read rows.
+Exit codes: 0 done, 2 wrong input, 141 closed pipe.
 """
 
 import json
@@ -132,6 +132,8 @@ def damage_in(name: str) -> Iterator[None]:
     """
     try:
         yield
+    except SeqtrainError:
+        raise
     except Exception as error:
         raise DataError(f"{name}: {AGAIN} ({type(error).__name__})") from None
 

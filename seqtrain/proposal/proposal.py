@@ -44,7 +44,7 @@ from seqtrain.proposal.write import (
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.sources import files_of
-from seqtrain.sequences.summary import label_doubts, number_doubts, static_doubts
+from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, missing_name
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files
@@ -165,7 +165,7 @@ def propose(
         family = facts.family.name if facts.channels else "words"
         found.splits["validation"] = share_to_hold_out(family, facts.rows)
     text, config = found.config()
-    warnings += label_doubts(facts.classes, config, multi_label=facts.multi_label)
+    warnings += label_doubts(facts.classes, multi_label=facts.multi_label)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
@@ -175,7 +175,7 @@ def propose(
             found.splits["validation"] = None
             text, config = found.config()
             prepared = prepare(config)
-        warnings += [*number_doubts(prepared), *static_doubts(prepared)]
+        warnings += number_doubts(prepared)
     warnings += [*_shared_owner(roles, config), *_few_rows(found, config)]
     return Proposal(text, [*_uses(found, config)], warnings)
 

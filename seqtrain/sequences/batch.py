@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from seqtrain.errors import RunError, ran_out_of_memory
+from seqtrain.errors import DataError, RunError, ran_out_of_memory
 from seqtrain.sequences.precision import float32_products
 from seqtrain.sequences.store import Ints, SequenceStore, StoredSequence, store_of_items
 from seqtrain.sequences.transfer import move_together
@@ -229,7 +229,17 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
 
     Returns:
         The batch. Its `examples` are 0, 1, 2, …: positions in `rows`.
+
+    Raises:
+        DataError: If there are no sequences, or something else is given.
     """
+    if not isinstance(rows, SequenceStore):
+        others = [type(row).__name__ for row in rows if not isinstance(row, StoredSequence)]
+        if others:
+            expected = "expected a SequenceStore, or a list of its rows, such as [store[0]]"
+            raise DataError(f"collate: found a {others[0]} in the list; {expected}")
+    if not len(rows):
+        raise DataError("collate: found no sequences; expected at least one for a batch")
     if not isinstance(rows, SequenceStore):
         rows = store_of_items(rows)
     is_padded, spelled = sort == "module", None

@@ -39,8 +39,6 @@ class PreparedData:
         preprocessing: The fitted preprocessing.
         reports: Counts of encoding. The keys are names of splits, and config keys of the files of
             pretraining.data.
-        eligible_tokens: Number of distinct tokens that are frequent enough for the vocabularies. It
-            counts tokens for which the vocabularies have no room.
         digests: Maps the path of each data file to its SHA-256.
         unlabelled: Sequences of train and pretraining.data for pretraining, or None without
             pretraining.
@@ -50,7 +48,6 @@ class PreparedData:
     splits: dict[str, SequenceStore]
     preprocessing: Preprocessing
     reports: dict[str, EncodingReport]
-    eligible_tokens: int
     digests: Digests
     unlabelled: SequenceStore | None = None
     vectors: WordVectors | None = None
@@ -188,7 +185,7 @@ class _Preparation:
                 plain = source.with_schema(replace(source.schema, group=None, weight=None))
                 labels = plain.labels(labelled=False)
                 parts[key], reports[key] = Loader(loader.encoder, labels).load([plain])
-        fitted, parts, eligible, vectors = fit(
+        fitted, parts, vectors = fit(
             self.config, self.known, rules, loader.encoder, loader.labels, parts
         )
         parts = {name: fitted.with_vectors(part) for name, part in parts.items()}
@@ -210,14 +207,14 @@ class _Preparation:
                     lenient=self.lenient,
                     groups=loader.encoder.groups,
                 )
-        digests = digests_of(source for _, source in self.sources)
+        known = {} if rules.pretrained is None else rules.pretrained.digests
+        digests = digests_of((source for _, source in self.sources), known)
         self._refuse_same_files(digests)
         _check_rows(self.config.data, splits, fitted)
         return PreparedData(
             splits=splits,
             preprocessing=fitted,
             reports=reports,
-            eligible_tokens=eligible,
             digests=digests,
             unlabelled=unlabelled,
             vectors=vectors,

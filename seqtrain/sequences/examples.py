@@ -6,8 +6,8 @@ B sequences, N steps of all sequences, K token columns, F number columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import Coded
 from seqtrain.text import counted
 
-BLANK_LABEL = "the label is blank"
 SHOWN_ROWS = 5
 """Largest number of bad rows of an input that messages name."""
 
@@ -98,14 +97,16 @@ class Example(NamedTuple):
 class Sequences:
     """Sequences of an input, as columns with an entry for each sequence.
 
+    The parts of an input share the distinct values of their coded columns.
+
     Attributes:
         content: Texts, lists of symbols, or series (T, C). Or the steps of all sequences, which
             `offsets` divides.
         lines: Line of each sequence, or of its problem, (B,).
-        offsets: Index of the first step of each sequence, then N, (B + 1,). None if `content` has
-            an entry for each sequence.
         labels: Labels of each sequence, as codes of tuples. The code of a sequence without labels
             is -1.
+        offsets: Index of the first step of each sequence, then N, (B + 1,). None if `content` has
+            an entry for each sequence.
         problems: Maps the index of each sequence that can't be used to the reason.
         groups: Name of the group of each sequence, or "" without one. None without a column.
         ids: Id of each sequence, or None if a row is a sequence.
@@ -121,12 +122,12 @@ class Sequences:
     labels: Coded
     offsets: Ints | None = None
     problems: dict[int, str] = field(default_factory=dict)
-    groups: list[str] | None = None
-    ids: list[str] | None = None
+    groups: Coded | None = None
+    ids: Coded | None = None
     static: Steps | None = None
     weights: npt.NDArray[np.float32] | None = None
     kept: dict[str, Sequence[Any]] | None = None
-    files: list[str] | None = None
+    files: Coded | None = None
     last_lines: Ints | None = None
 
     def __len__(self) -> int:
@@ -140,22 +141,24 @@ class Sequences:
 
     def label(self, index: int) -> tuple[str, ...] | None:
         """Return the labels of a sequence, or None if it has none."""
-        code = int(self.labels.codes[index])
-        return None if code < 0 else self.labels.values[code]
+        found: tuple[str, ...] | None = _value(self.labels, index)
+        return found
 
     def example(self, index: int) -> Example:
         """Return a sequence with its place. If it can't be used, it has no content."""
-        problem = self.problems.get(index)
+        problem, kept = self.problems.get(index), None
+        if self.kept is not None:
+            kept = {name: cells[index] for name, cells in self.kept.items()}
         return Example(
             sequence="" if problem is not None else self.sequence(index),
             labels=self.label(index),
             line=int(self.lines[index]),
-            file=None if self.files is None else self.files[index],
-            group=(self.groups[index] or None) if self.groups is not None else None,
-            kept=self._kept(index),
+            file=_value(self.files, index),
+            group=_value(self.groups, index) or None,
+            kept=kept,
             problem=problem,
             static=None if self.static is None else self.static[index : index + 1],
-            id=None if self.ids is None else self.ids[index] or None,
+            id=_value(self.ids, index) or None,
             last_line=None if self.last_lines is None else int(self.last_lines[index]),
         )
 
@@ -165,47 +168,41 @@ class Sequences:
 
     def place(self, index: int, name: str) -> str:
         """Return the text "FILE:LINE" for a sequence of the input `name`."""
-        file = name if self.files is None else self.files[index]
-        return f"{file}:{self.lines[index]}"
+        return f"{_value(self.files, index) or name}:{self.lines[index]}"
 
     def at(self, rows: Ints) -> Sequences:
         """Return some of the sequences, by their indices."""
-        listed = rows.tolist()
-        new = {row: index for index, row in enumerate(listed)}
-        offsets, content = None, self.content
+        found = {name: entries(getattr(self, name), rows) for name in COLUMNS}
+        new = {row: index for index, row in enumerate(rows.tolist())}
+        found["problems"] = {new[row]: x for row, x in self.problems.items() if row in new}
         if self.offsets is None:
-            content = [content[row] for row in listed]
-        else:
-            lengths = np.diff(self.offsets)[rows]
-            offsets = np.concatenate(([0], np.cumsum(lengths)))
-            shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
-            content = content[np.arange(offsets[-1]) + shift]
-        kept: dict[str, Sequence[Any]] | None = None
-        if self.kept is not None:
-            kept = {name: [cells[row] for row in listed] for name, cells in self.kept.items()}
-        return Sequences(
-            content=content,
-            lines=self.lines[rows],
-            labels=self.labels.at(rows),
-            offsets=offsets,
-            problems={new[row]: x for row, x in self.problems.items() if row in new},
-            groups=None if self.groups is None else [self.groups[row] for row in listed],
-            ids=None if self.ids is None else [self.ids[row] for row in listed],
-            static=None if self.static is None else self.static[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            kept=kept,
-            files=None if self.files is None else [self.files[row] for row in listed],
-            last_lines=None if self.last_lines is None else self.last_lines[rows],
-        )
+            return Sequences(entries(self.content, rows), **found)
+        starts, lengths = self.offsets[:-1][rows], np.diff(self.offsets)[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        steps = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Sequences(self.content[steps], offsets=offsets, **found)
 
-    def kept_cells(self, name: str) -> Sequence[Any]:
-        """Return the cells of a column to copy. They are None if this part lacks the column."""
-        return (self.kept or {}).get(name) or [None] * len(self)
 
-    def _kept(self, index: int) -> dict[str, Any] | None:
-        if self.kept is None:
-            return None
-        return {name: cells[index] for name, cells in self.kept.items()}
+COLUMNS = [x.name for x in fields(Sequences) if x.name not in ("content", "offsets", "problems")]
+"""Attributes of `Sequences` with an entry for each sequence."""
+
+
+def _value(column: Coded | None, row: int) -> Any:
+    """Return the value in a row of a column, or None if there is no column or no value."""
+    if column is None or column.codes[row] < 0:
+        return None
+    return column.values[column.codes[row]]
+
+
+def entries(values: Any, rows: Ints) -> Any:
+    """Return the entries of some rows of a column, or of a dict of columns."""
+    if isinstance(values, dict):
+        return {name: entries(each, rows) for name, each in values.items()}
+    if isinstance(values, Coded):
+        return values.at(rows)
+    if isinstance(values, list | tuple):
+        return [values[row] for row in rows.tolist()]
+    return None if values is None else values[rows]
 
 
 def chunked(sequences: Sequences, size: int) -> Iterator[Sequences]:
@@ -219,58 +216,39 @@ def chunked(sequences: Sequences, size: int) -> Iterator[Sequences]:
 
 def joined(parts: Sequence[Sequences]) -> Sequences:
     """Return the sequences of several parts of one input, at least one, as one part."""
-    first = parts[0]
     if len(parts) == 1:
-        return first
+        return parts[0]
+    names = dict.fromkeys(name for part in parts for name in part.kept or ())
     problems, end = dict[int, str](), 0
-    offsets, steps = [np.zeros(1, np.int64)], 0
     for part in parts:
         problems.update({end + row: reason for row, reason in part.problems.items()})
         end += len(part)
-        if part.offsets is not None:
-            offsets.append(part.offsets[1:] + steps)
-            steps += len(part.content)
-    kept: dict[str, Sequence[Any]] | None = None
-    if first.kept is not None:
-        names = dict.fromkeys(name for part in parts for name in part.kept or {})
-        kept = {name: [cell for part in parts for cell in part.kept_cells(name)] for name in names}
-
-    def listed(name: str) -> Any:
-        if getattr(first, name) is None:
-            return None
-        return [each for part in parts for each in getattr(part, name)]
-
-    def stacked(name: str) -> Any:
-        if getattr(first, name) is None:
-            return None
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    is_steps = first.offsets is not None
-    return Sequences(
-        content=_joined_steps([x.content for x in parts]) if is_steps else listed("content"),
-        lines=stacked("lines"),
-        labels=_joined_codes([part.labels for part in parts]),
-        offsets=np.concatenate(offsets) if is_steps else None,
-        problems=problems,
-        groups=listed("groups"),
-        ids=listed("ids"),
-        static=None if first.static is None else _joined_steps([x.static for x in parts]),
-        weights=stacked("weights"),
-        kept=kept,
-        files=listed("files"),
-        last_lines=stacked("last_lines"),
-    )
+        if part.kept is not None:  # files of a folder may have different columns
+            absent = [None] * len(part)
+            part.kept = {name: part.kept.get(name, absent) for name in names}
+    found = {name: _joined([getattr(part, name) for part in parts]) for name in COLUMNS}
+    offsets = None
+    if parts[0].offsets is not None:
+        lengths = [np.diff(part.offsets) for part in parts if part.offsets is not None]
+        offsets = np.concatenate(([0], np.cumsum(np.concatenate(lengths))))
+    content = _joined([part.content for part in parts])
+    return Sequences(content, offsets=offsets, problems=problems, **found)
 
 
-def _joined_codes(columns: Sequence[Coded]) -> Coded:
-    """Return several parts of one column. All have codes of the same values."""
-    return Coded(np.concatenate([each.codes for each in columns]), columns[-1].values)
-
-
-def _joined_steps(parts: Sequence[Any]) -> Steps:
-    columns = zip(*(part.tokens for part in parts), strict=True)
-    tokens = tuple(_joined_codes(column) for column in columns)
-    return Steps(tokens, np.concatenate([part.numbers for part in parts]))
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return one column, or one dict of columns, of several parts of an input."""
+    first = parts[0]
+    if isinstance(first, dict):
+        return {name: _joined([part[name] for part in parts]) for name in first}
+    if isinstance(first, Coded):
+        return Coded(np.concatenate([each.codes for each in parts]), parts[-1].values)
+    if isinstance(first, Steps):
+        columns = zip(*(part.tokens for part in parts), strict=True)
+        numbers = np.concatenate([part.numbers for part in parts])
+        return Steps(tuple(_joined(column) for column in columns), numbers)
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    return None if first is None else [each for part in parts for each in part]
 
 
 class RowProblems:
@@ -282,12 +260,11 @@ class RowProblems:
         name: Name of the input in messages.
 
     Attributes:
-        file: Name of the file that is being read, for `fail`. At first it is `name`.
         count: Number of rows with a problem.
     """
 
     def __init__(self, name: str) -> None:
-        self.name = self.file = name
+        self.name = name
         self.count = 0
         self._places: dict[str, list[tuple[str, int]]] = {}  # first places of each problem
 
@@ -324,19 +301,10 @@ class RowProblems:
         noun = "line" if len(places) == 1 else "lines"
         return f" (also {noun} {', '.join(places)})" if places else ""
 
-    def fail(self, line: int, *problems: str) -> NoReturn:
-        """Raise DataError because the rest of `file` can't be read.
-
-        The message begins with `problems`. The problems that were added earlier follow.
-        """
-        raise DataError(*(f"{self.file}:{line}: {x}" for x in problems), *self._messages())
-
     def raise_if_any(self) -> None:
         """Raise DataError with the lines of `shown` and the total count, if a row has a problem."""
-        if self.count:
-            raise DataError(*self._messages())
-
-    def _messages(self) -> list[str]:
+        if not self.count:
+            return
         more = self.count - sum(len(places) for places in self._places.values())
         total = f"{self.name}: {counted(self.count, 'example')} can't be used ({more} not shown)"
-        return [*self.shown, *([total] if more else [])]
+        raise DataError(*self.shown, *([total] if more else []))

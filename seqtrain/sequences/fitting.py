@@ -36,7 +36,7 @@ def fit(
     encoder: Encoder,
     labels: LabelReader,
     parts: Parts,
-) -> tuple[Preprocessing, Parts, int, WordVectors | None]:
+) -> tuple[Preprocessing, Parts, WordVectors | None]:
     """Fit a preprocessing as a config says.
 
     Args:
@@ -50,19 +50,18 @@ def fit(
             "train".
 
     Returns:
-        The fitted preprocessing. The stores with final numbers and labels, by name. The number of
-        distinct tokens that are frequent enough for the vocabularies. The initial word vectors, or
-        None without model.vectors.
+        The fitted preprocessing. The stores with final numbers and labels, by name. The
+        initial word vectors, or None without model.vectors.
 
     Raises:
         DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.
     """
     rules, parts = _fit_labels(known, rules, labels, parts)
-    eligible, vectors = 0, list[WordVectors]()
+    vectors = list[WordVectors]()
     data = config.data
     limits = VocabularyLimits(data.min_count, data.max_vocab_size, data.number_bins)
     if rules.row_features is not None and encoder.static is not None:
-        row_features, parts, eligible = rules.row_features.fit(
+        row_features, parts = rules.row_features.fit(
             encoder.static, parts, limits, None if known is None else known.row_features
         )
         rules = replace(rules, row_features=row_features)
@@ -82,17 +81,12 @@ def fit(
     if config.model.vectors is not None:
         limits = replace(limits, extend=read_more_words)
     old: Any = None if known is None else known.sequence
-    column, parts, own_tokens = rules.sequence.fit(encoder.sequence, parts, limits, old)
+    column, parts = rules.sequence.fit(encoder.sequence, parts, limits, old)
     rules = replace(rules, sequence=column)
     train = parts["train"]
-    rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, train))
+    rules = replace(rules, ngrams=_fit_ngrams(config, rules, train))
     initial = _with_coverage(vectors[0], rules, train) if vectors else None
-    return (
-        rules,
-        parts,
-        own_tokens if isinstance(column, TokenSequence) else eligible + own_tokens,
-        initial,
-    )
+    return rules, parts, initial
 
 
 def _fit_labels(
@@ -155,22 +149,16 @@ def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceSt
 
 
 def _fit_ngrams(
-    config: Config, known: Preprocessing | None, rules: Preprocessing, train: SequenceStore
+    config: Config, rules: Preprocessing, train: SequenceStore
 ) -> NgramVocabulary | None:
     """Return the n-grams of train, or None without model.ngrams.
 
-    If `known` is given, its n-grams are returned. For them, tokens that are new in train count as
-    <unk>.
-
     Args:
         config: The config.
-        known: Preprocessing of an earlier model, or None.
         rules: The preprocessing with fitted columns.
         train: The training split with final ids.
     """
     model, sizes = config.model, config.model.ngrams
-    if known is not None:
-        return None if known.ngrams is None else _limited(known.ngrams, known)
     if sizes is None:
         return None
     if rules.steps is not None and isinstance(sizes, dict):
@@ -185,17 +173,3 @@ def _fit_ngrams(
     ids = np.where(numbers < 0, train.values, len(known_words) + numbers.astype(np.int64))
     words = known_words.concatenate([known_words, unknown_words])
     return with_spelling(ngrams, ids, train.offsets, words)
-
-
-def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
-    """Return a copy of n-grams for which new tokens count as <unk>.
-
-    Args:
-        ngrams: N-grams of an earlier model.
-        known: Preprocessing of that model. Ids beyond its vocabularies are new tokens.
-    """
-    limits = [known.input_size]
-    if known.steps is not None:
-        limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
-    columns = (x._replace(tokens=x.tokens or limits[x.column]) for x in ngrams.columns)
-    return replace(ngrams, columns=tuple(columns))

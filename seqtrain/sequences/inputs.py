@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -109,14 +109,18 @@ class Input:
         return [] if self.table is not None else stamps(self.source())
 
 
-def digests_of(inputs: Iterable[Input]) -> dict[str, str]:
+def digests_of(inputs: Iterable[Input], known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the SHA-256 of each input by its path.
+
+    Args:
+        inputs: The inputs.
+        known: SHA-256 of files that were read before, by their paths, or None.
 
     Raises:
         DataError: If a table in memory has changed since it was given.
     """
     by_path = {each.path: each for each in inputs}
-    found = {path: each.digest() for path, each in by_path.items()}
+    found = {path: (known or {}).get(path) or each.digest() for path, each in by_path.items()}
     for path, each in by_path.items():
         each.check_unchanged(found[path])
     return found

@@ -85,7 +85,7 @@ class Loader:
             number = int(lines[-1]) if part.files is not None else number
             if part.ids is not None:
                 self._refuse_divided(part, files, divided)
-                report.learned_ids += sum(each in self.learned for each in part.ids)
+                report.learned_ids += sum(each in self.learned for each in part.ids.cells())
             unreadable = set(part.problems)
             store = self.encoder.encode(
                 part, lines, report, name=name, with_labels=self.labels.labelled
@@ -94,9 +94,8 @@ class Loader:
                 report.blank_labels += reason == BLANK_LABEL
                 is_left_out = self.lenient or (drops and row in unreadable)
                 noted = left_out if is_left_out else problems
-                noted.add(
-                    int(part.lines[row]), reason, None if part.files is None else part.files[row]
-                )
+                file, _, line = part.place(row, name).rpartition(":")
+                noted.add(int(line), reason, file)
             yield store
         problems.raise_if_any()
         if report.rows == rows_before:
@@ -123,7 +122,7 @@ class Loader:
     ) -> None:
         """Add a problem for each id that is also in an earlier input."""
         start = files[-1][1]
-        for row, name in enumerate(part.ids or ()):
+        for row, name in enumerate(part.ids.cells() if part.ids is not None else ()):
             line = self.ids.setdefault(name, start + int(part.lines[row])) if name else start + 1
             if line <= start:
                 divided.add(line)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.store import Ints, run_starts
-from seqtrain.sequences.vocabulary import BUCKETS, PAD, UNK, WordGrams
+from seqtrain.sequences.vocabulary import BUCKETS, PAD, WordGrams
 
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
@@ -46,14 +46,11 @@ class GramColumn(NamedTuple):
         column: Index of the column in a step, or `ONLY` if a step is a single id.
         shortest: Number of ids of the shortest n-gram.
         longest: Number of ids of the longest n-gram.
-        tokens: Ids from this one on count as <unk>, or None if all ids count. They belong to tokens
-            that `--init-from` added after the n-grams were chosen.
     """
 
     column: int
     shortest: int
     longest: int
-    tokens: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +74,7 @@ class NgramVocabulary:
     idf: npt.NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        for _, shortest, longest, _ in self.columns:
+        for _, shortest, longest in self.columns:
             if not 1 <= shortest <= longest:
                 raise ValueError(f"n-grams of {shortest} to {longest} ids")
         if self.keys.dtype != np.int64 or self.idf.dtype != np.float32:
@@ -116,10 +113,7 @@ class NgramVocabulary:
         """Return all but the arrays as JSON values, for `described`."""
         shortest, longest = self.sizes
         found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
-        column, *_, tokens = self.columns[0]
-        if column != ONLY:
-            return found | {"columns": self.columns}
-        return found if tokens is None else found | {"tokens": tokens}
+        return found if self.columns[0].column == ONLY else found | {"columns": self.columns}
 
     @classmethod
     def described(cls, values: Mapping[str, Any], keys: Ints, idf: Any) -> NgramVocabulary:
@@ -134,7 +128,7 @@ class NgramVocabulary:
             ValueError: If values contradict each other or are out of range.
             KeyError: If a value is missing.
         """
-        one = ONLY, values["shortest"], values["longest"], values.get("tokens")
+        one = ONLY, values["shortest"], values["longest"]
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
         return cls(columns, keys, idf)
 
@@ -150,10 +144,8 @@ def streams(
         values: Ids of all steps, (N,), or vectors of several columns, (N, F).
         columns: The columns, whose ids are yielded as (N,) int64.
     """
-    for column, shortest, longest, limit in columns:
+    for column, shortest, longest in columns:
         ids = (values if column == ONLY else values[:, column]).astype(np.int64)
-        if limit is not None:
-            ids = ids - (ids - UNK) * (ids >= limit)
         yield ids + max(0, column) * COLUMN, shortest, longest
 
 

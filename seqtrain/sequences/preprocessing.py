@@ -316,12 +316,16 @@ class Encoder:
         return texts
 
     def _group_numbers(self, sequences: Sequences) -> Ints | None:
-        if sequences.groups is None or not any(sequences.groups):
+        if sequences.groups is None:
             return None
-        numbers = [
-            self.groups.setdefault(x, len(self.groups)) if x else -1 for x in sequences.groups
-        ]
-        return np.array(numbers, np.int64)
+        names, codes = sequences.groups.values, sequences.groups.codes
+        used, first = np.unique(codes, return_index=True)
+        numbers = np.full(len(names) + 1, -1)
+        for code in used[np.argsort(first)].tolist():
+            if names[code]:
+                numbers[code] = self.groups.setdefault(names[code], len(self.groups))
+        found: Ints = numbers[codes]
+        return found if (found >= 0).any() else None
 
     def _keys(self, sequences: Sequences) -> Ints:
         """Return a hash of each sequence with its row features, (B,). Empty sequences have 0.

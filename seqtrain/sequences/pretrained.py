@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError, missing_package
-from seqtrain.files.reading import json_of, open_regular, path_problems, read_file
+from seqtrain.files.reading import json_of, read_file
+from seqtrain.tables.opening import file_digest
 from seqtrain.text import display_name, quote
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
@@ -41,7 +42,6 @@ FEWEST_CACHED = 100
 """Smallest number of texts whose vectors are kept: fewer are computed in a second."""
 MOST_CACHED = 2**31
 """Largest size of all files of the cache together, in bytes."""
-BLOCK = 2**20
 LARGEST_TEXT = 2**28
 """Largest size of a JSON file of the folder, in bytes. Vocabularies take up to 30 MB."""
 
@@ -62,7 +62,8 @@ class PretrainedEncoder:
 
     Attributes:
         folder: The same folder.
-        digest: SHA-256 of the files that are used.
+        digest: SHA-256 of the names and contents of the files that are used.
+        digests: SHA-256 of each of these files, by its path.
         size: Number of numbers of a vector, E.
 
     Raises:
@@ -79,7 +80,12 @@ class PretrainedEncoder:
     ) -> None:
         self.folder = Path(folder)
         check_folder(self.folder)
-        self.digest = folder_digest(self.folder)
+        self.digests, total = dict[str, str](), hashlib.sha256()
+        for name in used_files(self.folder):
+            path = str(self.folder / name)
+            self.digests[path] = file_digest(path)
+            total.update(f"{name} {self.digests[path]}\n".encode())
+        self.digest = total.hexdigest()
         self._config = _read_object(self.folder / "config.json")
         self.size = _vector_size(self.folder, self._config)
         self._pooling = read_pooling(self.folder)
@@ -103,7 +109,7 @@ class PretrainedEncoder:
             model = _load_model(self.folder, self._config)
             if int(model.config.hidden_size) != self.size:
                 raise DataError(f"{self.folder / 'config.json'}: names several sizes of a state")
-            tokenizer = _load_tokenizer(self.folder, self._config)
+            tokenizer = _truncating_tokenizer(self.folder, self._config)
             self._parts = tokenizer, model.to(_device(self.device))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -244,24 +250,6 @@ def used_files(folder: Path) -> list[str]:
     return [*FILES, *([POOLING] if (folder / POOLING).is_file() else [])]
 
 
-def folder_digest(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of the files that an encoder reads."""
-    total = hashlib.sha256()
-    for name in used_files(folder):
-        path = folder / name
-        with path_problems(path, DataError), open(path, "rb", opener=open_regular) as file:
-            content = _digest_of_file(file)
-        total.update(f"{name} {content}\n".encode())
-    return total.hexdigest()
-
-
-def _digest_of_file(file: IO[bytes]) -> str:
-    total = hashlib.sha256()
-    while block := file.read(BLOCK):
-        total.update(block)
-    return total.hexdigest()
-
-
 def read_pooling(folder: Path) -> str:
     """Return the pooling of an encoder's folder: "mean" or "first".
 
@@ -293,23 +281,38 @@ def _read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _load_tokenizer(folder: Path, config: dict[str, Any]) -> Any:
+def load_tokenizer(path: Path, needed_for: str, extra: str) -> Any:
+    """Return the tokenizer of a JSON file, without padding.
+
+    Args:
+        path: The file.
+        needed_for: Key of the config that needs it, for messages.
+        extra: Extra of this package that installs the package tokenizers.
+
+    Raises:
+        ConfigError: If the package tokenizers isn't installed.
+        DataError: If the file isn't sound.
+    """
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise missing_package("model.pretrained", "tokenizers", "pretrained") from None
-    path = folder / "tokenizer.json"
+        raise missing_package(needed_for, "tokenizers", extra) from None
     try:
         tokenizer = Tokenizer.from_str(read_file(path, LARGEST_TEXT).decode())
     except Exception as error:  # tokenizers raises Exception itself
         raise DataError(f"{path}: not a tokenizer ({error})") from None
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _truncating_tokenizer(folder: Path, config: dict[str, Any]) -> Any:
+    tokenizer = load_tokenizer(folder / "tokenizer.json", "model.pretrained", "pretrained")
     most = config.get("max_position_embeddings")
     # RoBERTa numbers positions from pad_token_id + 1, so that two of them can't be used.
     most = min(MOST_PIECES, most - 2) if isinstance(most, int) and most > 2 else MOST_PIECES
     own = tokenizer.truncation
     if own is None or own["max_length"] > most:
         tokenizer.enable_truncation(most)
-    tokenizer.no_padding()
     return tokenizer
 
 

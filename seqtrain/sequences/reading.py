@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.content import ContentReader
-from seqtrain.sequences.examples import Sequences, chunked, joined
-from seqtrain.sequences.grouping import (
-    FeatureColumns,
-    StepTable,
-    labels_of,
-    note,
-    weights_of,
-)
+from seqtrain.sequences.examples import Sequences, Steps, chunked, joined
+from seqtrain.sequences.grouping import grouped
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.schema import Column, Schema, keeps_all
+from seqtrain.sequences.schema import Column, Schema, keeps_all, number_columns, token_columns
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
@@ -30,13 +26,17 @@ from seqtrain.tables.blocks import (
     as_list,
     missing_name,
 )
-from seqtrain.tables.cells import BadCellError, name_of, text_of
+from seqtrain.tables.cells import CodedColumn, name_of, numbers_of
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.sources import located
+from seqtrain.tables.time_column import TimeColumn
+from seqtrain.text import quote
 
 CHUNK_ROWS = 4096
 """Largest number of sequences that are encoded or predicted together."""
+MISSING_TOKEN = "<unk>"
+"""Token in place of a blank cell."""
 
 
 class SequenceReader:
@@ -57,8 +57,12 @@ class SequenceReader:
         keep: Sequence[Column] = (),
     ) -> None:
         self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
-        self.content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
-        self.static = FeatureColumns(schema.static, schema.decimal)
+        self._selection = schema.selection(labelled=labels.labelled, keep=keep)
+        self._content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
+        self._steps = FeatureReader(schema.steps, schema.decimal)
+        self._static = FeatureReader(schema.static, schema.decimal)
+        self._times = TimeColumn(schema.order_type, schema.decimal)
+        self._ids, self._groups, self._files = CodedColumn(str.strip), CodedColumn(), list[str]()
         is_whole = schema.whole_files and not labels.labelled
         self._has_files = source.has_files or (is_whole and schema.kind != "features")
 
@@ -77,22 +81,19 @@ class SequenceReader:
         if labelled and form is not None and not form.labelled:
             raise DataError(f"format {form.name} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
-        blocks = self._blocks()
-        parts = map(self._rows, blocks) if self.schema.steps is None else self._steps(blocks)
         is_empty = True
-        for part in parts:
-            is_empty = is_empty and not len(part)
+        for part in self._parts():
             if len(part):
+                is_empty = False
                 yield part
         if labelled and is_empty:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
 
-    def chunks(self, rows: int | None = None) -> Iterator[Sequences]:
-        """Yield the sequences of a file in parts of about `rows`, or CHUNK_ROWS.
+    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Sequences]:
+        """Yield the sequences of a file in parts of about `rows`.
 
         If reading fails, the sequences before the failure are yielded first.
         """
-        rows = rows or CHUNK_ROWS
         waiting, count = list[Sequences](), 0
         try:
             for part in self.read():
@@ -109,51 +110,109 @@ class SequenceReader:
         if waiting:
             yield joined(waiting)
 
-    def _blocks(self) -> Iterator[Block]:
-        selection = self.schema.selection(labelled=self.labels.labelled, keep=self.keep)
-        for block in self.source.blocks(selection):
-            if keeps_all(self.keep):
-                self._check_columns(block)
-            yield block
+    def _parts(self) -> Iterator[Sequences]:
+        """Yield the sequences of each block, or those of all rows if a row is a time step."""
+        blocks = self.source.blocks(self._selection)
+        if self.schema.id is None:
+            yield from map(self._rows, blocks)
+        elif is_pipe(getattr(self.source, "path", "")):
+            yield from self._arriving_ids(blocks)
+        else:
+            rows = [*map(self._rows, blocks)]
+            if rows:
+                yield self._grouped(rows)
+
+    def _arriving_ids(self, blocks: Iterator[Block]) -> Iterator[Sequences]:
+        """Yield the sequence of each id as soon as a row of another id follows."""
+        first_lines = dict[str, int]()
+        waiting, last = list[Sequences](), -1
+
+        def finished() -> Sequences:
+            found = self._grouped(waiting)
+            for row, name in enumerate(found.ids.cells() if found.ids is not None else ()):
+                line = int(found.lines[row])
+                before = first_lines.setdefault(name, line)
+                if before != line:
+                    found.problems[row] = (
+                        f"id {quote(name)} comes back, after line {before}; sort the rows by "
+                        f"{self.schema.id}, or give a file"
+                    )
+            self._times = TimeColumn(self.schema.order_type, self.schema.decimal)
+            waiting.clear()
+            return found
+
+        for block in blocks:
+            ids = self._ids.codes_of(block.columns[self.schema.id])[0]  # type: ignore[index]
+            starts = np.flatnonzero(np.diff(ids, prepend=ids[:1])).tolist()
+            for start, end in zip([0, *starts], [*starts, len(block)], strict=True):
+                id = int(ids[start])
+                is_named = bool(self._ids.known.names[id])
+                if waiting and is_named and id != last:
+                    yield finished()
+                last = id if is_named else last
+                waiting.append(self._rows(block.at(np.arange(start, end))))
+        if waiting:
+            yield finished()
+
+    def _grouped(self, parts: list[Sequences]) -> Sequences:
+        return grouped(joined(parts), self._times, self.schema, labelled=self.labels.labelled)
+
+    def _rows(self, block: Block) -> Sequences:
+        """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
+        schema, columns, problems = self.schema, block.columns, dict(block.problems)
+        if keeps_all(self.keep):
+            self._check_columns(block)
+        content: Any
+        ids = None
+        if schema.id is None:
+            content = self._content.read(self._sequence_columns(block), len(block), problems)
+        else:
+            ids, wrong = self._ids.codes_of(columns[schema.id])
+            note(problems, schema.id, wrong)
+            content = self._steps.read(columns, problems, len(block))
+        codes, wrong = self._label_codes(block)
+        for row, reason in wrong.items():
+            problems.setdefault(row, reason)
+        if schema.order is not None:
+            note(problems, schema.order, self._add_times(block))
+        found = Sequences(content, block.lines, Coded(codes, self.labels.combinations))
+        if schema.group in columns:
+            groups, wrong = self._groups.codes_of(columns[schema.group])
+            note(problems, "the group", wrong)
+            found.groups = Coded(groups, self._groups.known.names)
+        if schema.static is not None:
+            found.static = self._static.read(columns, problems, len(block))
+        if schema.weight in columns and self.labels.labelled:
+            weights, wrong = numbers_of(columns[schema.weight])
+            for row in np.flatnonzero(~(weights >= 0)).tolist():
+                wrong.setdefault(row, "expected a weight of 0 or more")
+            note(problems, schema.weight, wrong)
+            found.weights = weights.astype(np.float32)
+        if self.keep:
+            names = columns if keeps_all(self.keep) else self.keep
+            found.kept = {str(name): as_list(columns[name]) for name in names}
+        if self._has_files and block.file is not None:
+            if block.file not in self._files[-1:]:
+                self._files.append(block.file)
+            files = np.full(len(block), len(self._files) - 1, np.int32)
+            found.files = Coded(files, self._files)
+        if ids is not None:
+            for row in np.flatnonzero(ids == self._ids.known.code("")).tolist():
+                if row in block.problems:
+                    ids[row] = -1
+                else:
+                    problems.setdefault(row, f"{schema.id}: the id is blank")
+            found.ids = Coded(ids, self._ids.known.names)
+        found.problems = problems
+        return found
 
     def _check_columns(self, block: Block) -> None:
         """Raise DataError if a block of all columns lacks one that the schema names."""
         needed = self.schema.selection(labelled=self.labels.labelled).required or ()
-        missing = [each for each in needed if each not in block.columns]
+        present = list(block.columns)
+        missing = [missing_name("column", x, present) for x in needed if x not in present]
         if missing and len(block.problems) < len(block):
-            present = list(block.columns)
-            raise DataError(
-                *(f"{self.source.name}: {missing_name('column', x, present)}" for x in missing)
-            )
-
-    def _rows(self, block: Block) -> Sequences:
-        """Return the sequences of a block whose rows are sequences."""
-        schema, problems = self.schema, dict(block.problems)
-        content = self.content.read(self._sequence_columns(block), len(block), problems)
-        codes, wrong = labels_of(block, schema, self.labels)
-        for row, reason in wrong.items():
-            problems.setdefault(row, reason)
-        found = Sequences(
-            content=content,
-            lines=block.lines,
-            labels=Coded(codes, self.labels.combinations),
-            problems=problems,
-        )
-        if schema.group in block.columns:
-            found.groups = _names(block.columns[schema.group], problems)
-        if schema.static is not None:
-            self.static.clear()
-            self.static.add(block.columns, problems)
-            found.static = self.static.features(len(block))
-        if schema.weight in block.columns and self.labels.labelled:
-            found.weights, bad = weights_of(block.columns[schema.weight])
-            note(problems, str(schema.weight), bad)
-        if self.keep:
-            names = block.columns if keeps_all(self.keep) else self.keep
-            found.kept = {str(name): as_list(block.columns[name]) for name in names}
-        if self._has_files and block.file is not None:
-            found.files = [block.file] * len(block)
-        return found
+            raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
     def _sequence_columns(self, block: Block) -> dict[Name, Cells]:
         schema = self.schema
@@ -166,68 +225,73 @@ class SequenceReader:
             raise DataError(f"{place}: no column but the label's; expected a sequence")
         return found
 
-    def _steps(self, blocks: Iterable[Block]) -> Iterator[Sequences]:
-        """Yield the sequences of a table with a row per time step."""
-        keep = None if keeps_all(self.keep) else list(self.keep)
-        table = StepTable(self.schema, self.labels, keep, has_files=self._has_files)
-        if not is_pipe(getattr(self.source, "path", "")):
-            for block in blocks:
-                self._add(table, block)
-            yield table.sequences()
-            return
-        last = None
-        for block in blocks:
-            for part in _runs(block, self.schema.id):
-                name = _id_of(part, self.schema.id)
-                if last is not None and name not in (None, last):
-                    yield table.sequences(streamed=True)
-                    table.clear()
-                last = name or last
-                self._add(table, part)
-        if table.size:
-            yield table.sequences(streamed=True)
+    def _label_codes(self, block: Block) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+        """Return the code of the labels of each row, and the reasons of bad cells."""
+        schema, labels = self.schema, self.labels
+        if schema.one_hot is not None and labels.labelled:
+            return labels.read_marks({name: block.columns[name] for name in schema.one_hot})
+        name = schema.label_column
+        if schema.one_hot is not None or name not in block.columns:
+            return labels.read([None] * len(block))
+        cells = block.columns[name]
+        if schema.format == "fasttext" and schema.label_separator is None:
+            cells = [[each for each in names if each.strip()] or None for names in as_list(cells)]
+        return labels.read(cells)
 
-    def _add(self, table: StepTable, block: Block) -> None:
-        """Append the rows of a block to a table.
+    def _add_times(self, block: Block) -> dict[int, str]:
+        """Append the times of a block, and return the reason for each that can't be read.
 
         Raises:
             DataError: If only some dates of the order have a time zone.
         """
+        assert self.schema.order is not None
         try:
-            table.add(block)
+            return self._times.add(block.columns[self.schema.order], block.lines)
         except UnreadableError as error:
             problems = [f"{self.schema.order}: {problem}" for problem in error.problems]
             name = block.file if self._has_files and block.file else self.source.name
             raise located(name, UnreadableError(error.line, *problems)) from None
 
 
-def _runs(block: Block, id: Column | None) -> Iterator[Block]:
-    """Yield the runs of rows of a block that have the same id."""
-    assert id is not None
-    ids = as_list(block.columns[id])
-    start = 0
-    for row in range(1, len(block) + 1):
-        if row == len(block) or ids[row] != ids[start]:
-            yield block.at(np.arange(start, row))
-            start = row
+class FeatureReader:
+    """Reader of token columns and number columns.
+
+    Args:
+        kinds: Kinds of the columns, as in data.steps or data.static. Columns of kind order are left
+            out.
+        decimal: Decimal mark of numbers in texts.
+    """
+
+    def __init__(self, kinds: dict[str, Any] | None, decimal: str) -> None:
+        self._decimal = decimal
+        self._tokens = {name: CodedColumn(_token_of) for name in token_columns(kinds)}
+        self._numbers = [name for name in number_columns(kinds) if (kinds or {})[name] != "order"]
+
+    def read(self, columns: dict[Column, Cells], problems: dict[int, str], rows: int) -> Steps:
+        """Return the cells of a block as steps, and add its bad rows to `problems`.
+
+        Args:
+            columns: The cells, by column.
+            problems: Maps the index of each row that can't be used to the reason.
+            rows: Number of rows.
+        """
+        tokens, numbers = list[Coded](), np.empty((rows, len(self._numbers)), np.float32)
+        for name, column in self._tokens.items():
+            codes, wrong = column.codes_of(columns[name])
+            note(problems, name, wrong)
+            tokens.append(Coded(codes, column.known.names))
+        for place, name in enumerate(self._numbers):
+            found, wrong = numbers_of(columns[name], self._decimal)
+            note(problems, name, wrong)
+            numbers[:, place] = found
+        return Steps(tuple(tokens), numbers)
 
 
-def _id_of(block: Block, id: Column | None) -> str | None:
-    """Return the id of the first row of a block, or None if it is blank or can't be read."""
-    assert id is not None
-    try:
-        return text_of(as_list(block.columns[id])[0]).strip() or None
-    except BadCellError:
-        return None
+def _token_of(text: str) -> str:
+    return name_of(text) or MISSING_TOKEN
 
 
-def _names(cells: Cells, problems: dict[int, str]) -> list[str]:
-    """Return the name of the group in each cell, or "" for a blank one."""
-    found = list[str]()
-    for row, cell in enumerate(as_list(cells)):
-        try:
-            found.append(name_of(text_of(cell)))
-        except BadCellError as error:
-            problems.setdefault(row, f"the group: {error}")
-            found.append("")
-    return found
+def note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
+    """Add the problems of a column to those of the rows. The first problem of a row stays."""
+    for row, reason in found.items():
+        problems.setdefault(row, f"{name}: {reason}")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.store import Ints, row_numbers, true_rows
 
-Part: TypeAlias = float | Mapping[Any, int]
+Part: TypeAlias = float | Mapping[str, Any]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
@@ -31,7 +31,8 @@ def hold_out(
 
     - The classes have about the same shares in each part as in all rows.
     - Rows with equal keys are in the same part, or all in train.
-    - Each class keeps a row in train.
+    - Each class keeps a row in train. A class with two sets of rows also has a row in a fraction,
+      unless its sets hold other classes that would lose train by it.
     - Parts are chosen in their order. A later part doesn't change an earlier one.
 
     Args:
@@ -51,7 +52,7 @@ def hold_out(
     for name, part in parts.items():
         if isinstance(part, float):
             share = min(part * rows / max(1, int(left.sum())), 1.0)
-            least = LEAST_OF_CLASS if name == "validation" else 0
+            least = LEAST_OF_CLASS if name == "validation" else 1
             held = _fraction(labels, first, left, share, seed, least=least)
         else:
             held = _fold(labels, first, left, part["fold"], part["of"], seed)
@@ -94,14 +95,14 @@ def _fraction(
         known = int(sizes[held[sets]].sum())
         exact = len(rows) * share + carry - known
         count = max(round(exact), int(len(rows) * share) - known)
-        raised = least - known if len(rows) >= ENOUGH_OF_CLASS else 0
+        raised = least if len(rows) >= ENOUGH_OF_CLASS else min(1, len(sets) - 1)
         order = np.random.default_rng([seed, label]).permutation(np.flatnonzero(free[sets]))
-        chosen = _choose_sets(max(count, raised), sizes, order)
+        chosen = _choose_sets(max(count, raised - known), sizes, order)
         held[sets[chosen]] = True
         free[sets] = False
         # Rows beyond the share, for the sake of rare classes, aren't taken from other classes.
-        carry = min(exact - int(sizes[chosen].sum()) + max(0, raised - count), 0.5)
-    return _leave_each_class(labels, first, left, held[first] & left)
+        carry = min(exact - int(sizes[chosen].sum()) + max(0, raised - known - count), 0.5)
+    return _on_both_sides(labels, first, left, held[first] & left, hold=True)
 
 
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
@@ -123,25 +124,48 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
     held = np.zeros(len(labels), dtype=bool)
     if len(by_label) >= folds:
         held[by_label[fold - 1 :: folds]] = True
-    return _leave_each_class(labels, first, left, held[first] & left)
+    return _on_both_sides(labels, first, left, held[first] & left, hold=False)
 
 
-def _leave_each_class(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
-    """Return a mask of held-out rows that leaves each class in train.
-
-    If all rows of a class are held out, its first row goes back to train. All rows with the same
-    key go back, too.
+def _on_both_sides(labels: Ints, first: Ints, left: Mask, held: Mask, *, hold: bool) -> Mask:
+    """Return a mask of held-out rows by which each class keeps a row in train.
 
     Args:
         labels: Class of each row, (B,).
         first: For each row the number of the first row with the same key, (B,).
         left: Mask of the rows that can be held out.
         held: Mask of the rows that were chosen.
+        hold: True to also hold out a set of each class of which none was chosen, as long as every
+            class keeps a set in train. With sets of several classes, there may be no such set.
     """
-    lost = np.setdiff1d(labels[held], labels[left & ~held])
-    rows = true_rows(held & np.isin(labels, lost))
-    _, index = np.unique(labels[rows], return_index=True)
-    return held & ~np.isin(first, first[rows[index]])
+    rows = true_rows(left)
+    names, sets, sizes = np.unique(first[rows], return_inverse=True, return_counts=True)
+    is_held = held[names]
+    classes = int(labels.max(initial=-1)) + 1
+    set_of, class_of = np.divmod(np.unique(sets * classes + labels[rows]), max(1, classes))
+    total = np.bincount(class_of, minlength=classes)
+    out = np.bincount(class_of[is_held[set_of]], minlength=classes)
+
+    def move(label: int, *, to_train: bool) -> None:
+        own = set_of[class_of == label]
+        own = own[is_held[own] == to_train]
+        if not to_train:
+            own = own[[bool((total - out)[class_of[set_of == x]].min() > 1) for x in own.tolist()]]
+            own = own[np.argsort(sizes[own], kind="stable")]
+        if len(own):
+            is_held[own[0]] = not to_train
+            out[class_of[set_of == own[0]]] += -1 if to_train else 1
+
+    for label in np.flatnonzero((total > 0) & (out == total)).tolist():
+        if out[label] == total[label]:
+            move(label, to_train=True)
+    if hold:
+        for label in np.flatnonzero((total > 1) & (out == 0)).tolist():
+            if not out[label]:
+                move(label, to_train=False)
+    found = np.zeros(len(labels), bool)
+    found[rows] = is_held[sets]
+    return found
 
 
 def _choose_sets(rows: int, sizes: Ints, order: Ints) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -163,11 +163,13 @@ class SequenceStore(_Dataset):
         found.source = self, number
         return found
 
-    def __getitems__(self, rows: Ints) -> SequenceStore:
+    def selection(self, rows: Ints) -> SequenceStore:
         """Return the rows with these numbers, in this order, as a new store in memory."""
         rows = np.asarray(rows)
         starts = self.offsets[rows]
         return self.windows(rows, starts, self.offsets[rows + 1] - starts)
+
+    __getitems__ = selection  # the name by which a torch DataLoader asks for a batch
 
     def windows(self, rows: Ints, starts: Ints, lengths: Ints) -> SequenceStore:
         """Cut windows of consecutive steps out of sequences, and return them as a new store.
@@ -179,41 +181,15 @@ class SequenceStore(_Dataset):
         """
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        taken = {
-            name: x[steps if name in ("values", "spellings") else rows]
-            for name, x in arrays.items()
-            if x is not None and name != "offsets"
-        }
-        return replace(self, **taken, offsets=offsets)
-
-    def selection(self, rows: Ints) -> SequenceStore:
-        """Return the rows with these numbers, in this order, as a new store."""
-        return self.__getitems__(rows)
+        taken: dict[str, Any] = {}
+        for name, array in self.arrays().items():
+            taken[name] = array[steps if name in ("values", "spellings") else rows]
+        return replace(self, **taken | {"offsets": offsets})
 
     def arrays(self) -> dict[str, Array]:
-        """Return a dict of arrays for `from_arrays`: the store's own ones and the two of `words`.
-
-        Attributes that are None are left out.
-        """
+        """Return a dict of the attributes that are arrays, without those that are None."""
         found = {name: getattr(self, name) for name in ARRAYS}
-        if self.words is not None:
-            found |= {"word_buckets": self.words.buckets, "word_offsets": self.words.offsets}
         return {name: array for name, array in found.items() if array is not None}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array], files: FileLines) -> SequenceStore:
-        """Build a store.
-
-        Args:
-            arrays: Result of `arrays`.
-            files: Attribute `files` of the store.
-        """
-        known: dict[str, Any] = {name: x for name, x in arrays.items() if name in ARRAYS}
-        words = None
-        if "spellings" in arrays:
-            words = WordGrams(arrays["word_buckets"], arrays["word_offsets"])
-        return cls(**known, words=words, files=files)
 
 
 def stacked(

@@ -14,16 +14,12 @@ from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.splits import BLANK, first_equal_rows
-from seqtrain.sequences.store import SequenceStore, counts_of
+from seqtrain.sequences.store import Ints, SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.tables.cells import is_number
 from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
-MOSTLY = 0.9
-"""Share of train's sequences that must have one token for the tokenizer to be doubted."""
-FEWEST = 20
-"""Smallest number of rows of a split for a warning about its unknown tokens."""
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
@@ -123,7 +119,7 @@ def warnings(
         summaries: Summary of each split, by its name.
         config: Config of the data.
     """
-    said = list[str]()
+    said, train = list[str](), data.splits["train"]
     if "validation" not in data.splits:
         said.append(
             "no validation split: the epoch that fits train best is kept; to choose it on rows "
@@ -133,11 +129,34 @@ def warnings(
         said += report.notices(name)
         if name in summaries and summaries[name].repeats:
             said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
-    said += [*_conflicts(data.splits["train"]), *_divided_groups(data), *_unknown(data)]
-    said += [*number_doubts(data), *static_doubts(data)]
+    said += [*_conflicts(train), *_divided_groups(data), *number_doubts(data)]
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
-    return [*said, *_labels(data, config)]
+    names = data.preprocessing.labels
+    counts = class_counts(train.labels, len(names))
+    by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
+    said += label_doubts(by_name, multi_label=data.preprocessing.multi_label)
+    first = train.labels[train.lines == 1]
+    if type(config.data.label) is int and first.ndim == 1 and (counts[first] == 1).any():
+        said.append(
+            f"train: {quote(names[first[0]])} on line 1 is a label that no other row has; if this "
+            "line names the columns, set data.header: true"
+        )
+    return [*said, *_absent_classes(data, counts)]
+
+
+def _absent_classes(data: PreparedData, counts: Ints) -> Iterator[str]:
+    """Yield a warning for each held-out split that has no row of a class of train."""
+    names = data.preprocessing.labels
+    for name, store in data.splits.items():
+        held = class_counts(store.labels, len(names))
+        absent = [quote(names[i]) for i in np.flatnonzero((held == 0) & (counts > 0))]
+        if absent:
+            classes = "the class" if len(absent) == 1 else "the classes"
+            yield (
+                f"{name}: no row of {classes} {listed(absent)}, so macro F1 is the mean of the "
+                "other classes and says nothing about it; hold out more, or see fit --folds 5"
+            )
 
 
 def _repeated(name: str, repeats: int, rows: int) -> str:
@@ -195,50 +214,6 @@ def _divided_groups(data: PreparedData) -> Iterator[str]:
             )
 
 
-def _unknown(data: PreparedData) -> Iterator[str]:
-    """Yield a warning for each split most of whose tokens are unknown."""
-    column = data.preprocessing.sequence
-    hint = "is it a set of another kind, or in another language?"
-    if column.kind == "tokens":
-        hint = "if they are sentences, data.kind: text splits them into words"
-    elif column.tokenizer_name in WORDS and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
-        hint = (
-            f"data.tokenizer: {column.tokenizer_name} splits nearly no sequence (text without "
-            "spaces, such as DNA or Chinese?); try data.tokenizer: char"
-        )
-    for name, store in data.splits.items():
-        share = unknown_share(store)
-        if name != "train" and len(store) >= FEWEST and share > 0.5:
-            yield f"{name}: {share:.0%} of its tokens don't occur in train; {hint}"
-
-
-def _labels(data: PreparedData, config: Config) -> Iterator[str]:
-    """Yield warnings about labels: wrong columns, and classes without rows on both sides."""
-    names = data.preprocessing.labels
-    counts = class_counts(data.splits["train"].labels, len(names))
-    by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
-    multi_label = data.preprocessing.multi_label
-    yield from label_doubts(by_name, config, multi_label=multi_label)
-    single = np.flatnonzero(counts == 1)
-    if len(single):
-        train, hint = data.splits["train"], ""
-        by_index = type(config.data.label) is int and train.labels.ndim == 1
-        if by_index and 1 in train.lines[np.isin(train.labels, single)]:
-            hint = "; line 1 is one: if it names the columns, set data.header: true"
-        yield f"classes with one row in train: {listed([quote(names[i]) for i in single])}{hint}"
-    for name in ("validation", "test"):
-        if name not in data.splits:
-            continue
-        held = class_counts(data.splits[name].labels, len(names))
-        absent = [quote(names[i]) for i in np.flatnonzero((held == 0) & (counts > 0))]
-        if absent:
-            classes = "the class" if len(absent) == 1 else "the classes"
-            yield (
-                f"{name}: no row of {classes} {listed(absent)}, so macro F1 is the mean of the "
-                "other classes and says nothing about it; hold out more, or see fit --folds 5"
-            )
-
-
 def _repeats(store: SequenceStore, train: SequenceStore) -> int:
     assert store.keys is not None
     assert train.keys is not None
@@ -260,16 +235,6 @@ def number_doubts(data: PreparedData) -> Iterator[str]:
             f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
             "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
         )
-
-
-def static_doubts(data: PreparedData) -> list[str]:
-    """Return a warning for each column of data.static with only one value in train."""
-    coding, cells = data.preprocessing.row_features, data.splits["train"].static
-    if coding is None or cells is None:
-        return []
-    names = [quote(x) for i, x in enumerate(coding.names) if (cells[:, i] == cells[0, i]).all()]
-    said = "has one value, or is blank, in all of train, so it tells nothing; leave it out"
-    return [f"data.static: {name} {said}" for name in names]
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
@@ -303,46 +268,30 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def label_doubts(counts: Mapping[str, int], config: Config, *, multi_label: bool) -> Iterator[str]:
-    """Yield warnings if labels look like lists or like a quantity, or if classes are uneven.
+def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[str]:
+    """Yield warnings if labels look like lists or like a quantity, or if one of two is rare.
 
     Args:
         counts: Number of rows of each label.
-        config: Config of the data.
         multi_label: True if a row may have any number of the labels.
     """
-    mark, rows = separator_of(counts), sum(counts.values())
+    mark = separator_of(counts)
     if mark is not None:
         example = quote(next(label for label in counts if mark in label.strip(mark)))
         yield (
             f"labels look like lists separated by {quote(mark)}, such as {example}. If each row "
             f"has several labels, set data.label_separator: {quote(mark)}; now each list is a class"
         )
-    if len(counts) > MANY_NUMBERS:
-        numbers = [label.replace(",", ".") for label in counts]
-        if all(map(is_number, numbers)):
-            low, high = min(map(float, numbers)), max(map(float, numbers))
-            kind = "whole numbers" if all(float(x).is_integer() for x in numbers) else "numbers"
-            yield (
-                f"labels are {len(counts)} {kind} from {low:g} to {high:g}, each a class of its "
-                "own. If they are a quantity, such as an age or a price, group them into a few "
-                "classes"
-            )
-    most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
-    if are_uneven(counts):
-        advice = "; training.monitor: macro_f1 selects the epoch by the F1 of all classes"
-        advice = "" if config.training.monitor == "macro_f1" else advice
+    numbers = [label.replace(",", ".") for label in counts]
+    if len(counts) > MANY_NUMBERS and all(map(is_number, numbers)):
+        low, high = min(map(float, numbers)), max(map(float, numbers))
         yield (
-            f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
-            f"{counts[least]:,} of {rows:,} rows {quote(least)}, so accuracy tells little about "
-            f"rare classes{advice}"
+            f"labels are {len(counts)} numbers from {low:g} to {high:g}, each a class of its own. "
+            "If they are a quantity, such as an age or a price, group them into a few classes"
         )
     if not multi_label and rare_class([*counts.values()]) is not None:
-        off = config.training.thresholds, config.training.calibration
-        has_threshold = config.data.validation is not None and "none" not in off
-        decision = "as often as it occurs" if has_threshold else "where its probability exceeds 0.5"
+        least = min(counts, key=lambda label: counts[label])
         yield (
-            f"{counts[least] / rows:.1%} of the rows are {quote(least)}: accuracy can't tell how "
-            "well they are found; compare F1, average precision and AUC. "
-            f"{quote(least)} is predicted {decision} (training.thresholds)"
+            f"{counts[least] / sum(counts.values()):.1%} of the rows are {quote(least)}: compare "
+            "F1, average precision and AUC; training.thresholds says when it is predicted"
         )

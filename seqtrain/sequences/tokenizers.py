@@ -5,31 +5,18 @@ piece is split into tokens. Pieces repeat often, so that their tokens can be cac
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 from seqtrain.errors import missing_package
 from seqtrain.files.reading import parse_json
-from seqtrain.text import shorten
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 """A token of "word": letters, digits and underscores with inner apostrophes, or one other mark."""
 SET_OFF = '.,"()?!-/<>:;'
 """Punctuation marks that are surrounded by spaces first, so that pieces repeat more often."""
-_SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_HIDDEN = [byte for byte in range(256) if byte not in _SHOWN]
-ALPHABET = {b: chr(b) for b in _SHOWN} | {b: chr(256 + i) for i, b in enumerate(_HIDDEN)}
-"""Maps each byte to the character that represents it in byte-pair encoding."""
-BPE_PIECE = re.compile(
-    r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII
-)
-"""A piece of "bpe", which merges don't cross. It is matched after `_ascii_like`."""
-STAND_INS = {"L": "a", "N": "0", "Z": "\t"}
-BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @dataclass(frozen=True)
@@ -107,11 +94,7 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
     Raises:
         ValueError: If the merges aren't valid.
     """
-    if bpe_model is None:
-        tokenizer = TOKENIZERS[name]
-    else:  # byte-level merges (Radford et al. 2019)
-        ranks = {pair: rank for rank, pair in enumerate(read_merges(bpe_model))}
-        tokenizer = Tokenizer(_bpe_pieces, lambda piece: _merged(piece, ranks))
+    tokenizer = TOKENIZERS[name] if bpe_model is None else _byte_pairs(bpe_model)
     if not lowercase:
         return tokenizer
     # The text as a whole: how a letter is lowered can depend on its neighbours (final sigma).
@@ -120,74 +103,34 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
     return replace(tokenizer, ready=lowered)
 
 
-def read_merges(model: str) -> list[tuple[str, str]]:
-    """Return the pairs of tokens that a trained byte-pair model joins, in the order of learning.
+def _byte_pairs(model: str) -> Tokenizer:
+    """Return the tokenizer of a trained byte-pair model: merges of bytes (Radford et al. 2019).
 
     Args:
-        model: The model as JSON, as `train_bpe` returns it.
+        model: The model as JSON, as `train_bpe` returns it. Only its merges and ids are used.
 
     Raises:
-        ValueError: If the JSON has no merges, or if half of a pair isn't a token.
+        ConfigError: If the package tokenizers isn't installed.
+        ValueError: If the model isn't valid.
     """
+    package = _import_tokenizers()
     try:
-        description: Any = parse_json(model)
-        listed, named = description["model"]["merges"], description["model"]["vocab"]
-        pairs = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in listed]
-    except (LookupError, TypeError) as error:
+        trained: Any = parse_json(model)
+        own = trained["model"]
+        pairs = [tuple(x.split(" ")) if isinstance(x, str) else tuple(x) for x in own["merges"]]
+        merges = package.models.BPE(own["vocab"], pairs)
+    except Exception as error:  # tokenizers raises Exception itself
         raise ValueError(f"expected a model with vocab and merges ({error})") from None
-    known = {*ALPHABET.values()}
-    for pair in pairs:
-        if len(pair) != 2 or not all(isinstance(part, str) and part in known for part in pair):
-            raise ValueError(f"merges: {shorten(str(pair), 40)} joins what is no token before it")
-        known.add("".join(pair))
-    if len(set(pairs)) < len(pairs) or not isinstance(named, dict) or known != named.keys():
-        raise ValueError("vocab: expected the 256 bytes and what the merges join, each once")
-    return pairs
+    bytes_of = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
 
+    def pieces(text: str) -> list[str]:
+        sound = text.strip().encode(errors="replace").decode()
+        return [piece for piece, _ in bytes_of.pre_tokenize_str(sound)]
 
-def _bpe_pieces(text: str) -> list[str]:
-    text = text.strip()
-    plain = text if text.isascii() else "".join(map(_ascii_like, text))
-    return [text[found.start() : found.end()] for found in BPE_PIECE.finditer(plain)]
+    def tokens(piece: str) -> list[str]:
+        return [token.value for token in merges.tokenize(piece)]
 
-
-def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Return the tokens of a piece. Its bytes are joined pair by pair in the order of learning.
-
-    Args:
-        piece: A piece of a text.
-        ranks: Maps each pair of tokens that is joined to its place in the order of learning.
-    """
-    tokens = [ALPHABET[byte] for byte in piece.encode()]
-    while len(tokens) > 1:
-        best = min(pairwise(tokens), key=lambda pair: ranks.get(pair, len(ranks)))
-        if best not in ranks:
-            break
-        joined: list[str] = []
-        for token in tokens:
-            if joined and (joined[-1], token) == best:
-                joined[-1] += token
-            else:
-                joined.append(token)
-        tokens = joined
-    return tokens
-
-
-@cache
-def _ascii_like(character: str) -> str:
-    """Return an ASCII character of the same kind: a letter, a digit, a blank or a mark.
-
-    ASCII characters are returned unchanged.
-    """
-    if character.isascii():
-        return character
-    kind = "Z" if character in BLANKS else unicodedata.category(character)[0]
-    return STAND_INS.get(kind, ".")
-
-
-def bpe_version() -> str:
-    """Return the version of the package tokenizers, which learns byte-pair merges."""
-    return str(_import_tokenizers().__version__)
+    return Tokenizer(pieces, tokens)
 
 
 def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
@@ -208,8 +151,9 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
     package = _import_tokenizers()
     tokenizer = package.Tokenizer(package.models.BPE())
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = sorted(package.pre_tokenizers.ByteLevel.alphabet())
     trainer = package.trainers.BpeTrainer(
-        vocab_size=vocab_size - 2, initial_alphabet=sorted(ALPHABET.values()), show_progress=False
+        vocab_size=vocab_size - 2, initial_alphabet=alphabet, show_progress=False
     )
     stripped = (text.strip().lower() if lowercase else text.strip() for text in texts)
     tokenizer.train_from_iterator(stripped, trainer=trainer)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.errors import DataError, missing_package
-from seqtrain.files.reading import read_file
+from seqtrain.errors import DataError
+from seqtrain.sequences.pretrained import load_tokenizer
 from seqtrain.text import display_name, listed, quote
 
 EMBEDDINGS = re.compile(
@@ -26,8 +26,6 @@ EMBEDDINGS = re.compile(
 and model2vec."""
 WORD_START = ("▁", "Ġ")
 """Characters that mark a piece at the beginning of a word, of SentencePiece and byte-level BPE."""
-LARGEST_TOKENIZER = 2**28
-"""Largest size of a tokenizer's file, in bytes."""
 
 
 class VectorFolder:
@@ -47,7 +45,8 @@ class VectorFolder:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         tokenizer, weights = vector_files(self.folder)
-        self._tokenizer = _load_tokenizer(tokenizer)
+        self._tokenizer = load_tokenizer(tokenizer, "model.vectors of a folder", "bpe")
+        self._tokenizer.no_truncation()
         self._table = _load_table(weights)
         self.size = self._table.shape[1]
 
@@ -105,20 +104,6 @@ def _only(folder: Path, name: str, pattern: str) -> Path:
     held = f"found {listed([quote(each.name) for each in found])}" if found else "found none"
     shown = display_name(str(folder))
     raise DataError(f"model.vectors: {shown} needs the file {name} (or one of {pattern}); {held}")
-
-
-def _load_tokenizer(path: Path) -> Any:
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise missing_package("model.vectors of a folder", "tokenizers", "bpe") from None
-    try:
-        tokenizer = Tokenizer.from_str(read_file(path, LARGEST_TOKENIZER).decode())
-    except Exception as error:  # tokenizers raises Exception itself
-        raise DataError(f"{path}: not a tokenizer ({error})") from None
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _load_table(path: Path) -> npt.NDArray[Any]:

@@ -139,7 +139,7 @@ def fit_vocabulary(
     min_count: int,
     max_size: int,
     known: Vocabulary | None = None,
-) -> tuple[Vocabulary, npt.NDArray[np.int32], int]:
+) -> tuple[Vocabulary, npt.NDArray[np.int32]]:
     """Choose a vocabulary by frequency. Equally frequent tokens are chosen in sorted order.
 
     Args:
@@ -152,7 +152,7 @@ def fit_vocabulary(
 
     Returns:
         The vocabulary. The final id of each provisional id, which is that of <unk> if the
-        vocabulary lacks the token. The number of tokens that occur at least `min_count` times.
+        vocabulary lacks the token.
 
     Shape:
         tokens, counts, final ids: (V,).
@@ -165,8 +165,7 @@ def fit_vocabulary(
     kept = candidates[: max(0, max_size - len(before))]
     final_ids = np.array([old.get(token, UNK) for token in tokens], dtype=np.int32)
     final_ids[kept] = np.arange(len(before), len(before) + len(kept), dtype=np.int32)
-    seen = sum(1 for i in frequent if tokens[i] not in SPECIAL)
-    return Vocabulary(before + tuple(tokens[i] for i in kept)), final_ids, seen
+    return Vocabulary(before + tuple(tokens[i] for i in kept)), final_ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ def copy_old_weights(
 
     A new token keeps its word vector, if it has one. A new token without a word vector gets the
     weights of <unk>, because the older model read it as <unk>. A new label keeps its initial
-    weights. Branches that aren't trained by gradients keep their weights.
+    weights. Branches that aren't trained by gradients were solved on the new rows.
 
     Args:
         old: The older model.
@@ -76,7 +76,7 @@ def copy_old_weights(
         vectors: Word vectors that the new network starts with, or None.
 
     Returns:
-        A line for the user with the numbers of old and new labels, tokens and n-grams.
+        A line for the user with the numbers of old and new labels and tokens.
     """
     before, after = old.state_dict(), new.state_dict()
     fitted = tuple(f"{branch}." for branch in new.solved_branches)
@@ -104,7 +104,5 @@ def copy_old_weights(
     counts = [(labels, added_labels, "label"), (kept_tokens, added_tokens, "token")]
     counts = [count for count in counts if count[0]]
     kept_words = [counted(kept, noun) for kept, _, noun in counts]
-    if new_preprocessing.ngrams is not None:
-        kept_words.append(counted(len(new_preprocessing.ngrams), "n-gram"))
     added_words = [counted(added, noun) for _, added, noun in counts]
     return f"kept {listed(kept_words)}; added {listed(added_words)}"

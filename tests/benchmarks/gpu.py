@@ -26,13 +26,22 @@ import torch
 from common import make_parser
 
 import seqtrain
-from seqtrain.api.compare import AUTO, VARIANTS, Measured, Variant, read_data
+from seqtrain.api.compare import (
+    AUTO,
+    VARIANTS,
+    new_trainer,
+    prediction_work,
+    read_data,
+    take_turns,
+    training_work,
+    updates,
+)
 from seqtrain.config import Config
 from seqtrain.errors import SeqtrainError
-from seqtrain.evaluation.comparison import take_turns
 from seqtrain.sequences import batch as batch_module
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.precision import float32_products
+from seqtrain.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ("quickstart", "trec", "imdb")
@@ -43,7 +52,7 @@ NAMES = {
     "unroll-padded": "seqtrain, padded",
 }
 """Variants of `seqtrain compare` by name, with their names in the table."""
-VARIANTS["auto"] = Variant("option", AUTO, {"sort": "collate"})
+VARIANTS["auto"] = {"model": AUTO, "batching": {"sort": "collate"}}
 TINY = ("model.hidden_size=8", "model.embedding_dim=8")
 WAIT_UPDATES = 5
 """Updates in which waits are counted."""
@@ -105,14 +114,16 @@ def check_precision(report: Report, settings: list[str]) -> None:
             report.add(f"check, {name}: {verdict}, {worst:.1e} of {check.allowed:.1e} allowed")
 
 
-def count_waits(run: Measured) -> float:
+def count_waits(trainer: Trainer) -> float:
     """Return how often the host waits for the device in an update."""
+    work = updates(trainer)
+    next(work)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
             for _ in range(WAIT_UPDATES):
-                run.learn(run.plan[0])
+                next(work)
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return sum(WAITS in str(each.message) for each in caught) / WAIT_UPDATES
@@ -124,16 +135,16 @@ def measure(
     """Return the cells of a variant: tokens/s of training and prediction, waits, and memory."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    run = Measured(VARIANTS[name].config(config), data, device)
+    trainer = new_trainer(name, config, data, device)
     rates = []
-    for turn in (run.train_turn, run.predict_turn):
-        speeds, problems = take_turns({name: turn}, seconds)
+    for make_work in (training_work, prediction_work):
+        speeds, problems = take_turns({name: make_work(trainer)}, seconds)
         if problems:
             return f"– | – | – | {problems[name]}"
         rates.append(f"{speeds[name].tokens_per_second:,.0f}")
     if device.type != "cuda":
         return f"{' | '.join(rates)} | – | –"
-    waits = count_waits(run)
+    waits = count_waits(trainer)
     memory = torch.cuda.max_memory_allocated(device) / 2**20
     return f"{' | '.join(rates)} | {waits:.1f} | {memory:,.0f} MiB"
 

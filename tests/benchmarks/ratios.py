@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from itertools import cycle
 
 import numpy as np
@@ -23,11 +24,16 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from seqtrain.api.compare import TURN, VARIANTS, Measured, read_data
+from seqtrain.api.compare import (
+    new_trainer,
+    prediction_work,
+    read_data,
+    take_turns,
+    training_work,
+)
 from seqtrain.config import Config, load_config
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.cells import CELLS, as_one_tensor
-from seqtrain.evaluation.comparison import take_turns
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.plan import plan_epoch
@@ -85,10 +91,10 @@ class Script:
     """A plain torch script with the classifier's layers: torch's module, Adam, cross-entropy."""
 
     def __init__(self, config: Config, data: PreparedData, *, packed: bool) -> None:
-        measured = Measured(VARIANTS["torch"].config(config), data, torch.device("cpu"))
-        measured.network.set_sparse_gradients(False)  # torch's Adam takes no sparse ones
-        self.packed, self.train = packed, measured.train
-        self.model = recurrent_branch(measured.network)
+        trainer = new_trainer("torch", config, data, torch.device("cpu"))
+        trainer.network.set_sparse_gradients(False)  # torch's Adam takes no sparse ones
+        self.packed, self.train = packed, trainer.store
+        self.model = recurrent_branch(trainer.network)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.training.lr)
         plan = plan_epoch(self.train.lengths, config.batching, seed=config.seed, epoch=1)
         self.batches, self.predicted = cycle(plan), plan[:8]
@@ -107,27 +113,22 @@ class Script:
         logits: Tensor = self.model.head(last)
         return logits
 
-    def train_turn(self) -> tuple[int, float]:
-        """Train for at least TURN seconds; return the tokens of the batches and the duration."""
-        tokens, began = 0, time.perf_counter()
-        while not tokens or time.perf_counter() - began < TURN:
-            rows = next(self.batches)
-            labels = torch.from_numpy(self.train.labels[rows])
-            loss = functional.cross_entropy(self.logits(rows), labels)
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
-            tokens += int(self.train.lengths[rows].sum())
-        return tokens, time.perf_counter() - began
+    def learn(self) -> int:
+        """Train on a batch, and return its tokens."""
+        rows = next(self.batches)
+        labels = torch.from_numpy(self.train.labels[rows])
+        loss = functional.cross_entropy(self.logits(rows), labels)
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return int(self.train.lengths[rows].sum())
 
     @torch.no_grad()
-    def predict_turn(self) -> tuple[int, float]:
-        """Predict some batches; return the number of tokens and the duration."""
-        began = time.perf_counter()
+    def predict(self) -> int:
+        """Predict some batches, and return their tokens."""
         for rows in self.predicted:
             self.logits(rows)
-        tokens = sum(int(self.train.lengths[rows].sum()) for rows in self.predicted)
-        return tokens, time.perf_counter() - began
+        return sum(int(self.train.lengths[rows].sum()) for rows in self.predicted)
 
 
 def measure(path: str, row: str, given: list[str], seconds: float) -> None:
@@ -137,18 +138,20 @@ def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     config = load_config(path, [*changes, "batching.batch_size=64", *given])
     cpu = torch.device("cpu")
     config, data = read_data(config, None, cpu)
-    runs: dict[str, Measured | Script] = {}
+    works: dict[str, dict[str, Callable[[], int]]] = {"training": {}, "prediction": {}}
     for name in names:
         if name in SCRIPTS:
             own = config.with_keys(batching=SCRIPTS[name])
-            runs[name] = Script(own, data, packed=name == "packed")
+            script = Script(own, data, packed=name == "packed")
+            works["training"][name], works["prediction"][name] = script.learn, script.predict
         else:
-            runs[name] = Measured(VARIANTS[name].config(config), data, cpu)
+            trainer = new_trainer(name, config, data, cpu)
+            works["training"][name] = training_work(trainer)
+            works["prediction"][name] = prediction_work(trainer)
     peak = max(matrix_flops() for _ in range(5))
     print(f"{row}: peak {peak / 1e9:.0f} GFLOP/s")
     for mode, share in SHARES.items():
-        turns = {n: r.train_turn if mode == "training" else r.predict_turn for n, r in runs.items()}
-        speeds, problems = take_turns(turns, share * seconds)
+        speeds, problems = take_turns(works[mode], share * seconds)
         native = speeds["native"].tokens_per_second
         flops = flops_per_token(config.model) * (3 if mode == "training" else 1)
         for name in names:

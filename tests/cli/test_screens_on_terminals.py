@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 import seqtrain
-from seqtrain.api.compare import VARIANTS
+from seqtrain.api.compare import VARIANTS, Comparison, Speed, VariantResult, recommend
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
 from seqtrain.cli.screens.compare import show_comparison
 from seqtrain.cli.screens.console import stderr_console
 from seqtrain.cli.screens.epoch_table import EpochTable
 from seqtrain.cli.screens.fit import FitScreen, show_scores
-from seqtrain.evaluation.comparison import Comparison, Speed, VariantResult, recommend
 from seqtrain.training.events import EpochEvent
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
@@ -71,10 +70,7 @@ def show_several() -> None:
 def show_compared() -> None:
     """The table of `compare`, with every variant and made figures."""
     speed = Speed(1_234_567.0, 3, 987_654.0, 1_543_210.0)
-    rows = [
-        VariantResult(name, variant.kind, "", speed, speed, 0.63, 1.9e-6, 0.987, "")
-        for name, variant in VARIANTS.items()
-    ]
+    rows = [VariantResult(name, "", speed, speed, 0.63, 1.9e-6, 0.987, "") for name in VARIANTS]
     facts = ("cpu", 2, "gru", 4800, 113_366, [])
     show_comparison(Comparison(*facts, rows, 2.5, 600, *recommend(rows, "native"), 60.0))
 

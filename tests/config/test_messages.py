@@ -5,8 +5,7 @@ import re
 import pytest
 
 from seqtrain.config import Config, config_from_mapping, parse_config
-from seqtrain.config.problems import KEYS
-from seqtrain.config.schema import SECTIONS
+from seqtrain.config.schema import KEYS, SECTIONS
 from seqtrain.errors import ConfigError
 
 DATA = "data: {train: a.csv, sequence: s, label: l}\n"
@@ -42,7 +41,6 @@ CONFLICTS = [
     "model.subwords=[3, 5] data.tokenizer=char",
     "model.vectors=v.vec data.kind=features",
     "model.vectors=v.vec data.tokenizer=bpe",
-    "model.vectors=v.bin",
     "model.engine=native model.unroll=masked",
     "model.initial_state=carried",
     "model.initial_state=carried data.group=g model.bidirectional=true",
@@ -59,7 +57,6 @@ CONFLICTS = [
     "pretraining.objective=language_model model.bidirectional=true model.num_layers=2",
     "data.label=s",
     "data.static={l: token}",
-    "data.test=0.5 data.validation=0.5",
     "data.group=g data.train=a.npz data.label=null data.sequence=null",
 ]
 """Options that conflict; the first key of each is complained about."""
@@ -89,11 +86,10 @@ def test_a_key_that_only_refines_another_is_ignored_without_it(options, key):
     assert config.value(key) == parse_config(DATA).value(key)
 
 
-@pytest.mark.parametrize(("text", "number"), [("0,1", "0.1"), ("10%", "0.1"), ("2.5 %", "0.025")])
-def test_a_fraction_that_is_written_as_text_is_no_file(text, number):
+@pytest.mark.parametrize("text", ["0,1", "10%", "2.5 %"])
+def test_a_fraction_that_is_written_as_text_is_no_file(text):
     (problem,) = problems(DATA, f"data.validation='{text}'")
-    assert f"found '{text}'" in problem
-    assert f" {number}," in problem
+    assert f"found '{text}'; expected a fraction such as 0.1" in problem
 
 
 def test_keys_below_a_misspelt_section_are_checked():

@@ -39,10 +39,14 @@ ROWS: dict[str, list[Any]] = {
 }
 LONG = "n-grams and long subwords"
 ALONE = """\
-import runpy, sys
-for name in ("torch", "pydantic", "yaml", "tokenizers", "rich", "safetensors"):
-    sys.modules[name] = None
+import pathlib, runpy, sys
 script, *sys.argv[1:] = sys.argv[1:]
+hidden = ["torch", "pydantic", "yaml", "rich", "safetensors"]
+rules = pathlib.Path(script).with_name("preprocessing.json")
+if not rules.exists() or b'"bpe"' not in rules.read_bytes():
+    hidden.append("tokenizers")
+for name in hidden:
+    sys.modules[name] = None
 runpy.run_path(script, run_name="__main__")
 """
 

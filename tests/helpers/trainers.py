@@ -26,5 +26,5 @@ def trainer_of(
     splits = {"train": train}
     if validation is not None:
         splits["validation"] = validation
-    data = PreparedData(splits, preprocessing, {}, 0, {}, unlabelled=unlabelled)
+    data = PreparedData(splits, preprocessing, {}, {}, unlabelled=unlabelled)
     return Trainer(config, data, device or torch.device("cpu"), network=network)

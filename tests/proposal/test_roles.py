@@ -273,7 +273,7 @@ def test_rows_of_one_customer_on_both_sides_of_a_split_are_warned_of(tmp_path):
     ("labels", "kind"),
     [
         (lambda i: f"{i % 40}.5", "40 numbers from 0.5 to 39.5"),
-        (lambda i: f"{i % 40}", "40 whole numbers from 0 to 39"),
+        (lambda i: f"{i % 40}", "40 numbers from 0 to 39"),
         (lambda i: f"{i % 40},50", "40 numbers from 0.5 to 39.5"),
     ],
 )

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from torch.utils.data import ConcatDataset, DataLoader
 
 from seqtrain.config.schema import BatchingConfig
+from seqtrain.errors import DataError
 from seqtrain.sequences.batch import collate, sort_and_pack
 from seqtrain.sequences.plan import plan_epoch
 from seqtrain.sequences.store import SequenceStore
@@ -89,3 +90,12 @@ def test_a_torch_loader_takes_several_stores(sort):
     assert lengths == [[5, 1, 2, 7], [3]]
     first = batches[0].restore(batches[0].input_ids)
     assert first[3].tolist() == stores[1][0][0].tolist()
+
+
+NOTHING = store_of([[1]]).selection(np.arange(0))
+
+
+@pytest.mark.parametrize("rows", [[], NOTHING, [([1, 2], 0)], ["text"]])
+def test_what_is_no_batch_is_refused_in_a_line(rows):
+    with pytest.raises(DataError, match=r"^collate: found .*; expected "):
+        collate(rows)

@@ -188,7 +188,7 @@ def test_features_are_standardised_on_train_and_constant_channels_kept(write, re
     np.testing.assert_allclose(train[:, 0].std(), 1, atol=1e-6)
     assert (train[:, 1:] == 0).all()
     np.testing.assert_allclose(data.splits["test"].values, [[0, 2, 0]], atol=1e-6)
-    assert (data.preprocessing.input_size, data.eligible_tokens) == (3, 0)
+    assert data.preprocessing.input_size == 3
 
 
 def test_missing_values_become_zero_with_an_indicator(write, ready):

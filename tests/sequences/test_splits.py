@@ -25,15 +25,45 @@ def test_a_share_of_every_class_is_held_out(classes, share, seed):
     for label in set(classes):
         count, taken = classes.count(label), sum(classes[row] == label for row in rows)
         assert min(int(count * share), count - 1) <= taken
-        assert taken <= min(count - 1, count * share + 1)
+        assert min(1, count - 1) <= taken <= min(count - 1, count * share + 1)
 
 
-def test_small_classes_add_up_to_the_share_and_single_rows_take_nothing():
-    assert len(held(np.repeat(np.arange(100), 3).tolist(), 0.1)) == 30
+def test_a_class_with_two_rows_has_one_on_each_side_and_single_rows_take_nothing():
+    assert len(held(np.repeat(np.arange(100), 3).tolist(), 0.1)) == 100
     labels = [*range(1000), *[1000] * 50]
     rows = held(labels, 0.1)
     assert 4 <= len(rows) <= 6
     assert {labels[row] for row in rows} == {1000}
+
+
+@given(CLASSES, st.integers(1, 4), SHARES, SHARES, st.integers(0, 2**63 - 1))
+def test_every_class_of_two_sets_is_on_both_sides(classes, size, share, other, seed):
+    """Sets are groups of one class: texts that are equal, or the windows of an id."""
+    sets = {label: [] for label in classes}
+    for row, label in enumerate(classes):
+        sets[label].append(row)
+    keys = np.zeros(len(classes), int)
+    for own in sets.values():
+        for place, row in enumerate(own):
+            keys[row] = 1 + own[place - place % size]
+    found = hold_out(np.array(classes), {"validation": share, "test": other / 2}, seed, keys)
+    out = {name: {classes[row] for row in rows} for name, rows in found.items()}
+    learned = {classes[row] for row in set(range(len(classes))).difference(*found.values())}
+    assert learned == set(classes)
+    for label, own in sets.items():
+        count = -(-len(own) // size)
+        assert label in out["validation"] or count < 2
+
+
+@given(PAIRS, SHARES, st.integers(0, 9))
+def test_a_class_is_missing_from_a_share_only_if_another_would_lose_train(rows, share, seed):
+    labels, keys = [row[0] for row in rows], [row[1] for row in rows]
+    out = {keys[row] for row in held(labels, share, seed, keys)}
+    sets = {label: {key for own, key in rows if own == label} for label in labels}
+    for own in sets.values():
+        if len(own) > 1 and not own & out:
+            for key in own:
+                assert any(others - out <= {key} for others in sets.values() if key in others)
 
 
 @given(PAIRS, SHARES | st.integers(2, 4), st.integers(0, 9))
@@ -86,3 +116,4 @@ def test_validation_holds_ten_rows_of_each_class_that_has_thirty(classes, share,
         count, taken = classes.count(label), int((labels[rows] == label).sum())
         assert taken >= 10 or count < 30
         assert taken <= max(10, int((labels[plain] == label).sum()) + 1)
+        assert taken or count < 2

@@ -1,20 +1,13 @@
 """Times in the column of the order: exact, of one type, with or without time zones."""
 
-from datetime import datetime, timedelta, timezone
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.examples import Example
-from seqtrain.tables.time_column import read_time
-from seqtrain.tables.times import SECOND
-from tests.helpers.reading import completed, file_source, read_rows, schema_of, table_given
+from tests.helpers.reading import completed, file_source, read_rows
 
 SCHEMA: dict[str, Any] = {
     "kind": "steps",
@@ -23,7 +16,6 @@ SCHEMA: dict[str, Any] = {
     "order": "t",
     "steps": {"place": "token", "since": "order"},
 }
-MOMENTS = st.datetimes(min_value=datetime(1678, 1, 1), max_value=datetime(2261, 1, 1))
 
 
 def sequences(path: Path, times: list[str], **keys: Any) -> list[Example]:
@@ -38,44 +30,6 @@ def order_of(found: list[Example]) -> list[int]:
     (example,) = found
     assert example.problem is None, example.problem
     return [*map(int, example.sequence.token_texts()[0])]
-
-
-@given(moments=st.lists(st.tuples(MOMENTS, st.integers(0, 999)), min_size=1, max_size=8))
-def test_nanoseconds_are_sorted_exactly(moments, tmp_path_factory):
-    exact = [
-        (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000 + rest
-        for moment, rest in moments
-    ]
-    texts = [f"{moment:%Y-%m-%dT%H:%M:%S.%f}{rest:03d}" for moment, rest in moments]
-    found = sequences(tmp_path_factory.mktemp("a") / "a.csv", texts)
-    assert order_of(found) == sorted(range(len(exact)), key=exact.__getitem__)
-    assert [read_time(text, "date")[0] for text in texts] == exact
-
-
-@given(
-    moment=MOMENTS,
-    offset=st.integers(-14 * 60, 14 * 60),
-    separator=st.sampled_from(["T", " "]),
-    decimals=st.integers(0, 9),
-)
-def test_dates_with_a_zone_are_those_of_the_standard_library(moment, offset, separator, decimals):
-    zone = timezone(timedelta(minutes=offset))
-    text = moment.replace(microsecond=0).isoformat(separator)
-    fraction = "123456789"[:decimals]
-    sign, minutes = "-" if offset < 0 else "+", abs(offset)
-    zoned = f"{text}{'.' * bool(fraction)}{fraction}{sign}{minutes // 60:02d}:{minutes % 60:02d}"
-    expected = Fraction(int(moment.replace(microsecond=0, tzinfo=zone).timestamp())) * SECOND
-    expected += Fraction(int(fraction.ljust(9, "0") or 0))
-    assert read_time(zoned, "date") == (expected, True)
-
-
-@given(st.timedeltas(min_value=timedelta(days=-1000), max_value=timedelta(days=1000)))
-def test_durations_are_those_of_python_and_pandas(duration):
-    pandas = pytest.importorskip("pandas")
-    expected = duration // timedelta(microseconds=1) * 1000
-    other = pandas.Timedelta(duration)
-    for text in (str(duration), other.isoformat(), str(other)):
-        assert read_time(text, "duration")[0] == expected, text
 
 
 @pytest.mark.parametrize(
@@ -130,52 +84,9 @@ def test_a_bad_cell_of_the_order_makes_its_sequence_bad(texts, value, tmp_path):
     assert value in found.problem or "nine" in found.problem
 
 
-@pytest.mark.parametrize(
-    "numbers", [["1", "1e39"], ["-9223372036854775808", "9223372036854775807"]]
-)
-def test_growth_beyond_float32_or_int64_does_not_wrap(numbers, tmp_path):
-    (found,) = sequences(tmp_path / "a.csv", numbers)
-    if "1e39" in numbers:
-        assert "float32" in str(found.problem)
-    else:
-        assert found.sequence.numbers[1, 0] == np.float32(2**64)
-
-
 @pytest.mark.parametrize("other", ["soon", "", "2024-01-01", "12:30"])
 def test_a_bad_cell_does_not_hide_which_number_is_the_day(other, tmp_path):
     found = sequences(tmp_path / "a.csv", ["1/2/2024", other, "25/1/2024"])
     assert found[0].problem is not None
     source = file_source(str(tmp_path / "a.csv"), "csv", **SCHEMA)
     assert completed(source).order_type == "day_first"
-
-
-MOMENT = datetime(2024, 1, 1, 0, 0, 0, 500_000)
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        np.array(["2024-01-01T00:00:00.5", "2024-01-01"], "datetime64[ns]"),
-        [MOMENT, MOMENT.replace(microsecond=0)],
-        [np.datetime64("2024-01-01T00:00:00.500000000"), np.datetime64("2024-01-01")],
-        np.array([1500, 1000], "timedelta64[ms]"),
-        [timedelta(seconds=1.5), timedelta(seconds=1)],
-        ["00:00:01.5", "00:00:01"],
-    ],
-    ids=lambda times: str(getattr(times, "dtype", times[0])),
-)
-@pytest.mark.parametrize("library", ["", "pandas", "polars", "pyarrow"])
-def test_times_of_python_grow_in_seconds(times, library):
-    if library and isinstance(times[0], np.datetime64) and isinstance(times, list):
-        pytest.skip("the library reads no list of numpy's dates")
-    table: Any = {"id": ["i", "i"], "t": times, "place": ["b", "a"], "l": ["x", "x"]}
-    if library == "pyarrow":
-        table = pytest.importorskip("pyarrow").table(table)
-    elif library:
-        table = pytest.importorskip(library).DataFrame(table)
-    source = table_given(table, schema_of(**SCHEMA))
-    source = source.with_schema(completed(source))
-    (found,) = read_rows(source)
-    assert found.problem is None
-    assert found.sequence.token_texts()[0] == ["a", "b"]
-    assert found.sequence.numbers[:, 0].tolist() == [0, 0.5]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from seqtrain.cli.options import AS_JSON, DEVICE, RUN, RUN_OPTION, chosen_run, option
 from seqtrain.errors import RunError
+from seqtrain.text import counted
 
 if TYPE_CHECKING:
     from seqtrain.api.check import Check
@@ -28,16 +29,25 @@ def check(
 
     from seqtrain.api.check import check as run_check
     from seqtrain.cli.screens.console import ProgressBar, note, say_json
+    from seqtrain.evaluation.invariance import SAMPLE_LENGTH
 
     with closing(ProgressBar()) as progress:
         result = run_check(path, data=data, device=device, listener=progress)
-    note(*result.lines())
+    of_all = "" if result.num_examples == result.available else f" of {result.available:,}"
+    note(
+        f"run: {result.run}, data: {result.data}, {result.num_examples:,}{of_all} sequences, "
+        f"{result.steps:,} steps"
+    )
+    if result.cut:
+        note(f"only the first {SAMPLE_LENGTH:,} steps of {counted(result.cut, 'sequence')}")
+    if result.carried:
+        note("states are carried on in groups")
     if as_json:
         say_json({**asdict(result), "run": str(result.run), "passed": result.passed})
     else:
         _show(result)
     if not result.passed:
-        worst = max(result.differences, key=lambda difference: difference.logits)
+        worst = result.worst
         raise RunError(f"predictions depend on the batch: {worst.way}, {worst.variant}")
 
 
@@ -47,18 +57,20 @@ def _show(result: Check) -> None:
     The last row has the largest difference of probabilities by each engine.
     """
     from seqtrain.cli.screens.console import say, stdout_console
-    from seqtrain.cli.screens.tables import print_table
+    from seqtrain.cli.screens.tables import print_records
 
-    cells = {(each.way, each.variant): each for each in result.differences}
-    largest = max(each.logits for each in result.differences)
+    verdict = "passed: predictions don't" if result.passed else "failed: predictions"
     say(
-        ("passed: predictions don't depend" if result.passed else "failed: predictions depend")
-        + f" on the batch (largest difference of logits: {largest:.1e}; rounding allows "
-        f"{result.allowed:.1e})"
+        f"{verdict} depend on the batch (largest difference of logits: {result.worst.logits:.1e}; "
+        f"rounding allows {result.allowed:.1e})"
     )
-    ways, variants = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
-    headings = ["difference of logits", *variants]
-    rows = [(way, *(f"{cells[way, name].logits:.1e}" for name in variants)) for way in ways]
-    worst = (max(cells[way, name].probabilities for way in ways) for name in variants)
-    rows.append(("of probabilities, any way", *(f"{value:.1e}" for value in worst)))
-    print_table(stdout_console(), headings, rows, sections=[len(ways)])
+    rows: dict[str, dict[str, str]] = {}
+    probabilities: dict[str, float] = {}
+    for each in result.differences:
+        row = rows.setdefault(each.way, {"difference of logits": each.way})
+        row[each.variant] = f"{each.logits:.1e}"
+        largest = max(each.probabilities, probabilities.get(each.variant, 0.0))
+        probabilities[each.variant] = largest
+    last = {name: f"{value:.1e}" for name, value in probabilities.items()}
+    last = {"difference of logits": "of probabilities, any way", **last}
+    print_records(stdout_console(), [*rows.values(), last])

@@ -1,15 +1,10 @@
 """A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
 
+from seqtrain.api.compare import Comparison, VariantResult, thousands
 from seqtrain.cli.screens.console import say, stdout_console
 from seqtrain.cli.screens.tables import format_number, print_records
-from seqtrain.evaluation.comparison import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
-KIND_EXPLANATIONS = {
-    "engine": "value of model.engine",
-    "option": "option of seqtrain: model.unroll, batching.sort, batching.bucketing",
-}
-"""Maps each kind of variant to the explanation that is printed."""
 LEGEND = (
     "training, prediction: thousand tokens/s",
     "turns, its turns: slowest and fastest turn of training and of prediction",
@@ -22,8 +17,6 @@ LEGEND = (
 def show_comparison(comparison: Comparison) -> None:
     """Print a comparison on stdout: a table, a legend, the conditions, and the recommendation."""
     print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
-    kinds = dict.fromkeys(row.kind for row in comparison.candidates)
-    say(*(f"{kind}: {KIND_EXPLANATIONS[kind]}" for kind in kinds))
     say("; ".join(LEGEND))
     say(_conditions(comparison))
     say(_recommendation(comparison))
@@ -35,7 +28,6 @@ def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
     training, prediction = row.training, row.prediction
     return {
         "  variant": f"{mark} {row.name}",
-        "kind": row.kind,
         "training": thousands(training.tokens_per_second) if training else "-",
         "turns": training.spread if training else "-",
         "prediction": thousands(prediction.tokens_per_second) if prediction else "-",

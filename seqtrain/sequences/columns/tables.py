@@ -269,7 +269,7 @@ class ColumnTable(Saved):
         parts: Parts,
         limits: VocabularyLimits,
         known: ColumnTable | None = None,
-    ) -> tuple[ColumnTable, Parts, int]:
+    ) -> tuple[ColumnTable, Parts]:
         """Fit all columns on train. If `known` is given, its scales and ids are kept.
 
         Args:
@@ -279,19 +279,18 @@ class ColumnTable(Saved):
             known: Table of an earlier model, or None.
 
         Returns:
-            The fitted table. The stores with final vectors. The number of distinct tokens that are
-            frequent enough for the vocabularies.
+            The fitted table, and the stores with final vectors.
 
         Raises:
             DataError: If the earlier model has another number of channels.
         """
         values = {name: getattr(part, self.array) for name, part in parts.items()}
         train = values["train"]
-        tokens, total = list[TokenColumn](), 0
+        tokens = list[TokenColumn]()
         for number, column in enumerate(self.tokens):
             index = encoder.indexes[number]
             counts = np.bincount(train[:, number].astype(np.int64), minlength=len(index.tokens))
-            vocabulary, ids, eligible = fit_vocabulary(
+            vocabulary, ids = fit_vocabulary(
                 index.tokens,
                 counts,
                 min_count=limits.min_count if column.min_count is None else column.min_count,
@@ -301,7 +300,6 @@ class ColumnTable(Saved):
             for own in values.values():  # provisional ids become final ones, in place
                 own[:, number] = ids[own[:, number].astype(np.int64)]
             tokens.append(replace(column, vocabulary=vocabulary))
-            total += eligible
         numbers = self.numbers or encoder.channels()
         table = replace(self, tokens=tuple(tokens), numbers=numbers)
         if known is None:
@@ -313,8 +311,7 @@ class ColumnTable(Saved):
             )
         else:
             table = replace(table, numbers=known.numbers, since=known.since)
-        found = {name: table.finish(part) for name, part in parts.items()}
-        return table, found, total
+        return table, {name: table.finish(part) for name, part in parts.items()}
 
     def _scaled(self, train: Features, bins: int | None) -> ColumnTable:
         """Return the table with the scales of train, whose vectors have final ids."""

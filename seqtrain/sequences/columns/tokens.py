@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
-from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer, read_merges
+from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
     MOST_SPELLINGS,
@@ -133,10 +133,10 @@ class TokenSequence(Saved):
     def __post_init__(self) -> None:
         if (self.tokenizer_name is None) != (self.kind == "tokens"):
             raise ValueError("tokenizer_name: expected null for symbols, and only for them")
-        if self.bpe_model is not None:
-            read_merges(self.bpe_model)
         if self.bpe_model is not None and self.tokenizer_name != BPE:
             raise ValueError("bpe_model: expected merges if the tokenizer is bpe, else null")
+        if self.bpe_model is not None:
+            _ = self.tokenizer  # raises a ValueError if the merges aren't valid
         if self.subwords is not None and not _are_sizes(self.subwords):
             raise ValueError("subwords: expected two sizes, the shorter one first, or null")
         if not 1 <= self.subword_rows <= BUCKETS:
@@ -192,7 +192,7 @@ class TokenSequence(Saved):
         parts: Parts,
         limits: VocabularyLimits,
         known: TokenSequence | None = None,
-    ) -> tuple[TokenSequence, Parts, int]:
+    ) -> tuple[TokenSequence, Parts]:
         """Choose the vocabulary by the counts in train and in the files of pretraining.data.
 
         Args:
@@ -202,13 +202,12 @@ class TokenSequence(Saved):
             known: Column of an earlier model, or None. Its tokens keep their ids.
 
         Returns:
-            The fitted column. The stores with final ids. The number of distinct tokens that are
-            frequent enough for the vocabulary.
+            The fitted column, and the stores with final ids.
         """
         tokens = encoder.index.tokens
         counted = [part for name, part in parts.items() if name not in SCORED_SPLITS]
         counts = np.sum([counts_of(part.values, len(tokens)) for part in counted], axis=0)
-        vocabulary, ids, eligible = fit_vocabulary(
+        vocabulary, ids = fit_vocabulary(
             tokens,
             counts,
             min_count=limits.min_count,
@@ -227,7 +226,7 @@ class TokenSequence(Saved):
         rows = self.subword_rows if known is None else known.subword_rows
         if known is None and self.subwords is not None:
             rows = vocabulary.grams(self.subwords[0], self.subwords[1]).table_rows()
-        return replace(self, vocabulary=vocabulary, subword_rows=rows), found, eligible
+        return replace(self, vocabulary=vocabulary, subword_rows=rows), found
 
     def finish(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
         """Return the store with final ids. With subwords, add the n-grams of unknown words.

@@ -1,4 +1,4 @@
-"""Loading of a config from a file, a text or a mapping, and its checks.
+"""Loading of a config from a file, a text or a mapping.
 
 Options of the form `section.key=value`, as `--set` has them on the command line, replace single
 values before the checks.
@@ -10,16 +10,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from seqtrain.config.document import Unreadable, brief, read_yaml
-from seqtrain.config.problems import (
-    Location,
-    Locations,
-    Origin,
-    config_error,
-    nearest_key,
-)
+from pydantic import BaseModel
+
+from seqtrain.config.document import Places, Unreadable, brief, read_yaml
+from seqtrain.config.messages import nearest_key
 from seqtrain.config.schema import SECTIONS, Config
-from seqtrain.config.value_types import Section
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.tables.formats import resolve_format
@@ -34,7 +29,6 @@ BLOCK_MARKS = ("|", ">")
 
 An example is `data.label_separator=|`.
 """
-OPTION_FORM = "expected the form section.key=value, such as training.lr=0.001"
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -63,21 +57,14 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
     Raises:
         ConfigError: If the text or the options are wrong. The error names all problems.
     """
-    shown = shorten(name, 4096)
-
-    def location(mark: Any) -> Location:
-        line, column = mark.line + 1, mark.column + 1
-        return Location((0, line, column), f"{shown}:{line}:{column}")
-
-    values, marks = read_yaml(text)
-    locations = {path: (location(key), location(value)) for path, (key, value) in marks.items()}
+    values, places = read_yaml(text, shorten(name, 4096))
     if isinstance(values, Unreadable):
-        raise ConfigError(one_line(f"{locations[()][0].text}: {values.why}"))
+        raise ConfigError(one_line(f"{places[()][0]}: {values.why}"))
     if not isinstance(values, dict):
         found = "empty config" if values is None else f"found {brief(values)}"
         expected = f"expected a mapping of sections ({', '.join(SECTIONS)})"
-        raise ConfigError(one_line(f"{shown}:1:1: {found}; {expected}"))
-    return _validated(values, locations, overrides)
+        raise ConfigError(one_line(f"{shorten(name, 4096)}:1:1: {found}; {expected}"))
+    return _validated(values, places, overrides)
 
 
 def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
@@ -114,9 +101,10 @@ def resolved_config(
     """
     if isinstance(config, str | os.PathLike):
         config = load_config(Path(config), overrides)
-    elif overrides or not isinstance(config, Config):
-        sections = vars(config) if isinstance(config, Config) else config
-        config = config_from_mapping(sections, overrides)
+    elif not isinstance(config, Config):
+        config = config_from_mapping(config, overrides)
+    elif overrides:
+        config = config_from_mapping(vars(config), overrides)
     return config if device is None else config.with_keys(training={"device": device})
 
 
@@ -126,7 +114,7 @@ def _plain(value: object) -> object:
     Section objects become dicts, tuples and arrays lists, paths texts. NumPy's numbers become
     Python's.
     """
-    if isinstance(value, Section):
+    if isinstance(value, BaseModel):
         return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return {_plain(key): _plain(item) for key, item in value.items()}
@@ -137,75 +125,65 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _apply_override(values: dict[str, Any], locations: Locations, option: str, number: int) -> None:
-    """Set the value that an option names in `values`, and its location in `locations`.
-
-    If the option or its value can't be read, the value is set to an `Unreadable`. If the section of
-    the key is an `Unreadable`, `values` doesn't change.
-
-    Args:
-        values: Values of a config, as nested dicts. They are changed.
-        locations: Locations of the values. They are changed.
-        option: Option of the form `section.key=value`, with the value in YAML.
-        number: Index of the option among all options, by which its problems are sorted.
-    """
-    here = Location((1, number), f"--set {shorten(option, 50)}")
-    name, equals, text = option.partition("=")
-    path = tuple(name.strip().split("."))
-    for replaced in [known for known in locations if known[: len(path)] == path]:
-        del locations[replaced]
-    text = f'"{text.strip()}"' if text.strip() in BLOCK_MARKS else text
-    value, marks = read_yaml(text) if equals else (Unreadable(OPTION_FORM), {})
-    locations |= {(*path, *inside): (here, here) for inside in ((), *marks)}
-    for depth, step in enumerate(path[:-1], 1):
-        if isinstance(values.get(step), Unreadable):
-            return
-        if not isinstance(values.get(step), dict):
-            values[step] = {}
-            locations[path[:depth]] = here, here
-        values = values[step]
-    values[path[-1]] = value
-
-
-def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
+def _validated(values: dict[str, Any], places: Places, overrides: Sequence[str]) -> Config:
     """Apply the options, then check all values, and return the config.
 
     The keys of a misspelt section are checked as if its name were right.
 
     Args:
         values: Values of a config, as nested dicts. They are changed.
-        locations: Locations of the values; empty for values from Python.
+        places: Places of the values; empty for values from Python. They are changed.
         overrides: Options `section.key=value`.
 
     Raises:
         ConfigError: If the values or the options are wrong. The error names all problems.
     """
-    for number, option in enumerate(overrides):
-        _apply_override(values, locations, option, number)
-    origin = Origin(locations, _misspelt_sections(values))
-    for right, found in origin.misspelt.items():
-        values[right] = values.pop(found)
+    for option in overrides:
+        _apply_override(values, places, option)
+    for name in [name for name in values if name not in SECTIONS]:
+        near = nearest_key((name,), Config, is_section=True)
+        if near is not None and near not in values and isinstance(values[name], dict):
+            values[near] = values[name]
+            values[name] = Unreadable(f"unknown key; did you mean {near}?")
+            places = {
+                (near, *path[1:]) if path[:1] == (name,) != path else path: place
+                for path, place in places.items()
+            }
     for name in SECTIONS:
-        values[name] = {} if values.get(name) is None else values[name]
-    config = Config.model_validate(values, context=origin)
-    if origin.misspelt:
-        raise config_error(None, values, origin)
-    return config
+        if values.get(name) is None:
+            values[name] = {}
+    return Config.model_validate(values, context=places)
 
 
-def _misspelt_sections(values: dict[str, Any]) -> dict[str, str]:
-    """Return a dict that maps the correct name of each misspelt section to the misspelt name.
+def _apply_override(values: dict[str, Any], places: Places, option: str) -> None:
+    """Set the value that an option names in `values`, and its place in `places`.
 
-    A dict under an unknown name is a misspelt section if a section that `values` lacks has a
-    similar name.
+    If the option or its value can't be read, the value is set to an `Unreadable`. If the section of
+    the key is an `Unreadable`, `values` doesn't change.
+
+    Args:
+        values: Values of a config, as nested dicts. They are changed.
+        places: Places of the values. They are changed.
+        option: Option of the form `section.key=value`, with the value in YAML.
     """
-    found: dict[str, str] = {}
-    for name, value in values.items():
-        if isinstance(value, dict) and name not in SECTIONS:
-            near = nearest_key((name,), is_section=True)
-            if near is not None and near not in values:
-                found.setdefault(near, name)
-    return found
+    name, equals, text = option.partition("=")
+    *sections, key = name.strip().split(".")
+    value: Any = Unreadable("expected the form section.key=value, such as training.lr=0.001")
+    if equals:
+        value = text.strip() if text.strip() in BLOCK_MARKS else read_yaml(text)[0]
+    here = f"--set {shorten(option, 50)}"
+    for depth, section in enumerate(sections, 1):
+        if not isinstance(values.get(section), dict | Unreadable):
+            values[section] = {}
+            places[tuple(sections[:depth])] = here, here
+        values = values[section]
+        if isinstance(values, Unreadable):
+            return
+    values[key] = value
+    path = (*sections, key)
+    for replaced in [known for known in places if known[: len(path)] == path]:
+        del places[replaced]
+    places[path] = here, here
 
 
 def _read(path: str | Path) -> str:
@@ -215,27 +193,29 @@ def _read(path: str | Path) -> str:
         ConfigError: If the file can't be read, is too large, is a data file, or isn't UTF-8.
         RunError: If the machine failed to read the file.
     """
-    tried = shorten(os.path.abspath(path), 4096)
+    name = os.fspath(path)
+    shown = shorten(name, 4096)
     try:
-        if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
-            init = f"write one for it with: seqtrain init {shorten(os.fspath(path), 60)}"
-            raise ConfigError(f"{tried}: has the name of a data file; expected a YAML file; {init}")
+        if resolve_format(name, "auto") is not None and os.path.isfile(path):
+            advice = f"write one for it with: seqtrain init {shorten(name, 60)}"
+            raise ConfigError(
+                f"{shown}: has the name of a data file; expected a YAML file; {advice}"
+            )
         with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
-        inside = os.path.join(path, RUN_CONFIG)
-        init = "write a config for data there with: seqtrain init"
-        advice = init if os.path.isdir(path) else ""
-        if os.path.isfile(inside):
-            again = f"seqtrain fit {quote(inside)} --resume --run-dir {quote(os.fspath(path))}"
-            advice = f"go on with this run: {again}"
+        advice = ""
+        config_of_run = os.path.join(name, RUN_CONFIG)
+        if os.path.isfile(config_of_run):
+            resume = f"seqtrain fit {quote(config_of_run)} --resume --run-dir {quote(name)}"
+            advice = f"go on with this run: {resume}"
+        elif os.path.isdir(path):
+            advice = "write a config for data there with: seqtrain init"
         raise path_problem(path, error, ConfigError, advice) from None
     if len(content) > SIZE_LIMIT:
-        raise ConfigError(f"{tried}: larger than 1 MiB; expected a YAML file of a few lines")
+        raise ConfigError(f"{shown}: larger than 1 MiB; expected a YAML file of a few lines")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        at = error.start
-        found = f"byte 0x{content[at]:02X} at byte {at} isn't UTF-8"
-        shown = shorten(os.fspath(path), 4096)
+        found = f"byte 0x{content[error.start]:02X} at byte {error.start} isn't UTF-8"
         raise ConfigError(f"{shown}: {found}; save the file as UTF-8") from None
