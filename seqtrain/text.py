@@ -208,9 +208,9 @@ def delimited_line(cells: Sequence[str], delimiter: str) -> str:
     byte order mark. A blank cell that is the only one of its row is quoted, because readers skip
     blank lines.
 
-    In tsv, all cells of a row are quoted if one must be. Many tsv files have quotes in their texts,
-    so seqtrain reads quotes as quoting only if every cell of the row has them. pandas, polars and
-    Python's csv read these rows in the same way.
+    In tsv, all cells of a row are quoted if one must be, so that `cut` and people see it at once.
+    seqtrain reads quotes in a tsv file as quoting if the header has a column `probability`: many
+    other tsv files have quotes in their texts. pandas, polars and Python's csv always do.
 
     Args:
         cells: Texts of the row's cells, not quoted.

@@ -11,9 +11,9 @@ P entries of a sparse matrix of R rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -135,27 +135,6 @@ class DropRule:
     scale: float
 
 
-class Poolable(Protocol):
-    """A pooling, as operations see it: a summary of the states, from which the result follows.
-
-    Attributes:
-        kind: name of the pooling, by which a backend knows what it computes.
-    """
-
-    @property
-    def kind(self) -> str:
-        """Name of the pooling."""
-
-    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
-        """Return a summary of the valid states of each sequence."""
-
-    def finish(self, summary: Tensor) -> Tensor:
-        """Return the pooled vectors for summaries."""
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Return the weights of the pooling."""
-
-
 class Ops:
     """Operations around the recurrence, by torch, for any device and floating-point type.
 
@@ -189,19 +168,6 @@ class Ops:
             sparse=sparse,
         )
 
-    def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Return some rows of a table.
-
-        Args:
-            table: the vectors.
-            rows: indices of the rows, ascending and distinct.
-            sparse: True if the gradient of the table should be sparse.
-
-        Shape:
-            table: (V, E). rows: (U,) int64. Returns: (U, E).
-        """
-        return functional.embedding(rows, table, sparse=sparse)
-
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
         """Return `values` after dropout: each unit times the rule's scale, or times 0.
 
@@ -217,16 +183,17 @@ class Ops:
         kept = (units >= rule.least).to(values.dtype)
         return values * kept.mul_(rule.scale)
 
-    def pool(self, pooling: Poolable, states: Tensor, layout: Layout) -> Tensor:
+    def pool(self, pooling: Any, states: Tensor, layout: Layout) -> Tensor:
         """Return the pooled states of whole sequences, (B, H), in at least float32.
 
         Args:
-            pooling: the pooling.
+            pooling: a `Pooling` of the model, with its summaries, its kind and its parameters.
             states: states of all time steps, packed (N, H) or padded (T, B, H).
             layout: positions of the time steps.
         """
         states = states.to(torch.promote_types(states.dtype, torch.float32))
-        return pooling.finish(pooling.summarize(states, layout))
+        pooled: Tensor = pooling.finish(pooling.summarize(states, layout))
+        return pooled
 
 
 class PaddedOps(Ops):

@@ -88,6 +88,7 @@ class Packed(Layout):
 
     Attributes:
         rows: number B of sequences.
+        longest: number T of time steps of the longest sequence.
     """
 
     def __init__(
@@ -97,6 +98,12 @@ class Packed(Layout):
         self.device = device
         self.every_step = every_step
         self.rows = int(batch_sizes[0])
+        self.longest = len(batch_sizes)
+
+    @classmethod
+    def of(cls, packed: PackedSequence, *, every_step: bool = False) -> Packed:
+        """Return the layout of a PackedSequence."""
+        return cls(packed.batch_sizes, packed.data.device, every_step=every_step)
 
     @cached_property
     def places(self) -> tuple[Tensor, Tensor]:

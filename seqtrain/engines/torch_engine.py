@@ -88,9 +88,10 @@ class TorchEngine(Engine):
         if isinstance(layout, Padded):
             return _padded(cell, steps, layout, start, weights)
         assert isinstance(layout, Packed)
+        if self.unroll == "packed" and steps.is_cpu:
+            return _in_rectangles(cell, steps, layout, start, weights)
         if self.unroll == "packed":
-            run_packed = _in_rectangles if steps.is_cpu else _packed_on_device
-            return run_packed(cell, steps, layout, start, weights)
+            return _kernel(cell, steps, start, weights, layout.batch_sizes)
         run = _padded if self.unroll == "padded" else _masked
         states, last = run(cell, layout.pad(steps), layout.padded(), start, weights)
         return layout.pack(states), last
@@ -106,7 +107,7 @@ def _padded(
     states, last = [], []
     for direction, own in enumerate(weights):
         read = layout.reverse(steps) if direction else steps
-        found = _kernel(cell, read, start[:, direction], own)[0]
+        found, _ = _kernel(cell, read, start[:, direction : direction + 1], [own])
         last.append(layout.last(found))
         states.append(layout.reverse(found) if direction else found)
     return torch.cat(states, dim=2), torch.stack(last).unsqueeze(0)
@@ -148,91 +149,71 @@ def _in_rectangles(
     rows, longs = (counts.tolist() for counts in counted)
     flat = steps.split_with_sizes([row * long for row, long in zip(rows, longs, strict=True)])
     rectangles = [one.view(long, row, -1) for one, row, long in zip(flat, rows, longs, strict=True)]
-    forward = _forward_rectangles(cell, rectangles, start[:, 0], weights[0])
-    if len(weights) == 1:
-        return forward[0], forward[1].unsqueeze(1)
-    backward = _backward_rectangles(cell, rectangles, start[:, 1], weights[1])
-    last = torch.stack((forward[1], backward[1]), dim=1)
-    return torch.cat((forward[0], backward[0]), dim=1), last
+    found = [
+        _in_one_direction(cell, rectangles, start[:, number : number + 1], own, backward=number > 0)
+        for number, own in enumerate(weights)
+    ]
+    states, last = zip(*found, strict=True)
+    return torch.cat(states, dim=1), torch.cat(last, dim=1)
 
 
-def _forward_rectangles(
-    cell: Cell, rectangles: Sequence[Tensor], start: Tensor, weights: Sequence[Tensor]
+def _in_one_direction(
+    cell: Cell,
+    rectangles: Sequence[Tensor],
+    start: Tensor,
+    weights: Sequence[Tensor],
+    *,
+    backward: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Return the packed states and the last states of the forward direction. Rows only end."""
-    state, states, ended = start, [], []
-    for rectangle in rectangles:
-        rows = rectangle.shape[1]
-        ended.append(state[:, rows:])
-        found, state = _kernel(cell, rectangle, state[:, :rows], weights)
-        states.append(found.flatten(0, 1))
-    return torch.cat(states), torch.cat((state, *reversed(ended)), dim=1)
+    """Return the packed states (N, H) and the last states (S, 1, B, H) of one direction.
 
-
-def _backward_rectangles(
-    cell: Cell, rectangles: Sequence[Tensor], start: Tensor, weights: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
-    """Return the packed states and the last states of the backward direction. Rows only begin."""
-    state, states = start[:, :0], []
-    for rectangle in reversed(rectangles):
-        begin = start[:, state.shape[1] : rectangle.shape[1]]
-        state = torch.cat((state, begin), dim=1)
-        found, state = _kernel(cell, rectangle.flip(0), state, weights)
-        states.append(found.flip(0).flatten(0, 1))
-    return torch.cat(states[::-1]), state
+    From rectangle to rectangle, rows end in the forward direction, and begin in the backward one.
+    """
+    state, states, ended = start, [], list[Tensor]()
+    if backward:
+        state = start[:, :, :0]
+    for rectangle in reversed(rectangles) if backward else rectangles:
+        rows, known = rectangle.shape[1], state.shape[2]
+        ended.append(state[:, :, rows:])
+        state = torch.cat((state[:, :, :rows], start[:, :, known:rows]), dim=2)
+        read = rectangle.flip(0) if backward else rectangle
+        found, state = _kernel(cell, read, state, [weights])
+        states.append((found.flip(0) if backward else found).flatten(0, 1))
+    last = torch.cat((state, *reversed(ended)), dim=2)
+    return torch.cat(states[::-1] if backward else states), last
 
 
 def _kernel(
-    cell: Cell, steps: Tensor, state: Tensor, weights: Sequence[Tensor]
+    cell: Cell,
+    steps: Tensor,
+    state: Tensor,
+    weights: Sequence[Sequence[Tensor]],
+    batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Call torch's kernel for one layer and direction over a rectangle of time steps.
+    """Call torch's kernel for one layer.
 
     Args:
         cell: recurrent cell.
-        steps: inputs, (T, B, E).
-        state: initial states, (S, B, H).
-        weights: w_ih, w_hh, b_ih, b_hh.
+        steps: inputs, a rectangle (T, B, E), or packed (N, E).
+        state: initial states, (S, D, B, H).
+        weights: w_ih, w_hh, b_ih, b_hh of each direction.
+        batch_sizes: number of sequences at each time step if the inputs are packed, which is fast
+            on accelerators. None for a rectangle.
 
     Returns:
-        The states of all steps, (T, B, H), and the last states, (S, B, H).
+        The states of all steps, (…, D * H), and the last states, (S, D, B, H).
     """
     dtype = _kernel_dtype(cell, steps)
     with nullcontext() if dtype is None else torch.autocast(steps.device.type, enabled=False):
         if dtype is not None:
             steps, state = steps.to(dtype), state.to(dtype)
-        states, *last = cell.kernel(
-            steps,
-            as_torch_takes(state.unsqueeze(1)),
-            _weights_for([weights], steps),
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=torch.is_grad_enabled(),
-            bidirectional=False,
-            batch_first=False,
-        )
-    return states, torch.cat(last)
-
-
-def _packed_on_device(
-    cell: Cell, steps: Tensor, layout: Packed, start: Tensor, weights: Sequence[Sequence[Tensor]]
-) -> tuple[Tensor, Tensor]:
-    """Run one layer over packed steps by torch's kernel of an accelerator, as nn.GRU does."""
-    dtype = _kernel_dtype(cell, steps)
-    with nullcontext() if dtype is None else torch.autocast(steps.device.type, enabled=False):
-        if dtype is not None:
-            steps, start = steps.to(dtype), start.to(dtype)
-        states, *last = cell.kernel(
-            steps,
-            layout.batch_sizes,
-            as_torch_takes(start.contiguous()),
-            _weights_for(weights, steps),
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=torch.is_grad_enabled(),
-            bidirectional=len(weights) > 1,
-        )
+        inputs = [steps, as_torch_takes(state.contiguous()), _weights_for(weights, steps)]
+        options = {"bidirectional": len(weights) > 1, "train": torch.is_grad_enabled()}
+        if batch_sizes is None:
+            options["batch_first"] = False
+        else:
+            inputs.insert(1, batch_sizes)
+        states, *last = cell.kernel(*inputs, has_biases=True, num_layers=1, dropout=0.0, **options)
     return states, torch.stack(last)
 
 

@@ -97,7 +97,7 @@ class PretrainingModel(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         branch = self.recurrent
         start = branch.start(layout.rows, random)
-        between = branch.dropout_between_layers(random, layout)
+        between = None if random is None else branch.dropout_between_layers(random, layout)
         return self._run(branch.encoder, inputs, layout, start, between)
 
     def _run(
@@ -161,7 +161,7 @@ class LanguageModel(PretrainingModel):
                 states.
         """
         packed, own = batch.packed, self._pretraining_numbers(random)
-        layout = Packed(packed.batch_sizes, packed.data.device)
+        layout = Packed.of(packed)
         states, _ = self._encode(self._embed(batch, layout, own), layout, own)
         if own is not None:
             states = own.drop_steps(states, self.dropout, Purpose.HEAD, layout)
@@ -208,7 +208,7 @@ class Autoencoder(PretrainingModel):
                 states.
         """
         packed, own = batch.packed, self._pretraining_numbers(random)
-        layout = Packed(packed.batch_sizes, packed.data.device)
+        layout = Packed.of(packed)
         inputs = self._embed(batch, layout, own)
         start = self._start(inputs, layout, own)
         states, _ = self._run(self.decoder, inputs, layout, start)
@@ -230,7 +230,7 @@ class Autoencoder(PretrainingModel):
             steps: largest number of ids per row.
         """
         packed = batch.packed
-        layout = Packed(packed.batch_sizes, packed.data.device)
+        layout = Packed.of(packed)
         state = self._start(self._embed(batch, layout), layout)
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
         rows = torch.arange(len(found), dtype=torch.int64, device="cpu")

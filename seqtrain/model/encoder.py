@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.cells import CELLS
 from seqtrain.engines.layout import Layout, Packed, lengths_of
-from seqtrain.model.pooling import AnyPooling, add_segment
+from seqtrain.model.pooling import PoolingList
 from seqtrain.sequences.transfer import to_device
 
 RunSteps = Callable[[Tensor, Layout, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
@@ -97,7 +97,7 @@ def segments_of(steps: Tensor, layout: Packed, length: int) -> Iterator[Segment]
 
 def run_in_segments(
     run: RunSteps,
-    pooling: AnyPooling | None,
+    pooling: PoolingList | None,
     steps: Tensor,
     layout: Packed,
     start: Tensor,
@@ -120,7 +120,17 @@ def run_in_segments(
         last valid states (S, L, B, H).
     """
     learning, after = torch.is_grad_enabled(), start[:, :, :0]
+    anchor = start.new_zeros(0, requires_grad=True)
     summary: Tensor | None = None
+
+    def add(
+        _anchor: Tensor, steps: Tensor, state: Tensor, segment: Segment, before: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        assert pooling is not None
+        outputs, after = run(steps, segment.layout, state, segment.begin)
+        assert outputs is not None, "pooling needs the states of all steps"
+        return pooling.add_segment(before, outputs, segment.layout), after
+
     for segment in segments_of(steps, layout, length):
         state = _start_of(segment, start, after)
         if pooling is None:
@@ -128,40 +138,13 @@ def run_in_segments(
                 _, after = run(segment.steps, segment.layout, state, segment.begin)
             # A weight that autocast lowered without gradients must not be used with gradients.
             torch.clear_autocast_cache()
-        elif learning:
-            summary, after = _with_checkpoint(run, pooling, segment, summary, state)
+            continue
+        inputs = anchor, segment.steps, state, segment, summary
+        if learning:  # checkpoint only computes gradients if one of its inputs requires one
+            summary, after = checkpoint(add, *inputs, use_reentrant=True, preserve_rng_state=False)
         else:
-            summary, after = _add(run, pooling, segment, summary, state, segment.steps)
+            summary, after = add(*inputs)
     return None if pooling is None or summary is None else pooling.finish(summary), after
-
-
-def _with_checkpoint(
-    run: RunSteps, pooling: AnyPooling, segment: Segment, summary: Tensor | None, state: Tensor
-) -> tuple[Tensor, Tensor]:
-    # checkpoint only computes gradients if one of its inputs requires one.
-    anchor = state.new_zeros(0, requires_grad=True)
-
-    def add(anchor: Tensor, summary: Tensor | None, state: Tensor, steps: Tensor) -> object:
-        return _add(run, pooling, segment, summary, state, steps)
-
-    inputs = anchor, summary, state, segment.steps
-    result: tuple[Tensor, Tensor] = checkpoint(
-        add, *inputs, use_reentrant=True, preserve_rng_state=False
-    )
-    return result
-
-
-def _add(
-    run: RunSteps,
-    pooling: AnyPooling,
-    segment: Segment,
-    summary: Tensor | None,
-    state: Tensor,
-    steps: Tensor,
-) -> tuple[Tensor, Tensor]:
-    outputs, after = run(steps, segment.layout, state, segment.begin)
-    assert outputs is not None, "pooling needs the states of all steps"
-    return add_segment(pooling, summary, outputs, segment.layout), after
 
 
 def _start_of(segment: Segment, start: Tensor, before: Tensor) -> Tensor:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import DistinctInputs, SparseRows
 from seqtrain.engines.layout import Layout, Packed, Padded
 from seqtrain.model.column_embedding import ColumnEmbedding
@@ -25,7 +25,7 @@ from seqtrain.model.initialization import token_embedding
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.subwords import Subwords, number_unknown_words, spelling_keys
-from seqtrain.sequences.batch import Batch, Grams, Spellings
+from seqtrain.sequences.batch import Batch, Spellings
 from seqtrain.sequences.transfer import move_together
 from seqtrain.sequences.vocabulary import PAD, UNK
 
@@ -55,27 +55,6 @@ class SideInputs:
     def of(cls, batch: Batch) -> SideInputs:
         """Return the side inputs of a packed batch."""
         return cls(batch.static, batch.spellings, None, batch, batch.vectors)
-
-
-@dataclass(frozen=True, eq=False)
-class DistinctTokens:
-    """The distinct tokens of a batch or segment. All tensors are on the same device.
-
-    Attributes:
-        known: distinct ids of the vocabulary, ascending. The first is <unk> if there are unknown
-            words.
-        unknown: distinct numbers of the unknown words, ascending.
-        index: position of each step's token in the concatenation of `known` and `unknown`.
-        spellings: character n-grams of all unknown words of the whole batch, or None without any.
-
-    Shape:
-        known and unknown together have U entries. index: (N,). All are int64.
-    """
-
-    known: Tensor
-    unknown: Tensor
-    index: Tensor
-    spellings: Grams | None
 
 
 class Inputs:
@@ -144,10 +123,10 @@ class Inputs:
             steps = self.series(steps, layout)
         if self.convolutions is None:
             return steps, layout
-        vectors = self._vectors(steps, layout, side, random, None)
-        if isinstance(vectors, DistinctInputs):
-            vectors = vectors.vectors()
-        convolved: tuple[Tensor, Layout] = self.convolutions(vectors, layout)
+        if not isinstance(self.embedding, nn.Identity):
+            embedded = self._embed(steps, layout, side, random, None)
+            steps = embedded.vectors() if isinstance(embedded, DistinctInputs) else embedded
+        convolved: tuple[Tensor, Layout] = self.convolutions(steps, layout)
         return convolved
 
     def read(
@@ -173,13 +152,11 @@ class Inputs:
             One vector for each step: `DistinctInputs` for tokens without convolutions, else a
             tensor.
         """
-        if self.convolutions is not None:
-            if isinstance(self.embedding, nn.Identity):
-                return self._dropped(steps, layout, random, begin)
-            return steps  # `read_whole` embedded the steps before the convolutions
-        return self._vectors(steps, layout, side, random, begin)
+        if self.convolutions is None or isinstance(self.embedding, nn.Identity):
+            return self._embed(steps, layout, side, random, begin)
+        return steps
 
-    def _vectors(
+    def _embed(
         self,
         steps: Tensor,
         layout: Layout,
@@ -190,9 +167,11 @@ class Inputs:
         """Return the embedding of tokens, columns or numbers after dropout; see `read`."""
         if isinstance(self.embedding, nn.Embedding):
             return self.embed_tokens(steps, layout, side, random)
-        if isinstance(self.embedding, nn.Identity):
-            return steps
-        return self._dropped(self.embedding(steps), layout, random, begin)
+        vectors: Tensor = self.embedding(steps)
+        if random is None:
+            return vectors
+        assert isinstance(layout, Packed)
+        return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, layout, begin)
 
     def embed_tokens(
         self,
@@ -217,20 +196,31 @@ class Inputs:
         assert isinstance(self.embedding, nn.Embedding)
         if isinstance(layout, Padded):
             return DistinctInputs(self._whole_table(side), steps)
-        weight = self.embedding.weight
-        tokens = self._distinct_tokens(steps, side)
-        known, index = move_together([tokens.known, tokens.index], steps.device)
+        weight, size, ids = self.embedding.weight, self.embedding.num_embeddings, steps
+        spellings = None if self.subwords is None else side.spellings
+        on_host = None if side.batch is None else side.batch.on_host
+        # A whole batch has a copy of its ids on the CPU, which saves a wait for the device.
+        if on_host is not None and len(on_host.inputs.data) == len(ids):
+            ids = on_host.inputs.data
+            if self.subwords is not None:
+                spellings = on_host.spellings
+                ids = number_unknown_words(ids, spellings, size)
+        words = 0 if spellings is None else len(spellings.offsets) - 1
+        distinct, index = distinct_ids(ids, size + words, with_unk=words > 0)
+        known = distinct[: int(torch.searchsorted(distinct, size))] if words else distinct
+        unknown = distinct[len(known) :] - size
+        rows, index = move_together([known, index], steps.device)
         # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.
-        table = ops_for(weight).distinct_rows(weight, known, sparse=self.embedding.sparse)
-        if len(tokens.unknown):  # <unk> is the first row: its gradient names it only once
-            table = torch.cat((table, table[:1].expand(len(tokens.unknown), -1)))
+        table = functional.embedding(rows, weight, sparse=self.embedding.sparse)
+        if len(unknown):  # <unk> is the first row: its gradient names it only once
+            table = torch.cat((table, table[:1].expand(len(unknown), -1)))
         if self.subwords is not None:
-            table = table + self.subwords(tokens.known, tokens.unknown, tokens.spellings)
+            table = table + self.subwords(known, unknown, spellings)
         if random is not None:
+            keys = known  # the same in every batch
+            if spellings is not None:
+                keys = torch.cat((known, spelling_keys(unknown, spellings)))
             rate = self.rate if rate is None else rate
-            keys = tokens.known  # the same in every batch
-            if tokens.spellings is not None:
-                keys = torch.cat((keys, spelling_keys(tokens.unknown, tokens.spellings)))
             table = random.drop(table, rate, Purpose.EMBEDDING, keys)
         return DistinctInputs(table, index)
 
@@ -247,39 +237,6 @@ class Inputs:
         if side.spellings is None:
             return known
         return torch.cat((known, weight[UNK] + self.subwords.unknown_words(side.spellings)))
-
-    def _distinct_tokens(self, steps: Tensor, side: SideInputs) -> DistinctTokens:
-        """Return the distinct tokens of a batch or a segment.
-
-        They are on the device of `steps`. An exception is a whole batch that has a copy of its ids
-        on the CPU: its distinct tokens are on the CPU, which saves a wait for the device.
-
-        Args:
-            steps: ids of the whole batch, or of a segment of it, packed.
-            side: inputs of the whole batch besides the time steps.
-        """
-        assert isinstance(self.embedding, nn.Embedding)
-        ids, size = steps, self.embedding.num_embeddings
-        spellings = None if self.subwords is None else side.spellings
-        on_host = None if side.batch is None else side.batch.on_host
-        if on_host is not None and len(on_host.inputs.data) == len(ids):  # not a segment
-            ids = on_host.inputs.data
-            if self.subwords is not None:
-                spellings = on_host.spellings
-                ids = number_unknown_words(ids, spellings, size)
-        count = 0 if spellings is None else len(spellings.offsets) - 1
-        distinct, index = distinct_ids(ids, size + count, with_unk=count > 0)
-        known = distinct[: int(torch.searchsorted(distinct, size))] if count else distinct
-        return DistinctTokens(known, distinct[len(known) :] - size, index, spellings)
-
-    def _dropped(
-        self, vectors: Tensor, layout: Layout, random: RandomNumbers | None, begin: Tensor | None
-    ) -> Tensor:
-        """Return the vectors of columns or numbers after dropout, (N, E)."""
-        if random is None:
-            return vectors
-        assert isinstance(layout, Packed)
-        return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, layout, begin)
 
 
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:

@@ -58,6 +58,8 @@ class ClassifierNetwork(nn.Module):
         multi_label: True if a sequence may have several labels or none.
 
     Attributes:
+        branches: the branches that the config uses, in the order of `BRANCHES`.
+        branch_names: names of `branches`, in the same order.
         reads_ids: True if a time step is a single token id.
         calibration: calibration of predictions. It isn't used in training.
     """
@@ -71,23 +73,16 @@ class ClassifierNetwork(nn.Module):
         self.reads_ids = not spec.features and spec.steps is None
         self.multi_label = multi_label
         self.calibration = LogitCalibration()
+        self.branches: list[Branch] = []
         with torch.device("meta"):
             for kind in BRANCHES:
                 branch = kind.build(config, spec)
                 if branch is not None:
                     self.add_module(kind.name, branch.float())
+                    self.branches.append(branch)
+        self.branch_names = [branch.name for branch in self.branches]
         self.register_state_dict_post_hook(_remove_first_prefix)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_pre_hook(_add_first_prefix)  # type: ignore[no-untyped-call]
-
-    @property
-    def branches(self) -> list[Branch]:
-        """The branches that the config uses, in the order of `BRANCHES`."""
-        return [branch for branch in self.children() if isinstance(branch, Branch)]
-
-    @property
-    def branch_names(self) -> list[str]:
-        """Names of `branches`, in the same order."""
-        return [branch.name for branch in self.branches]
 
     @property
     def solved_branches(self) -> list[str]:
@@ -169,8 +164,7 @@ class ClassifierNetwork(nn.Module):
         context = ForwardContext() if context is None else context
         if not isinstance(batch.inputs, PackedSequence):
             return self._sorted_branch_logits(batch, context, names)
-        layout = Packed(batch.inputs.batch_sizes, batch.inputs.data.device)
-        side = SideInputs.of(batch)
+        layout, side = Packed.of(batch.inputs), SideInputs.of(batch)
         return [
             branch(batch.inputs.data, layout, side, context)
             for branch in self.branches
@@ -206,7 +200,7 @@ class ClassifierNetwork(nn.Module):
         `step_logits` can predict after every time step.
         """
         keys = [branch.whole_sequence_key for branch in self.branches]
-        return next((key for key in keys if key is not None), None)
+        return next(filter(None, keys), None)
 
     def step_logits(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the calibrated logits after every step of a packed batch, (N, C), in packed order.
@@ -221,10 +215,9 @@ class ClassifierNetwork(nn.Module):
             raise NotImplementedError(f"{self.whole_sequence_key}: needs whole sequences")
         context = ForwardContext() if context is None else context
         packed, side = batch.packed, SideInputs.of(batch)
-        layout = Packed(packed.batch_sizes, packed.data.device, every_step=True)
-        return self.combine(
-            [branch(packed.data, layout, side, context) for branch in self.branches]
-        )
+        layout = Packed.of(packed, every_step=True)
+        logits = [branch(packed.data, layout, side, context) for branch in self.branches]
+        return self.combine(logits)
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of a prediction, (…, C).
@@ -314,7 +307,7 @@ def _remove_first_prefix(
     first = f"{prefix}{network.branch_names[0]}."
     for name in [*state]:  # each entry moves to the end, so that their order stays
         tensor = state.pop(name)
-        state[prefix + name.removeprefix(first) if name.startswith(first) else name] = tensor
+        state[name.replace(first, prefix, 1)] = tensor
 
 
 def _add_first_prefix(
@@ -324,11 +317,10 @@ def _add_first_prefix(
 
     It is a hook of torch, which changes `state` in place.
     """
-    first, *others = network.branch_names
-    theirs = tuple(f"{prefix}{name}." for name in others)
+    first, *others = (f"{prefix}{name}." for name in network.branch_names)
     for name in [*state]:
-        if name.startswith(prefix) and not name.startswith(theirs):
-            state[f"{prefix}{first}.{name.removeprefix(prefix)}"] = state.pop(name)
+        if name.startswith(prefix) and not name.startswith(tuple(others)):
+            state[first + name.removeprefix(prefix)] = state.pop(name)
 
 
 def new_network(

@@ -41,11 +41,6 @@ class Pooling(nn.Module, ABC):
         super().__init__()
         self.width = width
 
-    @property
-    def summary_width(self) -> int:
-        """Number of columns of a summary."""
-        return self.width + self.extra_columns
-
     @abstractmethod
     def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
         """Return a summary of the valid states of each sequence, (B, S).
@@ -64,9 +59,9 @@ class Pooling(nn.Module, ABC):
             second: summary of the part that follows, (B, S).
         """
 
-    @abstractmethod
     def finish(self, summary: Tensor) -> Tensor:
         """Return the pooled vectors (B, H) for summaries (B, S)."""
+        return summary
 
 
 class SumPooling(Pooling):
@@ -79,10 +74,6 @@ class SumPooling(Pooling):
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the sum of the summaries of both parts."""
         return first + second
-
-    def finish(self, summary: Tensor) -> Tensor:
-        """Return the summary, which is the pooled vector already."""
-        return summary
 
 
 class MeanPooling(SumPooling):
@@ -111,10 +102,6 @@ class MaxPooling(Pooling):
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the larger value of both parts for each unit."""
         return torch.maximum(first, second)
-
-    def finish(self, summary: Tensor) -> Tensor:
-        """Return the summary, which is the pooled vector already."""
-        return summary
 
 
 class AttentionPooling(Pooling):
@@ -171,12 +158,10 @@ POOLINGS: Mapping[str, type[Pooling]] = {
 
 
 class PoolingList(nn.ModuleDict):
-    """Several poolings of the same states, whose vectors are concatenated.
-
-    It has the methods `summarize`, `merge` and `finish` of a `Pooling`.
+    """Poolings of the same states, whose vectors are concatenated.
 
     Args:
-        names: names of the poolings, distinct keys of `POOLINGS`.
+        names: names of the poolings, distinct keys of `POOLINGS`, at least one.
         width: width H of a state.
         attention_size: number of hidden units of attention, or None for H.
     """
@@ -189,25 +174,64 @@ class PoolingList(nn.ModuleDict):
         """The poolings in order."""
         return [part for part in self.values() if isinstance(part, Pooling)]
 
-    def summarize(self, states: Tensor, sequences: Layout) -> Tensor:
-        """Return the summaries of all poolings, concatenated."""
-        return torch.cat([part.summarize(states, sequences) for part in self.parts], dim=1)
+    def forward(self, states: Tensor, layout: Layout) -> Tensor:
+        """Return the pooled states of whole sequences, or after every step; in at least float32.
 
-    def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the merged summaries of all poolings, concatenated."""
-        pairs = zip(self.parts, self._split(first), self._split(second), strict=True)
-        return torch.cat([part.merge(one, other) for part, one, other in pairs], dim=1)
+        Args:
+            states: states of the time steps.
+            layout: positions of the time steps.
+
+        Shape:
+            states: packed (N, H) or padded (T, B, H). Returns: (B, K * H); with `layout.every_step`
+            (N, K * H), where row n pools the states of its sequence up to and including step n.
+        """
+        if layout.every_step:
+            assert isinstance(layout, Packed)
+            return self._after_each_step(states, layout)
+        ops = ops_for(states, layout)
+        return torch.cat([ops.pool(part, states, layout) for part in self.parts], dim=1)
+
+    def add_segment(self, summary: Tensor | None, states: Tensor, layout: Packed) -> Tensor:
+        """Return the summary of sequences up to the end of a segment.
+
+        Row i of `summary` and row i of the segment belong to the same sequence. Rows of the summary
+        beyond those of the segment stay as they are.
+
+        Args:
+            summary: summary of the states before the segment, or None if there are none.
+            states: packed states of the segment.
+            layout: positions of the segment's time steps.
+
+        Shape:
+            summary: (up to B, S). states: (N, H). Returns: (B, S), in at least float32.
+        """
+        states = states.to(torch.promote_types(states.dtype, torch.float32))
+        own = torch.cat([part.summarize(states, layout) for part in self.parts], dim=1)
+        if summary is None:
+            return own
+        rows = min(len(summary), len(own))
+        pairs = zip(self.parts, self._split(summary[:rows]), self._split(own[:rows]), strict=True)
+        merged = torch.cat([part.merge(first, second) for part, first, second in pairs], dim=1)
+        return torch.cat((merged, summary[rows:], own[rows:]))
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the pooled vectors of all poolings, concatenated, (B, K * H)."""
+        """Return the pooled vectors, (B, K * H), of the result of `add_segment`."""
         pairs = zip(self.parts, self._split(summary), strict=True)
         return torch.cat([part.finish(own) for part, own in pairs], dim=1)
 
+    def _after_each_step(self, states: Tensor, layout: Packed) -> Tensor:
+        """Return the pooled states after every time step, in packed order, (N, K * H)."""
+        summary: Tensor | None = None
+        pooled = []
+        for state in states.split_with_sizes(layout.batch_sizes.tolist()):
+            one_step = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
+            before = None if summary is None else summary[: len(state)]
+            summary = self.add_segment(before, state, Packed(one_step, states.device))
+            pooled.append(self.finish(summary))
+        return torch.cat(pooled)
+
     def _split(self, summary: Tensor) -> tuple[Tensor, ...]:
-        return summary.split_with_sizes([part.summary_width for part in self.parts], dim=1)
-
-
-AnyPooling = Pooling | PoolingList
+        return summary.split_with_sizes([x.width + x.extra_columns for x in self.parts], dim=1)
 
 
 def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
@@ -220,118 +244,3 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
     """
     names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
     return tuple(sorted(names, key=lambda name: name != LAST))
-
-
-def make_pooling(
-    pooling: str | Sequence[str], width: int, attention_size: int | None = None
-) -> AnyPooling | None:
-    """Return the module that pools the states, or None if model.pooling is only "last".
-
-    The name "last" has no module, and is left out. The module is a `Pooling` for a single name, and
-    a `PoolingList` for a list.
-
-    Args:
-        pooling: value of model.pooling: a name, or several.
-        width: width H of a state.
-        attention_size: number of hidden units of attention, or None for H.
-    """
-    names = [name for name in pooling_names(pooling) if name != LAST]
-    if not names:
-        return None
-    if isinstance(pooling, str):
-        return POOLINGS[pooling](width, attention_size)
-    return PoolingList(names, width, attention_size)
-
-
-def pool(pooling: AnyPooling, states: Tensor, layout: Layout) -> Tensor:
-    """Return the pooled states of whole sequences, or after every step; in at least float32.
-
-    Args:
-        pooling: one pooling, or several, whose vectors are concatenated.
-        states: states of the time steps.
-        layout: positions of the time steps.
-
-    Shape:
-        states: packed (N, H) or padded (T, B, H). Returns: (B, K * H); with `layout.every_step`
-        (N, K * H), where row n pools the states of its sequence up to and including step n.
-    """
-    if layout.every_step:
-        assert isinstance(layout, Packed)
-        return _pool_after_each_step(pooling, states, layout.batch_sizes)
-    parts = pooling.parts if isinstance(pooling, PoolingList) else [pooling]
-    ops = ops_for(states, layout)
-    pooled = [ops.pool(part, states, layout) for part in parts]
-    return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
-
-
-def add_segment(
-    pooling: AnyPooling, summary: Tensor | None, states: Tensor, layout: Packed
-) -> Tensor:
-    """Return the summary of sequences up to the end of a segment.
-
-    Row i of `summary` and row i of the segment belong to the same sequence. If the numbers of rows
-    differ, rows without a partner are copied to the result.
-
-    Args:
-        pooling: the pooling that made the summary.
-        summary: summary of the states before the segment, or None if there are none.
-        states: packed states of the segment.
-        layout: positions of the segment's time steps.
-
-    Shape:
-        summary: (up to B, S). states: (N, H). Returns: (B, S), in at least float32.
-    """
-    states = states.to(torch.promote_types(states.dtype, torch.float32))
-    own = pooling.summarize(states, layout)
-    if summary is None:
-        return own
-    rows = min(len(summary), len(own))
-    merged = pooling.merge(summary[:rows], own[:rows])
-    if len(summary) == len(own):
-        return merged
-    return torch.cat((merged, summary[rows:], own[rows:]))
-
-
-def _pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Return the pooled states after every time step, in packed order, (N, K * H)."""
-    summary: Tensor | None = None
-    pooled = []
-    for state in states.split_with_sizes(batch_sizes.tolist()):
-        one_step = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
-        before = None if summary is None else summary[: len(state)]
-        summary = add_segment(pooling, before, state, Packed(one_step, states.device))
-        pooled.append(pooling.finish(summary))
-    return torch.cat(pooled)
-
-
-def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
-    """Return the top layer's last valid state of each sequence, directions concatenated.
-
-    For the backward direction, it is the state after reading the first time step.
-
-    Shape:
-        h_n: (layers * directions, B, hidden), as nn.GRU returns it for packed input. Returns: (B,
-        directions * hidden).
-    """
-    if bidirectional:
-        return torch.cat((h_n[-2], h_n[-1]), dim=1)
-    return select_state(h_n, -1)
-
-
-def select_state(states: Tensor, index: int) -> Tensor:
-    """Return states[index]. If `states` has one entry, `squeeze` avoids a copy of its gradient."""
-    return states.squeeze(0) if len(states) == 1 else states[index]
-
-
-def join_directions(states: Tensor, how: str) -> Tensor:
-    """Join the states of two directions, which are concatenated.
-
-    Args:
-        states: (…, 2 * hidden).
-        how: "concat" to return them unchanged; "sum" or "mean" to return (…, hidden).
-    """
-    if how == "concat":
-        return states
-    forward, backward = states.chunk(2, dim=-1)
-    total = forward + backward
-    return total / 2 if how == "mean" else total

@@ -8,7 +8,6 @@ V words of the vocabulary, U distinct words of a batch, E size of a vector.
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seqtrain.engines.choice import PADDED, ops_for
 from seqtrain.engines.interface import SparseRows
@@ -109,7 +108,7 @@ def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
         A matrix with a row for each word. Its entries are n^(-1/2) for a word of n n-grams.
     """
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
-    return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
+    return SparseRows.of(buckets.int(), shares, counts)
 
 
 def number_unknown_words(ids: Tensor, spellings: Spellings | None, vocab_size: int) -> Tensor:

@@ -24,12 +24,12 @@ from seqtrain.tables.blocks import (
     Source,
     UnreadableError,
     as_list,
+    located,
     missing_name,
 )
 from seqtrain.tables.cells import CodedColumn, name_of, numbers_of
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.opening import is_pipe
-from seqtrain.tables.sources import located
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import quote
 

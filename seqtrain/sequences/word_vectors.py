@@ -19,11 +19,9 @@ from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.vector_folder import VectorFolder
 from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
-from seqtrain.tables.blocks import UnreadableError
+from seqtrain.tables.blocks import UnreadableError, located
 from seqtrain.tables.cells import FLOAT32_MAX, is_number
-from seqtrain.tables.opening import open_input
-from seqtrain.tables.sources import located
-from seqtrain.tables.text_lines import TextLines
+from seqtrain.tables.opening import TextLines, open_input
 from seqtrain.text import counted, display_name, quote
 
 BLANKS = re.compile("[ \t]+")

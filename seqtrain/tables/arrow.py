@@ -20,6 +20,7 @@ from seqtrain.tables.blocks import (
     Name,
     Selection,
     UnreadableError,
+    as_list,
 )
 from seqtrain.tables.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
 from seqtrain.tables.python_values import PER_SECOND, duration_text, time_text
@@ -46,7 +47,7 @@ def read_parquet(
         file = arrow.parquet.ParquetFile(stream)
         size = stream.seek(0, os.SEEK_END)
         schema = file.schema_arrow
-        names = {_outer(name, schema.names) for name in _selected(selection, schema)}
+        names = {path[0] for path in _selected(selection, schema).values()}
         at_once = min(_rows_at_once(schema, names), _rows_that_fit(file, names, size))
         batches = file.iter_batches(at_once, columns=sorted(names))
         yield from blocks_of_batches(_measured(batches, size), selection, schema)
@@ -86,21 +87,24 @@ def read_frame(frame: Any, selection: Selection) -> Iterator[Block]:
         selection: Columns to read.
     """
     table = import_arrow().table(frame)
-    names = {_outer(name, table.schema.names) for name in _selected(selection, table.schema)}
+    names = {path[0] for path in _selected(selection, table.schema).values()}
     at_once = _rows_at_once(table.schema, names)
     yield from blocks_of_batches(table.to_batches(at_once), selection, table.schema)
 
 
 def blocks_of_batches(batches: Iterable[Any], selection: Selection, schema: Any) -> Iterator[Block]:
     """Yield a block for each batch of Arrow, with the numbers of its rows as lines."""
-    names, classes, end = _selected(selection, schema), _class_names(schema), 0
+    paths, classes, end = _selected(selection, schema), _class_names(schema), 0
     for batch in batches:
         first, end = end, end + batch.num_rows
         columns: dict[Name, Cells] = {}
-        for name in names:
-            columns[name] = cells_of(_column(batch, str(name)))
+        for name, (outer, *inner) in paths.items():
+            column = batch.column(batch.schema.get_field_index(outer))
+            if inner:
+                column = import_arrow().compute.struct_field(column, inner)
+            columns[name] = cells_of(column)
             if name in classes:
-                columns[name] = _named(columns[name], classes[name])
+                columns[name] = named_classes(columns[name], classes[name])
         yield Block(columns, np.arange(first + 1, end + 1))
 
 
@@ -227,68 +231,52 @@ def _class_names(schema: Any) -> dict[Any, list[str]]:
     """Return the names of the classes of each column that Hugging Face's datasets saved."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        found = {name: each["names"] for name, each in features.items() if each.get("names")}
+        names = {name: each.get("names") for name, each in features.items()}
     except (LookupError, TypeError, ValueError, AttributeError):
         return {}
-    return {name: each for name, each in found.items() if _are_texts(each)}
+    lists = {name: each for name, each in names.items() if isinstance(each, list) and each}
+    return {name: each for name, each in lists.items() if set(map(type, each)) == {str}}
 
 
-def _are_texts(names: Any) -> bool:
-    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+def named_classes(cells: Cells, names: list[str]) -> Cells:
+    """Return class indices as codes of their names. Other cells are returned unchanged.
+
+    A missing label has the index -1.
+    """
+    indices = as_list(cells)
+    if isinstance(cells, Coded) or not set(map(type, indices)) <= {int, type(None)}:
+        return cells
+    known = [-1 if index is None or index >= len(names) else max(index, -1) for index in indices]
+    return Coded(np.array(known, np.int32), names)
 
 
-def _named(indices: Cells, names: list[str]) -> Cells:
-    """Return class indices as codes of their names. A missing label has the index -1."""
-    if isinstance(indices, Coded) or (
-        isinstance(indices, np.ndarray) and indices.dtype.kind not in "iu"
-    ):
-        return indices
-    codes = np.full(len(indices), -1, np.int32)
-    for row, index in enumerate(indices):
-        if index is not None and 0 <= index < len(names):
-            codes[row] = index
-    return Coded(codes, names)
+def _selected(selection: Selection, schema: Any) -> dict[Name, list[str]]:
+    """Return the path of each selected column of a table: its name, then those of inner fields.
 
-
-def _selected(selection: Selection, schema: Any) -> list[Any]:
-    """Return the selected columns of a table. The name `a.b` means the field b of a column a."""
+    The name `a.b` means the field b of a column a.
+    """
     present: list[str] = schema.names
-    if len(set(present)) < len(present):
-        twice = next(each for each in present if present.count(each) > 1)
-        raise UnreadableError(None, f"column {quote(twice)} occurs twice; name each column once")
-    if selection.required is None:
-        return list(present)
-    named = (*selection.required, *selection.optional)
-    fields = [name for name in named if _has_field(schema, str(name))]
-    return selection.among([*present, *fields])
+    for each in present:
+        if present.count(each) > 1:
+            raise UnreadableError(None, f"column {quote(each)} occurs twice; name each column once")
+    paths: dict[Name, list[str]] = {name: [name] for name in present}
+    for name in (*(selection.required or ()), *selection.optional):
+        path = str(name).split(".")
+        if str(name) in present:
+            paths[name] = [str(name)]
+        elif path[0] in present and _holds(schema.field(path[0]).type, path[1:]):
+            paths[name] = path
+    chosen = present if selection.required is None else selection.among(paths)
+    return {name: paths[name] for name in chosen}
 
 
-def _has_field(schema: Any, name: str) -> bool:
-    first, *rest = name.split(".")
-    if not rest or first not in schema.names:
-        return False
-    kind = schema.field(first).type
-    for field in rest:
+def _holds(kind: Any, fields: list[str]) -> bool:
+    """Return True if a type has a field inside its fields, such as b of struct<a: struct<b>>."""
+    for field in fields:
         if not import_arrow().types.is_struct(kind) or kind.get_field_index(field) < 0:
             return False
         kind = kind.field(field).type
     return True
-
-
-def _outer(name: Any, present: list[str]) -> str:
-    """Return the column that holds a selected column or field."""
-    if str(name) in present:
-        return str(name)
-    return str(name).partition(".")[0]
-
-
-def _column(batch: Any, name: str) -> Any:
-    names = batch.schema.names
-    if name in names:
-        return batch.column(names.index(name))
-    first, _, rest = name.partition(".")
-    column = batch.column(names.index(first))
-    return import_arrow().compute.struct_field(column, rest.split("."))
 
 
 def _coded(column: Any, convert: Callable[[Any], Any] | None = None) -> Coded:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.errors import DataError
 from seqtrain.text import listed, nearest, quote
 
 ROWS = 256
@@ -45,6 +46,9 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.cells())
+
     def at(self, rows: npt.NDArray[Any]) -> Coded:
         """Return the column of some rows, by their indices or by a mask."""
         return Coded(self.codes[rows], self.values)
@@ -71,20 +75,8 @@ def cells_at(cells: Cells, rows: npt.NDArray[np.int64]) -> Cells:
 
 def as_list(cells: Cells) -> list[Any]:
     """Return cells as a list of Python values. A missing cell of a coded column is None."""
-    if isinstance(cells, Coded):
-        return cells.cells()
-    if isinstance(cells, np.ndarray):
-        values: list[Any] = cells.tolist()
-        return values
-    return list(cells)
-
-
-def concatenated(parts: Sequence[Cells]) -> Cells:
-    """Return the cells of consecutive blocks as one column: an array if all parts are arrays."""
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    if parts and len(arrays) == len(parts):
-        return np.concatenate(arrays)
-    return [cell for part in parts for cell in as_list(part)]
+    values: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
+    return values
 
 
 @dataclass(frozen=True)
@@ -188,35 +180,48 @@ class UnreadableError(Exception):
         self.line, self.problems = line, problems
 
 
-class Source(Protocol):
-    """An input of rows: a file, a folder, several files, or a table in memory.
+EVERYTHING = Selection()
+"""Selection of every column."""
+
+
+class Source:
+    """An input of rows: a file, several files, or a table in memory.
 
     Attributes:
         name: Name for messages.
+        path: Path of the input, or "" for a table in memory.
         has_files: True if the source consists of several files, so that `Block.file` matters.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    path: str = ""
+    has_files: bool = False
 
-    @property
-    def has_files(self) -> bool: ...
-
-    def blocks(self, selection: Selection = ..., rows: int | None = None) -> Iterator[Block]:
+    def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the selected columns, at most `rows` at a time.
 
         Raises:
             DataError: If the rest of the input can't be read.
         """
+        raise NotImplementedError
+
+    def digest(self, selection: Selection = EVERYTHING) -> str:
+        """Return a SHA-256 of the content; of a table in memory, that of the selected columns."""
+        raise NotImplementedError
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
-
-    def digest(self, selection: Selection = ...) -> str:
-        """Return a SHA-256 of the content; of a table in memory, that of the selected columns."""
+        return []
 
     def notices(self) -> list[str]:
         """Return lines for the user about what was read."""
+        return []
+
+
+def located(name: str, error: UnreadableError) -> DataError:
+    """Return the error for the user, with the place in every line."""
+    place = name if error.line is None else f"{name}:{error.line}"
+    return DataError(*(f"{place}: {problem}" for problem in error.problems))
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -29,10 +29,14 @@ WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
 TAGS = re.compile(r"(?:<[^<>]+>)+")
 """Names in pointed brackets, such as ``<a><b>``."""
-ITEM = re.compile(
-    r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\[\](){},:][^'"\[\](){},:]*))\s*"""
-)
+IN_QUOTES = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+BARE = r"""[^\s'"\[\](){},:](?:[^'"\[\](){},:]*[^\s'"\[\](){},:])?"""
+AN_ITEM = f"(?:{IN_QUOTES}|{BARE})"
+ITEM, QUOTED_ITEM = re.compile(AN_ITEM), re.compile(IN_QUOTES)
 """An item of a list as Python prints it: in either kind of quotes, or bare."""
+BY_COMMAS = re.compile(rf"{AN_ITEM}\s*(?:,\s*{AN_ITEM}\s*)*,?")
+BY_BLANKS = re.compile(rf"(?:{IN_QUOTES})(?:\s+(?:{IN_QUOTES}))*")
+"""Items between which there are commas, or blanks."""
 NESTED = re.compile(r"[\[\](){}:'\"]")
 """Characters that no list of bare words contains."""
 NUMBERS = {int, float, type(None)}
@@ -356,40 +360,33 @@ def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> 
 
 def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
     """Return the items of a list as Python or numpy print it, or None if a text isn't one."""
-    inner, items, in_quotes, at = text[1:-1].strip(), list[Any](), 0, 0
+    inner = text[1:-1].strip()
     if not inner:
         return [] if text[0] != "{" else None
-    by_comma = "," in inner
-    if not by_comma and not inner.startswith(("'", '"')):
+    if "," in inner and BY_COMMAS.fullmatch(inner):
+        words = [word.strip() for word in ITEM.findall(inner)]
+    elif BY_BLANKS.fullmatch(inner):
+        words = QUOTED_ITEM.findall(inner)
+    elif "," not in inner and NESTED.search(inner) is None:
         words = inner.split()
-        is_list = NESTED.search(inner) is None if bare else all(map(is_number, words))
-        return words if is_list else None
-    while at < len(inner):
-        found = ITEM.match(inner, at)
-        if found is None:
-            return None
-        word = found[3]
-        if word is None:
-            in_quotes += 1
-            items.append(_unescaped(found[0].strip()))
-        else:
-            items.append(None if word.strip() in ("None", "nan") else word.strip())
-        at = found.end()
-        if inner[at : at + 1] == ",":
-            at += 1
-        elif by_comma and at < len(inner):
-            return None
-    if in_quotes == 0 and not bare and not all(x is None or is_number(x) for x in items):
+    else:
         return None
-    return items
+    items = list[Any]()
+    for word in words:
+        if word[0] in "'\"":
+            items.append(_unescaped(word))
+        else:
+            items.append(None if word in ("None", "nan") else word)
+    is_quoted = any(word[0] in "'\"" for word in words)
+    if bare or is_quoted or all(item is None or is_number(item) for item in items):
+        return items
+    return None
 
 
 def _unescaped(literal: str) -> str:
     """Return the text of a string literal of Python."""
-    if "\\" not in literal:
-        return literal[1:-1]
     try:
-        return str(ast.literal_eval(literal))
+        return str(ast.literal_eval(literal)) if "\\" in literal else literal[1:-1]
     except (ValueError, SyntaxError):
         return literal[1:-1]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import BinaryIO, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     batched,
 )
-from seqtrain.tables.text_lines import LINE_BYTES, TextLines, without_end
+from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
 from seqtrain.text import quote
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
@@ -34,10 +34,8 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes. A quote in the middle of a field, as for inches, opens no field."""
 QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?')
 """A record of tsv whose fields are all in quotes."""
-OPEN_RECORD = re.compile(r'(?:"[^"]*(?:""[^"]*)*"\t)*"[^"]*(?:""[^"]*)*')
-"""The beginning of such a record, whose last field goes on on the next line."""
-MOST_QUOTED_LINES = 100
-"""Largest number of further lines over which such a record can extend."""
+PREDICTED = re.compile(r"(?:.*\t)?probability(?:_1)?(?:\t.*)?", re.DOTALL)
+"""Header of a tsv file that `predict` wrote. A cell with a tab or a line break is in quotes."""
 NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 SNIFFED_LINES = 20
 CSV_PROBLEMS = {
@@ -58,20 +56,18 @@ class Form:
     Attributes:
         delimiter: Character between fields.
         quotes: True if a field may be in quotes.
-        quoted_records: True if all fields of a record may be in quotes, though `quotes` is false.
         skipped: Number of lines before the first record: Excel's hint, or comments.
         has_comments: True if the file begins with comments.
         end: Further character that ends most lines, or "" for none.
         blank_field: True if most rows have one blank field more than the first row.
     """
 
-    delimiter: str
-    quotes: bool
+    delimiter: str = ","
+    quotes: bool = True
     skipped: int = 0
     has_comments: bool = False
     end: str = ""
     blank_field: bool = False
-    quoted_records: bool = False
 
 
 def read_delimited(
@@ -93,17 +89,15 @@ def read_delimited(
     if form.end:
         texts = (_without_mark(text, form.end) for text in texts)
     read = _quoted_records if form.quotes else _bare_records
-    records = read(lines, texts, form)
-    return blocks_of_records(records, selection, rows, header=dialect.header, form=form)
+    yield from blocks_of_records(read(lines, texts, form), selection, rows, dialect.header, form)
 
 
 def blocks_of_records(
     records: Iterator[Record],
     selection: Selection,
     rows: int,
-    *,
     header: bool,
-    form: Form | None = None,
+    form: Form,
 ) -> Iterator[Block]:
     """Yield blocks of rows from records.
 
@@ -112,25 +106,24 @@ def blocks_of_records(
         selection: Columns to read.
         rows: Largest number of rows of a block.
         header: True if the first record names the columns.
-        form: Form of the file, or None if it has no comments and no trailing separators.
+        form: Form of the file.
     """
-    skipped = list[Record]()
+    blanks = list[Record]()
     first = next(records, None)
     while first is not None and first[1] == [""] and first[2] is None:
-        skipped.append(first)
+        blanks.append(first)
         first = next(records, None)
     if first is None:
         return
     line, fields, problem = first
     if not header:
-        records = chain(skipped, [first], records)
+        records = chain(blanks, [first], records)
     elif problem is not None:
         raise UnreadableError(line, problem)
-    columns = _Columns(line, fields, selection, header=header)
-    columns.blank_field = form is not None and form.blank_field
+    columns = _Columns(line, fields, selection, header=header, form=form)
     if columns.width > 1:
         records = (record for record in records if record[1] != [""] or record[2])
-    if form is not None and form.has_comments:
+    if form.has_comments:
         records = (record for record in records if not columns.is_comment(record[1]))
     for part in batched(records, rows):
         yield columns.block(part)
@@ -144,28 +137,34 @@ class _Columns:
         first: Fields of the first record.
         selection: Columns to read.
         header: True if the first record names the columns.
+        form: Form of the file.
 
     Attributes:
         width: Number of columns.
         least: Smallest number of fields of a row. The last columns of a header may have no name,
             and a row may lack them.
         places: Index of each selected column.
-        rest: Indices of the other columns, or None to leave them out.
-        blank_field: True to leave out one blank field after the last column.
     """
 
-    def __init__(self, line: int, first: list[str], selection: Selection, *, header: bool) -> None:
-        self.line, self.header = line, header
+    def __init__(
+        self, line: int, first: list[str], selection: Selection, *, header: bool, form: Form
+    ) -> None:
+        self.form, self.keeps_rest = form, selection.rest
         self.width = self.least = len(first)
-        self.blank_field = False
         names: dict[Name, int] = {}
         if header:
-            names = self._names(first)
+            names = _names_in(line, first)
             self.least = max(names.values(), default=0) + 1
-        self.places = self._places(names, selection)
-        self.rest: list[int] | None = None
-        if selection.rest:
-            self.rest = [x for x in range(self.width) if x not in self.places.values()]
+        known: dict[Name, int] = {index: index for index in range(self.width)}
+        known.update(names)
+        try:
+            chosen = list(names) if header and selection.required is None else None
+            self.places = {name: known[name] for name in chosen or selection.among(known)}
+        except UnreadableError as error:
+            advice = _advice(first, header=header)
+            raise UnreadableError(line, *(each + advice for each in error.problems)) from None
+        if self.keeps_rest:
+            self.least = max(self.places.values(), default=0) + 1
 
     def block(self, records: list[Record]) -> Block:
         """Return the block of some records."""
@@ -174,55 +173,15 @@ class _Columns:
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
         columns: dict[Name, Cells] = {}
-        if self.rest is None:
-            cells = list(zip(*rows, strict=True))
-            for name, index in self.places.items():
-                columns[name] = cells[index]
-        else:
-            for name, index in self.places.items():
-                columns[name] = [fields[index] for fields in rows]
+        for name, index in self.places.items():
+            columns[name] = list(map(itemgetter(index), rows))
+        if self.keeps_rest:
             columns[REST] = [self._others(fields) for fields in rows]
         return Block(columns, np.array(lines, np.int64), problems)
 
     def is_comment(self, fields: list[str]) -> bool:
         """Return True if a record of a file with comments is one of them."""
         return fields[0].startswith("#") and len(fields) != self.width
-
-    def _names(self, first: list[str]) -> dict[Name, int]:
-        if first[0].lstrip().startswith('{"'):
-            advice = "give --input-format jsonl (to train, data.format: jsonl)"
-            problem = f"expected names of columns, found an object of JSON; {advice}"
-            raise UnreadableError(self.line, problem)
-        names: dict[Name, int] = {}
-        for index, name in enumerate(first):
-            if index == 0:
-                name = name.removeprefix("# ")
-            if name in names:
-                raise UnreadableError(self.line, f"column {quote(name)} occurs twice in the header")
-            if name:
-                names[name] = index
-        return names
-
-    def _places(self, names: dict[Name, int], selection: Selection) -> dict[Name, int]:
-        """Return the index of each selected column. A column without a name isn't in `names`."""
-        if selection.required is None and self.header:
-            return names
-        known: dict[Name, int] = {index: index for index in range(self.width)}
-        known.update(names)
-        try:
-            return {name: known[name] for name in selection.among(known)}
-        except UnreadableError as error:
-            advice = self._advice(names)
-            raise UnreadableError(self.line, *(each + advice for each in error.problems)) from None
-
-    def _advice(self, names: dict[Name, int]) -> str:
-        if not self.header:
-            return "; the first row holds no names (data.header is false): give an index from 0"
-        first = str(next(iter(names), ""))
-        marks = [mark for mark in DELIMITERS.values() if mark in first]
-        if self.width == 1 and marks:
-            return f"; if {quote(marks[0])} separates columns, set data.delimiter"
-        return ""
 
     def _fitted(self, row: int, fields: list[str], problems: dict[int, str]) -> list[str]:
         """Return the fields of a row, cut or filled up, and note if they are too many or too few.
@@ -232,24 +191,51 @@ class _Columns:
         if row in problems:
             return [""] * self.width
         count = len(fields)
-        if self.blank_field and count == self.width + 1 and not fields[-1]:
+        if self.form.blank_field and count == self.width + 1 and not fields[-1]:
             return fields[:-1]
-        if self.rest is None and not self.least <= count <= self.width:
-            problems[row] = f"expected {self.width} fields as in the first row, found {count}"
-        elif self.rest is not None and count < self.least - len(self.rest):
-            problems[row] = f"expected {self.least - len(self.rest)} fields or more, found {count}"
         padding = [""] * (self.width - count)
-        if self.rest is not None:
+        if self.keeps_rest:
+            if count < self.least:
+                problems[row] = f"expected {self.least} fields or more, found {count}"
             return fields + padding
+        if not self.least <= count <= self.width:
+            problems[row] = f"expected {self.width} fields as in the first row, found {count}"
+            if not self.form.quotes and fields[0].startswith('"'):
+                problems[row] += "; if fields are in quotes, set data.quoting: standard"
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
         """Return the fields of a row that aren't selected, without blank ones at the end."""
-        assert self.rest is not None
-        found = [fields[index] for index in self.rest] + fields[self.width :]
+        chosen = set(self.places.values())
+        found = [field for index, field in enumerate(fields) if index not in chosen]
         while found and not found[-1]:
             found.pop()
         return found
+
+
+def _names_in(line: int, header: list[str]) -> dict[Name, int]:
+    """Return the index of each column that has a name."""
+    if header[0].lstrip().startswith('{"'):
+        advice = "give --input-format jsonl (to train, data.format: jsonl)"
+        problem = f"expected names of columns, found an object of JSON; {advice}"
+        raise UnreadableError(line, problem)
+    names: dict[Name, int] = {}
+    for index, name in enumerate([header[0].removeprefix("# "), *header[1:]]):
+        if name in names:
+            raise UnreadableError(line, f"column {quote(name)} occurs twice in the header")
+        if name:
+            names[name] = index
+    return names
+
+
+def _advice(first: list[str], *, header: bool) -> str:
+    """Return advice for a column that isn't there."""
+    if not header:
+        return "; the first row holds no names (data.header is false): give an index from 0"
+    for mark in DELIMITERS.values():
+        if len(first) == 1 and mark in first[0]:
+            return f"; if {quote(mark)} separates columns, set data.delimiter"
+    return ""
 
 
 def form_of(head: list[str], dialect: Dialect) -> Form:
@@ -259,29 +245,26 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         head: First lines of the file, with line ends.
         dialect: Delimiter and quotes, if they are known.
     """
-    lines = head[:SNIFFED_LINES]
-    hint = None
-    if lines and dialect.format == "csv":
-        hint = EXCEL_HINT.fullmatch(lines[0])
-    skipped = 1 if hint else 0
-    delimiter = dialect.delimiter
-    if delimiter is None and dialect.format == "tsv":
-        delimiter = "\t"
-    if delimiter is None and hint:
-        delimiter = hint[1]
+    lines, skipped = head[:SNIFFED_LINES], 0
+    delimiter, quotes = dialect.delimiter, dialect.quotes
+    if dialect.format == "csv":
+        hint = EXCEL_HINT.fullmatch("".join(lines[:1]))
+        if hint is not None:
+            skipped, delimiter = 1, delimiter or hint[1]
+        quotes = quotes is not False
+    else:
+        delimiter = delimiter or "\t"
+        if quotes is None:
+            first = without_end("".join(lines[:1]))
+            quotes = bool(QUOTED_RECORD.fullmatch(first) or PREDICTED.fullmatch(first))
     if delimiter is None:
         delimiter = find_delimiter([line for line in lines if not line.startswith("#")] or lines)
-    quotes = dialect.quotes
-    if quotes is None:
-        in_quotes = bool(lines) and QUOTED_RECORD.fullmatch(lines[0]) is not None
-        quotes = dialect.format == "csv" or in_quotes
     num_comments = _num_comments(lines[skipped:], delimiter)
     skipped += num_comments
     following = [without_end(line) for line in lines[skipped:] if line.strip()]
     end = _line_end(following, delimiter)
     blank_field = _has_blank_field(following, delimiter)
-    in_records = dialect.quotes is None and not quotes
-    return Form(delimiter, quotes, skipped, num_comments > 0, end, blank_field, in_records)
+    return Form(delimiter, quotes, skipped, num_comments > 0, end, blank_field)
 
 
 def find_delimiter(head: list[str]) -> str:
@@ -337,9 +320,7 @@ def _line_end(lines: list[str], delimiter: str) -> str:
 
 def _has_blank_field(lines: list[str], delimiter: str) -> bool:
     """Return True if most rows end with a delimiter that the first row lacks."""
-    if not lines:
-        return False
-    count = lines[0].count(delimiter) + 1
+    count = "".join(lines[:1]).count(delimiter) + 1
     rows = lines[1:]
     longer = [line for line in rows if line.endswith(delimiter) and line.count(delimiter) == count]
     return len(longer) > len(rows) / 2
@@ -366,33 +347,5 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
 
 
 def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:
-    """Yield records without quoting. In tsv, those whose fields are all in quotes are quoted.
-
-    `predict` writes such records if a cell contains a tab, a quote or a line break.
-    """
-    line, width, waiting = form.skipped, 0, deque[str]()
-    while True:
-        text = waiting.popleft() if waiting else next(texts, None)
-        if text is None:
-            return
-        line += 1
-        if form.quoted_records and text.startswith('"'):
-            more = list[str]()
-            while OPEN_RECORD.fullmatch(text) and len(more) < MOST_QUOTED_LINES:
-                following = waiting.popleft() if waiting else next(texts, None)
-                if following is None:
-                    break
-                more.append(following)
-                text += following
-            fields = []
-            if QUOTED_RECORD.fullmatch(text):
-                fields = next(csv.reader([without_end(text)], delimiter=form.delimiter))
-            if fields and len(fields) == (width or len(fields)):
-                yield line, fields, lines.problem(line, line + len(more))
-                line, width = line + len(more), len(fields)
-                continue
-            waiting.extendleft(reversed(more))
-            text = text[: len(text) - sum(map(len, more))]
-        fields = without_end(text).split(form.delimiter)
-        width = width or len(fields)
-        yield line, fields, lines.problem(line, line)
+    for line, text in enumerate(texts, form.skipped + 1):
+        yield line, without_end(text).split(form.delimiter), lines.problem(line, line)

@@ -66,7 +66,7 @@ FORMATS = {
             (".tsv",),
             "delimited.read_delimited",
             'fields separated by one tab each; `"` is an ordinary character, unless all fields of '
-            "the first line are in quotes",
+            "the first line are in quotes or `predict` wrote the file",
             TABLES,
             "delimited",
         ),

@@ -10,23 +10,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from seqtrain.errors import DataError
 from seqtrain.tables.blocks import (
+    EVERYTHING,
     TEXT,
     Block,
+    Cells,
     Dialect,
     Name,
     Selection,
     Source,
     as_list,
-    concatenated,
 )
 from seqtrain.tables.cells import CodedColumn
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import EVERYTHING, open_source
+from seqtrain.tables.sources import open_source
 from seqtrain.text import counted, listed, quote
 
 ROW = "row"
@@ -35,7 +33,6 @@ SPLIT_WORDS = r"(?<![a-z])(?:train(?:ing)?|test(?:ing)?|valid(?:ation)?|val|dev|
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
 NUMBER_LINE = re.compile(rb"\s*[-+]?[0-9.]+\s*\Z")
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Join:
     column: str | None = None
 
 
-class JoinedSource:
+class JoinedSource(Source):
     """A source whose rows have the columns of further files, too.
 
     A column that both have is the source's. A row whose key such a file lacks, or has with
@@ -69,22 +66,8 @@ class JoinedSource:
 
     def __init__(self, source: Source, joins: Sequence[Join]) -> None:
         self.source, self.joins = source, tuple(joins)
+        self.name, self.path, self.has_files = source.name, source.path, source.has_files
         self._notices = list[str]()
-
-    @property
-    def name(self) -> str:
-        """Name for messages."""
-        return self.source.name
-
-    @property
-    def has_files(self) -> bool:
-        """True if the source consists of several files, so that `Block.file` matters."""
-        return self.source.has_files
-
-    @property
-    def path(self) -> str:
-        """Path of the source, or "" for a table in memory."""
-        return str(getattr(self.source, "path", ""))
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the source with the columns of the further files.
@@ -99,17 +82,19 @@ class JoinedSource:
             DataError: If a file can't be read, a file that is joined row by row has another number
                 of rows, or a required column is nowhere.
         """
-        tables, unreadable = list[JoinedTable](), list[DataError]()
+        tables, unreadable = list[_JoinedTable](), list[DataError]()
         for join in self.joins:
             try:
-                tables.append(JoinedTable(join, selection))
+                tables.append(_JoinedTable(join, selection))
             except DataError as error:
                 unreadable.append(error)
         inner, start = _without(selection, tables), 0
         try:
             for block in self.source.blocks(inner, rows):
-                yield _with_columns(block, tables, selection, start)
+                for table in tables:
+                    table.add_columns(block, start)
                 start += len(block)
+                yield _selected(block, selection)
         except DataError:
             if unreadable and not start:
                 raise unreadable[0] from None
@@ -118,23 +103,20 @@ class JoinedSource:
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
-        files = self.source.files()
-        for join in self.joins:
-            files += join.source.files()
-        return files
+        joined = [path for join in self.joins for path in join.source.files()]
+        return [*self.source.files(), *joined]
 
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return a SHA-256 of the content of all files."""
-        digests = [self.source.digest(selection)]
-        digests += [join.source.digest() for join in self.joins]
+        digests = [self.source.digest(selection), *(join.source.digest() for join in self.joins)]
         return sha256("".join(digests).encode()).hexdigest()
 
     def notices(self) -> list[str]:
         """Return lines about keys that have no row, or several, after all rows were read."""
-        return [*self.source.notices(), *self._notices]
+        return self._notices
 
 
-class JoinedTable:
+class _JoinedTable:
     """The rows of a further file, in memory.
 
     Args:
@@ -143,7 +125,6 @@ class JoinedTable:
 
     Attributes:
         columns: Cells of each column but the key, and None after the last row.
-        lines: Line of each row.
 
     Raises:
         DataError: If the file or a row of it can't be read.
@@ -151,51 +132,42 @@ class JoinedTable:
 
     def __init__(self, join: Join, selection: Selection) -> None:
         self.join, self.name = join, join.source.name
-        key = join.right
         if selection.required is not None:
-            wanted = tuple(name for name in selection.required if name != key)
-            if join.column in wanted:
-                wanted = (TEXT,)
-            selection = Selection(() if key is None else (key,), wanted)
-        blocks = list(join.source.blocks(selection))
-        for block in blocks:
+            others = [name for name in selection.required if name != join.right]
+            names = [TEXT if name == join.column else name for name in others]
+            selection = Selection(() if join.right is None else (join.right,), tuple(names))
+        self._lines, columns = list[int](), dict[Name, list[Any]]()
+        for block in join.source.blocks(selection):
             for row, reason in block.problems.items():
                 raise DataError(f"{self.name}:{block.lines[row]}: {reason}")
-        self.lines = np.concatenate([block.lines for block in blocks] or [np.zeros(0, np.int64)])
-        self.columns: dict[Name, list[Any]] = {}
-        names = blocks[0].columns if blocks else {}
-        for name in names:
-            if all(name in block.columns for block in blocks):
-                cells = concatenated([block.columns[name] for block in blocks])
-                self.columns[name] = [*as_list(cells), None]
-        if join.column is not None and TEXT in self.columns:
-            self.columns = {join.column: self.columns[TEXT]}
-        self._used = np.zeros(len(self.lines), bool)
-        if key is not None:
-            self._index(self.columns.pop(key, [None])[:-1])
+            self._lines += block.lines.tolist()
+            for name, cells in block.columns.items():
+                columns.setdefault(name, []).extend(as_list(cells))
+        size = len(self._lines)
+        if join.column is not None and TEXT in columns:
+            columns = {join.column: columns[TEXT]}
+        keys = [] if join.right is None else columns.pop(join.right, [])
+        self.columns = {name: [*x, None] for name, x in columns.items() if len(x) == size}
+        self._index(keys)
 
-    def rows_of(self, block: Block, start: int) -> tuple[Rows, dict[int, str]]:
-        """Return the row of this table for each row of a block, -1 for none, and the reasons.
+    def add_columns(self, block: Block, start: int) -> None:
+        """Add the columns that a block lacks, and the problems of rows without a partner.
 
         Args:
             block: The block.
             start: Number of rows before the block.
         """
-        if self.join.left is None:
-            return self._aligned(block, start), {}
-        codes, problems = self._keys.codes_of(block.columns[self.join.left])
-        known = np.array([*self._row_of, -1], np.int64)
-        rows = known[np.minimum(codes, len(self._row_of))]
-        names = self._keys.known.spellings
-        for row in np.flatnonzero(rows < 0).tolist():
-            key = quote(names[codes[row]])
-            problems.setdefault(row, f"no row of {self.name} has {self.join.right} {key}")
-        for row in np.flatnonzero(np.isin(codes, list(self._repeated))).tolist():
-            lines = listed([str(line) for line in self._repeated[int(codes[row])]])
-            found = f"{self.join.right} {quote(names[codes[row]])} has different rows"
-            problems.setdefault(row, f"{found} in {self.name}, lines {lines}")
-        self._used[rows[rows >= 0]] = True
-        return rows, problems
+        names = [name for name in self.columns if name not in block.columns]
+        left = self.join.left
+        if not names or (left is not None and left not in block.columns):
+            return
+        if left is None:
+            rows = self._aligned(block, start)
+        else:
+            rows = self._partners(block.columns[left], block.problems)
+        for name in names:
+            cells = self.columns[name]
+            block.columns[name] = [cells[row] for row in rows]
 
     def notices(self, total: int) -> list[str]:
         """Return lines about keys, after all rows were joined.
@@ -206,55 +178,68 @@ class JoinedTable:
         Raises:
             DataError: If the file is joined row by row and has further rows.
         """
-        join = self.join
-        if not self._used.any():
-            return []
-        if join.left is None:
-            if total < len(self.lines):
-                rows = counted(len(self.lines), "row")
-                raise DataError(
-                    f"{self.name}: found {rows}; expected {total:,}, as it is joined by row"
-                )
+        left, right = self.join.left, self.join.right
+        if left is None and self._used and total < len(self._lines):
+            found = f"found {counted(len(self._lines), 'row')}; expected {total:,}"
+            raise DataError(f"{self.name}: {found}, as it is joined by row")
+        if left is None or not self._used:
             return []
         names, known = self._keys.known.spellings, len(self._row_of)
-        unused = [names[code] for code in range(known) if not self._used[self._row_of[code]]]
-        repeated = [names[code] for code in self._repeated]
         lines = list[str]()
-        for keys, found in (
-            (unused, f"of {join.right} in no row"),
-            (names[known:], f"of {join.left} without a row there"),
-            (repeated, f"of {join.right} with different rows"),
+        for codes, found in (
+            ([code for code in range(known) if code not in self._used], f"of {right} in no row"),
+            (list(range(known, len(names))), f"of {left} without a row there"),
+            (list(self._repeated), f"of {right} with different rows"),
         ):
-            if keys:
-                shown = listed([quote(key) for key in keys])
-                lines.append(f"{self.name}: {counted(len(keys), 'key')} {found}: {shown}")
+            if codes:
+                shown = listed([quote(names[code]) for code in codes])
+                lines.append(f"{self.name}: {counted(len(codes), 'key')} {found}: {shown}")
         return lines
 
     def _index(self, keys: list[Any]) -> None:
         """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""
-        self._keys = CodedColumn()
+        self._keys, self._used = CodedColumn(), set[int]()
         codes, problems = self._keys.codes_of(keys)
         for row, reason in problems.items():
-            raise DataError(f"{self.name}:{self.lines[row]}: {reason}")
-        self._row_of = [-1] * len(self._keys.known.names)
-        self._repeated = dict[int, list[int]]()
-        columns = list(self.columns.values())
+            raise DataError(f"{self.name}:{self._lines[row]}: {reason}")
+        self._row_of, self._repeated = list[int](), dict[int, list[str]]()
         for row, code in enumerate(codes.tolist()):
+            if code == len(self._row_of):
+                self._row_of.append(row)
             first = self._row_of[code]
-            if first < 0:
-                self._row_of[code] = row
-            elif any(cells[row] != cells[first] for cells in columns):
-                lines = self._repeated.setdefault(code, [int(self.lines[first])])
-                lines.append(int(self.lines[row]))
+            if any(cells[row] != cells[first] for cells in self.columns.values()):
+                lines = self._repeated.setdefault(code, [str(self._lines[first])])
+                lines.append(str(self._lines[row]))
 
-    def _aligned(self, block: Block, start: int) -> Rows:
-        rows, count = np.arange(start, start + len(block)), len(self.lines)
-        if start + len(block) > count:
+    def _partners(self, keys: Cells, problems: dict[int, str]) -> list[int]:
+        """Return the row of this table for each key, and note the reason where it isn't known.
+
+        The row of an unknown key is -1.
+        """
+        codes, unreadable = self._keys.codes_of(keys)
+        rows, names, right = list[int](), self._keys.known.spellings, self.join.right
+        for row, reason in unreadable.items():
+            problems.setdefault(row, reason)
+        for row, code in enumerate(codes.tolist()):
+            is_known = code < len(self._row_of)
+            rows.append(self._row_of[code] if is_known else -1)
+            if not is_known:
+                problems.setdefault(row, f"no row of {self.name} has {right} {quote(names[code])}")
+            elif code in self._repeated:
+                lines = listed(self._repeated[code])
+                found = f"{right} {quote(names[code])} has different rows in {self.name}"
+                problems.setdefault(row, f"{found}, lines {lines}")
+        self._used.update(codes.tolist())
+        return rows
+
+    def _aligned(self, block: Block, start: int) -> list[int]:
+        count, end = len(self._lines), start + len(block)
+        if end > count:
             place = f"{block.file or 'data'}:{block.lines[max(0, count - start)]}"
             found = f"found {counted(count, 'row')} in {self.name}, which is joined row by row"
             raise DataError(f"{place}: has no row there; {found}")
-        self._used[rows] = True
-        return rows
+        self._used.update(range(start, end))
+        return list(range(start, end))
 
 
 def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
@@ -270,7 +255,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
     """
     found = list[Join]()
     for each in joins:
-        path, on = for_split(str(each["file"]), str(getattr(source, "path", ""))), each["on"]
+        path, on = for_split(str(each["file"]), source.path), each["on"]
         if on == ROW:
             found.append(_by_row(path))
         elif isinstance(on, str):
@@ -306,7 +291,7 @@ def column_of(path: str) -> str:
     return re.sub(rf"[_-]?{SPLIT_WORDS}[_-]?", "", stem, flags=re.IGNORECASE) or stem
 
 
-def _without(selection: Selection, tables: Sequence[JoinedTable]) -> Selection:
+def _without(selection: Selection, tables: Sequence[_JoinedTable]) -> Selection:
     """Return the columns that the source must have: the keys, and what no further file has."""
     if selection.required is None:
         return selection
@@ -320,25 +305,13 @@ def _without(selection: Selection, tables: Sequence[JoinedTable]) -> Selection:
     return replace(selection, required=tuple(dict.fromkeys(own)), optional=tuple(optional))
 
 
-def _with_columns(
-    block: Block, tables: Sequence[JoinedTable], selection: Selection, start: int
-) -> Block:
-    """Return a block with the columns of further files, and with those that are selected alone."""
-    columns, problems = dict(block.columns), dict(block.problems)
-    for table in tables:
-        names = [name for name in table.columns if name not in block.columns]
-        if not names or (table.join.left is not None and table.join.left not in block.columns):
-            continue
-        rows, reasons = table.rows_of(block, start)
-        for name in names:
-            cells = table.columns[name]
-            columns[name] = [cells[row] for row in rows.tolist()]
-        for row, reason in reasons.items():
-            problems.setdefault(row, reason)
-    if selection.required is not None:
-        wanted = (*selection.required, *selection.optional)
-        columns = {name: columns[name] for name in wanted if name in columns}
-    return replace(block, columns=columns, problems=problems)
+def _selected(block: Block, selection: Selection) -> Block:
+    """Return a block with the selected columns alone."""
+    if selection.required is None:
+        return block
+    wanted = (*selection.required, *selection.optional)
+    columns = {name: block.columns[name] for name in wanted if name in block.columns}
+    return replace(block, columns=columns)
 
 
 def _open(path: str) -> Source:

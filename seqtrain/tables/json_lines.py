@@ -21,7 +21,7 @@ from seqtrain.tables.blocks import (
     batched,
     missing_name,
 )
-from seqtrain.tables.text_lines import TextLines
+from seqtrain.tables.opening import TextLines
 from seqtrain.text import listed, quote
 
 BY_COLUMNS = (

@@ -20,7 +20,7 @@ from seqtrain.tables.blocks import (
     Selection,
     batched,
 )
-from seqtrain.tables.text_lines import TextLines, without_end
+from seqtrain.tables.opening import TextLines, without_end
 from seqtrain.text import quote
 
 FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")

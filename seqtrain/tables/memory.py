@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from seqtrain.errors import DataError
-from seqtrain.tables.arrow import read_frame
+from seqtrain.tables.arrow import named_classes, read_frame
 from seqtrain.tables.blocks import (
+    EVERYTHING,
     Block,
     Cells,
     Coded,
-    Name,
     Selection,
+    Source,
     UnreadableError,
     as_list,
     cells_at,
-    missing_name,
+    located,
 )
 from seqtrain.tables.json_lines import field_of
-from seqtrain.tables.python_values import cells_of_list, cells_of_values
-from seqtrain.tables.sources import EVERYTHING, located
+from seqtrain.tables.python_values import array_of, cells_of_values
 
 MEMORY_ROWS = 1 << 12
 """Largest number of rows of a block of a table in memory."""
@@ -36,7 +36,7 @@ EXPECTED_TABLE = (
 )
 
 
-class TableSource:
+class TableSource(Source):
     """A table in memory as a source of rows. The line of a row is its number, from 1.
 
     None of the packages whose tables are read is imported. A table has the PyCapsule interface of
@@ -50,9 +50,6 @@ class TableSource:
     Raises:
         DataError: If `data` is no table, or two columns have one name.
     """
-
-    has_files = False
-    """No row comes from a file."""
 
     def __init__(self, data: Any, name: str = "data") -> None:
         names = columns_of(data)
@@ -79,7 +76,10 @@ class TableSource:
             if _is_arrow(self.data):
                 yield from read_frame(self.data, selection)
                 return
-            columns = self._selected(selection)
+            named = (*(selection.required or ()), *selection.optional)
+            present = [*self.columns, *(name for name in named if self._has(str(name)))]
+            chosen = selection.among(self.columns if selection.required is None else present)
+            columns = {name: self._cells(str(name)) for name in chosen}
         except UnreadableError as error:
             raise located(self.name, error) from None
         sizes = {name: len(cells) for name, cells in columns.items()}
@@ -92,10 +92,6 @@ class TableSource:
             some = np.arange(start, min(start + size, total))
             yield Block({name: cells_at(x, some) for name, x in columns.items()}, some + 1)
 
-    def files(self) -> list[str]:
-        """Return an empty list: no file is read."""
-        return []
-
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return a SHA-256 of the cells of the selected columns."""
         digest = sha256()
@@ -105,57 +101,26 @@ class TableSource:
                 digest.update(_bytes_of(cells))
         return digest.hexdigest()
 
-    def notices(self) -> list[str]:
-        """Return lines for the user about what was read."""
-        return []
+    def _has(self, name: str) -> bool:
+        """Return True if there may be a column, or a field `a.b` of the objects in a column."""
+        return name in self.columns or ("." in name and name.partition(".")[0] in self.columns)
 
-    def _selected(self, selection: Selection) -> dict[Name, Cells]:
-        """Return the cells of the selected columns.
-
-        Raises:
-            UnreadableError: If required columns are missing. It names all of them.
-        """
-        if selection.required is None:
-            return {name: self._column(name) for name in self.columns}
-        columns: dict[Name, Cells] = {}
-        missing = list[str]()
-        for name in selection.required:
-            found = self._found(name)
-            if found is None:
-                missing.append(missing_name("column", str(name), self.columns))
-            else:
-                columns[name] = found
-        if missing:
-            raise UnreadableError(None, *missing)
-        for name in selection.optional:
-            found = self._found(name)
-            if found is not None:
-                columns[name] = found
-        return columns
-
-    def _found(self, name: Name) -> Cells | None:
-        """Return the cells of a column, or of a field `a.b` of objects; None if there is none."""
-        if str(name) in self.columns:
-            return self._column(str(name))
-        first, _, rest = str(name).partition(".")
-        if not rest or first not in self.columns:
-            return None
-        cells = list[Any]()
-        for each in cells_of_list(list(self._values(first))):
-            try:
-                cells.append(field_of(each or {}, rest))
-            except LookupError:
-                cells.append(None)
-        return cells
-
-    def _column(self, name: str) -> Cells:
+    def _cells(self, name: str) -> Cells:
+        """Return the cells of a column, or of a field `a.b` of objects."""
+        if name not in self.columns:
+            first, _, rest = name.partition(".")
+            fields = list[Any]()
+            for each in as_list(self._cells(first)):
+                try:
+                    fields.append(field_of(each or {}, rest))
+                except LookupError:
+                    fields.append(None)
+            return fields
         cells = cells_of_values(self._values(name))
         features = getattr(self.data, "features", None)
-        feature = features.get(name) if isinstance(features, dict) else None
-        classes = getattr(feature, "names", None)
-        if classes:
-            known = dict(enumerate(classes))
-            return [known.get(x) if type(x) is int else x for x in as_list(cells)]
+        if isinstance(features, dict):  # of a Dataset of Hugging Face
+            classes = getattr(features.get(name), "names", None)
+            cells = named_classes(cells, classes) if classes else cells
         return cells
 
     def _values(self, name: str) -> Any:
@@ -217,7 +182,8 @@ def _bytes_of(cells: Cells) -> bytes:
 
 def _described(value: Any) -> Any:
     """Convert a value that JSON can't represent to its text, or to the digest of an array."""
-    if getattr(value, "ndim", 0):
-        array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
-        return [str(array.dtype), array.shape, sha256(array.tobytes()).hexdigest()]
-    return str(value)
+    array = array_of(value) if getattr(value, "ndim", 0) else None
+    if array is None:
+        return str(value)
+    digest = sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return [str(array.dtype), array.shape, digest]

@@ -1,4 +1,4 @@
-"""Opening of files: decompression, UTF-16, digests taken while reading, and bombs."""
+"""Opening of files: decompression, encodings, lines, digests taken while reading, and bombs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,48 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import stat
 import sys
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, ClassVar, cast
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, import_zstd, open_regular, path_problem
+from seqtrain.tables.blocks import UnreadableError
 from seqtrain.text import display_name
 
 STDIN = "-"
 """Name of standard input in place of a path."""
 BUFFER = 1 << 18
 """Number of bytes of a file that are read at once."""
+BLOCK_BYTES = 1 << 15
+"""Number of bytes that are decoded at once."""
+LINE_BYTES = 1 << 28
+"""Largest number of bytes of a line (256 MiB), and of characters of a quoted field."""
 BOMB_RATIO = 1000
 """Largest allowed ratio of decompressed size to file size."""
 BOMB_FREE_BYTES = 100_000_000
 """Decompressed size in bytes up to which the ratio isn't checked."""
 GUESSED_BYTES = 1 << 20
 """Number of bytes from which an encoding is guessed."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
+"""A carriage return that isn't part of a line end ``\\r\\n``."""
+MAGIC = {
+    b"\x1f\x8b": "gzip data; name it NAME.gz",
+    b"PK\x03\x04": "a zip archive (or npz, xlsx)",
+    b"BZh91AY": "bzip2 data",
+    b"\xfd7zXZ\0": "xz data",
+    b"\x28\xb5\x2f\xfd": "zstd data; name it NAME.zst",
+    b"PAR1\x15": "a parquet file",
+    b"\x93NUMPY": "a numpy array",
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF-": "a PDF",
+}
+"""Maps the first bytes of binary files to the name of their type, for messages."""
 
 
 @contextmanager
@@ -59,8 +80,13 @@ def open_input(
     file = _opened(path)
     with io.BufferedReader(file, BUFFER) as stream:
         content = _decompressed(stream, path)
-        if encoding == "utf-16":
-            content = _converted(content, path)
+        variant = utf_16(content.peek(4)) if encoding == "utf-16" else None
+        if variant is not None:
+            try:
+                text = content.read().decode(variant)
+            except (OSError, UnicodeError) as error:
+                raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
+            content = io.BufferedReader(io.BytesIO(text.encode()))
         yield cast("BinaryIO", content)
         if digests is not None and file.hashed == os.fstat(file.fileno()).st_size:
             digests[path] = file.hash.hexdigest()
@@ -111,11 +137,10 @@ def utf_16(head: bytes) -> str | None:
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    if head[0:4:2] == b"\0\0" and head[1:4:2] != b"\0\0":
-        return "utf-16-be"
-    if head[1:4:2] == b"\0\0" and head[0:4:2] != b"\0\0":
-        return "utf-16-le"
-    return None
+    even_are_zero, odd_are_zero = head[0:4:2] == b"\0\0", head[1:4:2] == b"\0\0"
+    if even_are_zero == odd_are_zero:
+        return None
+    return "utf-16-be" if even_are_zero else "utf-16-le"
 
 
 def guess_encoding(path: str) -> str | None:
@@ -142,13 +167,129 @@ def guess_encoding(path: str) -> str | None:
     return None if found is None else found.lower()
 
 
-def _opened(path: str) -> _HashedFile:
-    try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):
-            return _HashedFile(path)
-        return _HashedFile(path, opener=open_regular)
-    except (OSError, ValueError) as error:
-        raise path_problem(path, error, DataError) from None
+class TextLines:
+    r"""The lines of a binary stream.
+
+    A line that isn't UTF-8 is decoded in another encoding: files that several programs have
+    written mix encodings, line by line. Lines end with ``\n``. In a file without ``\n``, as old
+    versions of Excel write it on a Mac, they end with ``\r``.
+
+    Args:
+        stream: Stream of bytes.
+        encoding: Encoding of lines that aren't UTF-8.
+
+    Attributes:
+        problems: Maps the number of each line that can't be decoded to the reason. It is filled
+            while the lines are read.
+    """
+
+    def __init__(self, stream: BinaryIO, encoding: str = "utf-8") -> None:
+        self.stream = stream
+        self.encoding = "utf-8" if encoding == "utf-16" else encoding
+        self.problems = dict[int, str]()
+
+    def blocks(self) -> Iterator[list[str]]:
+        r"""Yield lists of consecutive lines, with their line ends.
+
+        Only ``\n`` ends a line: a carriage return or U+2028 may be part of a cell.
+
+        Raises:
+            UnreadableError: If the file is binary or damaged, or a line is too long.
+        """
+        number = 1
+        try:
+            for data in self._whole_lines():
+                lines = self._decoded(data, number)
+                yield lines
+                number += len(lines)
+        except OSError as error:
+            raise UnreadableError(number, error.strerror or str(error)) from None
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Yield the number of each line, from 1, and its text without line end."""
+        number = 1
+        for lines in self.blocks():
+            for line in lines:
+                yield number, without_end(line)
+                number += 1
+
+    def problem(self, first: int, last: int) -> str | None:
+        """Return the reason why one of some lines can't be decoded, or None.
+
+        The reason names the line if it isn't the first one.
+        """
+        if not self.problems:
+            return None
+        for line in range(first, last + 1):
+            if line in self.problems:
+                place = "" if line == first else f"line {line}, "
+                return place + self.problems[line]
+        return None
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        """Yield blocks of bytes that end at the end of a line, or of the file."""
+        read: Callable[[int], bytes] = self.stream.read1  # type: ignore[attr-defined]
+        part = read(BLOCK_BYTES)
+        _refuse_binary(part)
+        part = part.removeprefix(BYTE_ORDER_MARK)
+        ends_with_cr = b"\n" not in part and CARRIAGE_RETURN.search(part) is not None
+        parts, size = list[bytes](), 0
+        while part:
+            if ends_with_cr:
+                part = part.replace(b"\r", b"\n")
+            end = part.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*parts, part[:end]])
+                parts, size = [], 0
+            parts.append(part[end:])
+            size += len(part) - end
+            if size > LINE_BYTES:
+                raise OSError(f"the line is longer than {LINE_BYTES} bytes")
+            part = read(BLOCK_BYTES)
+        yield b"".join(parts)
+
+    def _decoded(self, data: bytes, number: int) -> list[str]:
+        if b"\0" not in data:
+            try:
+                return io.StringIO(data.decode(), "\n").readlines()
+            except UnicodeDecodeError:
+                pass
+        return [self._decoded_line(raw, at) for at, raw in enumerate(io.BytesIO(data), number)]
+
+    def _decoded_line(self, raw: bytes, number: int) -> str:
+        at = raw.find(b"\0")
+        if at >= 0:
+            self.problems[number] = f"byte {at + 1} is NUL; expected UTF-8 text, found binary data"
+            return raw.decode(errors="replace")
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            at = error.start
+        try:
+            return raw.decode(self.encoding)
+        except UnicodeDecodeError:
+            found = f"byte {at + 1} is not {self.encoding.upper()} (0x{raw[at]:02x})"
+            advice = "save the file as UTF-8, or set data.encoding (--encoding), such as cp1252"
+            self.problems[number] = f"{found}; {advice}"
+            return raw.decode(errors="replace")
+
+
+def without_end(line: str) -> str:
+    r"""Return a line without its line end, `\n` or `\r\n`."""
+    if line.endswith("\n"):
+        return line[:-1].removesuffix("\r")
+    return line
+
+
+def _refuse_binary(head: bytes) -> None:
+    found = None
+    if utf_16(head) is not None:
+        found = "UTF-16 text; set data.encoding (--encoding): utf-16"
+    for magic, name in MAGIC.items():
+        if head.startswith(magic):
+            found = name
+    if found is not None:
+        raise UnreadableError(1, f"expected UTF-8 text, found {found}")
 
 
 class _HashedFile(io.FileIO):
@@ -179,6 +320,42 @@ class _HashedFile(io.FileIO):
         return size
 
 
+def _opened(path: str) -> _HashedFile:
+    try:
+        if is_pipe(path):
+            return _HashedFile(path)
+        return _HashedFile(path, opener=open_regular)
+    except (OSError, ValueError) as error:
+        raise path_problem(path, error, DataError) from None
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """A compression of files.
+
+    Attributes:
+        name: Name for messages.
+        beginnings: First bytes of compressed data.
+        unpacked: Function from a packed stream to a stream of the content.
+    """
+
+    name: str
+    beginnings: tuple[bytes, ...]
+    unpacked: Callable[[Any], Any]
+
+
+CODINGS = {
+    ".gz": _Coding("gzip", (b"\x1f\x8b",), lambda packed: gzip.GzipFile(fileobj=packed, mode="rb")),
+    ".zst": _Coding(
+        "zstd",
+        # The data may begin with a frame to skip.
+        (b"\x28\xb5\x2f\xfd", *(bytes([x, 0x2A, 0x4D, 0x18]) for x in range(0x50, 0x60))),
+        lambda packed: import_zstd().ZstdFile(packed),
+    ),
+}
+"""Compression of a file, by the ending of its name."""
+
+
 class _Unpacked(io.RawIOBase):
     """Stream of the decompressed content of a file.
 
@@ -186,22 +363,13 @@ class _Unpacked(io.RawIOBase):
 
     Args:
         packed: Stream of the compressed data.
+        coding: The compression.
     """
 
-    name: ClassVar[str]
-    beginnings: ClassVar[tuple[bytes, ...]]
-    """First bytes of compressed data."""
-    damage: tuple[type[Exception], ...]
-    """Errors that damaged data raise."""
-
-    def __init__(self, packed: Any) -> None:
-        self._packed = packed
-        self._content = self.unpacked(packed)
+    def __init__(self, packed: Any, coding: _Coding) -> None:
+        self._packed, self._name = packed, coding.name
+        self._content = coding.unpacked(packed)
         self._problem: str | None = None  # raised once the content before it has been read
-
-    def unpacked(self, packed: Any) -> Any:
-        """Return a stream of the content, with `readinto1` and `tell`."""
-        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
@@ -216,8 +384,10 @@ class _Unpacked(io.RawIOBase):
         while size < len(view) and self._problem is None:
             try:
                 read = self._content.readinto1(view[size:])
-                refuse_bomb(f"the {self.name} data", self._content.tell(), self._packed.tell())
-            except self.damage as error:
+                refuse_bomb(f"the {self._name} data", self._content.tell(), self._packed.tell())
+            except (DataError, MemoryError):
+                raise
+            except Exception as error:  # zlib, gzip and zstd have classes of their own
                 self._problem = self._described(error)
                 break
             if not read:
@@ -228,43 +398,15 @@ class _Unpacked(io.RawIOBase):
         return size
 
     def _described(self, error: Exception) -> str:
+        if "bomb" in str(error):
+            return str(error)
         if "too much memory" in str(error):
             return (
                 "the zstd data need a window over 128 MiB; compress the file again without --long"
             )
         state = "are cut off" if isinstance(error, EOFError) else "are damaged"
         where = f"after {self._content.tell()} bytes of content"
-        return f"the {self.name} data {state} {where}; copy the file again"
-
-
-class _Gzip(_Unpacked):
-    """Content of gzip data."""
-
-    name = "gzip"
-    beginnings = (b"\x1f\x8b",)
-    damage = (EOFError, zlib.error, gzip.BadGzipFile)
-
-    def unpacked(self, packed: Any) -> Any:
-        return gzip.GzipFile(fileobj=packed, mode="rb")
-
-
-class _Zstd(_Unpacked):
-    """Content of zstd data, which may begin with a frame to skip."""
-
-    name = "zstd"
-    beginnings = (
-        b"\x28\xb5\x2f\xfd",
-        *(bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60)),
-    )
-
-    def unpacked(self, packed: Any) -> Any:
-        zstd = import_zstd()
-        self.damage = (EOFError, zstd.ZstdError)
-        return zstd.ZstdFile(packed)
-
-
-CODINGS: dict[str, type[_Unpacked]] = {".gz": _Gzip, ".zst": _Zstd}
-"""Compression of a file, by the ending of its name."""
+        return f"the {self._name} data {state} {where}; copy the file again"
 
 
 def _decompressed(stream: Any, path: str) -> Any:
@@ -277,20 +419,4 @@ def _decompressed(stream: Any, path: str) -> Any:
     if not stream.peek(4).startswith(coding.beginnings):
         found = f"named {ending}, but the data are not {coding.name}"
         raise DataError(f"{display_name(path)}: {found}")
-    return io.BufferedReader(coding(stream), BUFFER)
-
-
-def _converted(content: Any, path: str) -> Any:
-    """Return a stream of the content. UTF-16 is converted to UTF-8, and other content is unchanged.
-
-    Raises:
-        DataError: If the content begins as UTF-16 but can't be decoded.
-    """
-    variant = utf_16(content.peek(4))
-    if variant is None:
-        return content
-    try:
-        text = content.read().decode(variant)
-    except (OSError, UnicodeError) as error:
-        raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
-    return io.BufferedReader(io.BytesIO(text.encode()))
+    return io.BufferedReader(_Unpacked(stream, coding), BUFFER)

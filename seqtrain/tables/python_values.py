@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -63,32 +63,32 @@ def cells_of_values(values: Any) -> Cells:
         values: A list, an array, or a column of pandas or polars. Values that are arrays or tensors
             stay as they are.
     """
-    if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.dtype, "categories"):
-        codes = np.asarray(values.cat.codes, np.int32)
-        return Coded(codes, [plain(each) for each in values.cat.categories])
+    dtype: Any = getattr(values, "dtype", None)
+    if hasattr(values, "cat") and hasattr(dtype, "categories"):
+        categories = np.asarray(values.cat.codes, np.int32)
+        return Coded(categories, [plain(each) for each in values.cat.categories])
     if hasattr(values, "to_physical"):  # a column of polars
-        return _polars_cells(values)
-    if hasattr(values, "isna") and hasattr(values, "to_numpy"):  # a column of pandas
+        values = values.to_numpy() if dtype.is_temporal() else values.to_list()
+    elif hasattr(values, "isna"):  # a column of pandas
         values = _pandas_array(values)
-    if hasattr(values, "detach"):  # a tensor
+    elif hasattr(values, "detach"):  # a tensor
         values = values.detach().cpu().numpy()
     if isinstance(values, np.ma.MaskedArray):
         if values.ndim == 1 and values.dtype.kind in "iuf":
             return np.ma.filled(values.astype(np.float64), np.nan)
         return [plain(each) if values.ndim == 1 else each for each in values]
-    if isinstance(values, np.ndarray):
-        return _array_cells(values)
-    return cells_of_list(list(values))
-
-
-def cells_of_list(values: Sequence[Any]) -> list[Any]:
-    """Return a list of Python values as cells. Arrays and tensors in it stay as they are."""
-    types = set(map(type, values))
-    if types <= PLAIN_TYPES:
-        if float in types:
-            return [None if each != each else each for each in values]
-        return list(values)
-    return [each if getattr(each, "ndim", 0) else plain(each) for each in values]
+    kind = values.dtype.kind if isinstance(values, np.ndarray) and values.ndim == 1 else ""
+    if kind in ("i", "u", "f"):
+        return np.asarray(values)
+    if kind == "b":
+        return Coded(values.astype(np.int32), [False, True])
+    if kind in ("m", "M"):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return Coded(codes.astype(np.int32), [plain(each) for each in distinct])
+    cells = values.tolist() if kind else list(values)
+    if set(map(type, cells)) <= PLAIN_TYPES:
+        return [None if each != each else each for each in cells]
+    return [each if getattr(each, "ndim", 0) else plain(each) for each in cells]
 
 
 def duration_text(count: int, per_second: int) -> str:
@@ -141,19 +141,6 @@ def array_of(value: Any) -> np.ndarray[Any, Any] | None:
         return None
 
 
-def _array_cells(values: np.ndarray[Any, Any]) -> Cells:
-    if values.ndim != 1:
-        return list(values)
-    if values.dtype.kind in "iuf":
-        return values
-    if values.dtype.kind == "b":
-        return Coded(values.astype(np.int32), [False, True])
-    if values.dtype.kind in "mM":
-        distinct, codes = np.unique(values, return_inverse=True)
-        return Coded(codes.astype(np.int32), [plain(each) for each in distinct])
-    return cells_of_list(values.tolist())
-
-
 def _pandas_array(values: Any) -> Any:
     """Return a column of pandas as an array. Missing values of nullable types are None."""
     if isinstance(values.dtype, np.dtype):
@@ -163,17 +150,6 @@ def _pandas_array(values: Any) -> Any:
         return values.to_numpy(dtype=values.dtype.numpy_dtype)
     array = values.to_numpy(dtype=object, na_value=None)
     return [None if gone else each for gone, each in zip(missing, array, strict=True)]
-
-
-def _polars_cells(column: Any) -> Cells:
-    """Return a column of polars as cells. Python's types for times have no nanoseconds."""
-    kind, unit = type(column.dtype).__name__, getattr(column.dtype, "time_unit", "ns")
-    if unit == "ns" and kind == "Duration":
-        counts = column.to_physical().to_list()
-        return [None if x is None else duration_text(x, PER_SECOND[unit]) for x in counts]
-    if unit == "ns" and kind in ("Datetime", "Time"):
-        return [None if x is None else time_text(x) for x in column.dt.to_string("iso").to_list()]
-    return cells_of_list(column.to_list())
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Sources of rows: files, folders, several files, and tables in memory, as streams of blocks."""
+"""Sources of rows: a file, or several files that are read as one, as streams of blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem, path_problems, uncompressed
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import (
+    EVERYTHING,
     FILE,
     FOLDER,
     LABEL,
@@ -30,7 +31,9 @@ from seqtrain.tables.blocks import (
     Dialect,
     Name,
     Selection,
+    Source,
     UnreadableError,
+    located,
 )
 from seqtrain.tables.formats import FORMATS, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
@@ -40,19 +43,15 @@ WHOLE = "whole"
 """Format of a file that is one row as a whole."""
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 """Names of sub-folders whose files have no label, and so are skipped."""
-EVERYTHING = Selection()
 Reader: TypeAlias = Callable[[BinaryIO, Dialect, Selection, int], Iterator[Block]]
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """A file, or standard input (path ``-``). It is decompressed if its name ends in .gz or .zst.
-
-    Besides the columns of the file, every row has the columns `file`, the path, and `folder`, the
-    name of the folder, unless the file has columns of these names.
+class Part:
+    """A file of a source, or standard input (path ``-``).
 
     Attributes:
-        path: The path.
+        path: The path. A file is decompressed if its name ends in .gz or .zst.
         dialect: Form of the file.
         fixed: Further columns with one value in all rows, such as the label of a folder of a class.
             They replace columns of the file.
@@ -64,18 +63,66 @@ class FileSource:
     fixed: Mapping[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
-    def has_files(self) -> bool:
-        """False: the source is one file."""
-        return False
+    def blocks(self, selection: Selection, rows: int) -> Iterator[Block]:
+        """Yield the rows of the file.
 
-    @property
-    def name(self) -> str:
-        """Name for messages."""
-        return display_name(self.path)
+        Raises:
+            UnreadableError: If the rest of the file can't be read.
+        """
+        name = display_name(self.path)
+        folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
+        own = {FILE: name, FOLDER: display_name(folder)}  # unless the file has such a column
+        given = {**own, **self.fixed}
+        required = selection.required
+        named = [*(required or self.fixed), *selection.optional]
+        inner = selection
+        if required is not None:
+            may_lack = {name for name in named if name in own} | set(selection.optional)
+            inner = replace(
+                selection,
+                required=tuple(each for each in required if each not in given),
+                optional=tuple(each for each in named if each in may_lack - set(self.fixed)),
+            )
+        read = reader_of(self.dialect.format, self.path)
+        with open_input(self.path, self.dialect.encoding, self.digests) as stream:
+            for block in read(stream, self.dialect, inner, rows):
+                for each in named:
+                    if each in self.fixed or (each in own and each not in block.columns):
+                        one_value = Coded(np.zeros(len(block), np.int32), [given[str(each)]])
+                        block.columns[each] = one_value
+                yield replace(block, file=name)
+
+    def files(self) -> list[str]:
+        """Return the paths of the files that are read, also that of the labels of an array."""
+        labels = labels_file(self.path)
+        return [self.path, labels] if labels else [self.path]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the file. It is read again unless it was just read completely."""
+        digests = [self.digests.pop(path, "") or file_digest(path) for path in self.files()]
+        return digests[0] if len(digests) == 1 else _hash("".join(digests).encode())
+
+
+class FileSource(Source):
+    """A file, or several files that are read as one: a folder, or the files of a pattern.
+
+    Besides the columns of the file, every row has the columns `file`, the path, and `folder`, the
+    name of the folder, unless the file has columns of these names.
+
+    Args:
+        path: The file, the folder, or the pattern.
+        parts: The files, in the order in which they are read.
+        has_files: True if `path` isn't the only file itself.
+    """
+
+    def __init__(self, path: str, parts: Sequence[Part], *, has_files: bool) -> None:
+        self.path, self.parts, self.has_files = path, tuple(parts), has_files
+        self.name = display_name(path)
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
-        """Yield the rows of the file.
+        """Yield the rows of all files, in order.
+
+        A file of several that is one row and can't be read is a row that can't be read.
 
         Args:
             selection: Columns to read.
@@ -83,105 +130,38 @@ class FileSource:
                 pipe, so that each row is processed as soon as it arrives.
 
         Raises:
-            DataError: If the rest of the file can't be read.
-        """
-        if rows is None:
-            rows = 1 if is_pipe(self.path) else ROWS
-        read, own = reader_of(self.dialect.format, self.path), self._own_columns()
-        inner = _without(selection, {**own, **self.fixed}, self.fixed)
-        try:
-            with open_input(self.path, self.dialect.encoding, self.digests) as stream:
-                for block in read(stream, self.dialect, inner, rows):
-                    yield self._completed(block, selection, own)
-        except UnreadableError as error:
-            raise located(self.name, error) from None
-
-    def files(self) -> list[str]:
-        """Return the paths of the files that are read, also that of the labels of an array."""
-        labels = labels_file(self.path)
-        return [self.path, labels] if labels else [self.path]
-
-    def digest(self, selection: Selection = EVERYTHING) -> str:
-        """Return the SHA-256 of the file. It is read again unless it was just read completely."""
-        digests = [self.digests.pop(path, "") or file_digest(path) for path in self.files()]
-        if len(digests) == 1:
-            return digests[0]
-        return hashlib.sha256("".join(digests).encode()).hexdigest()
-
-    def notices(self) -> list[str]:
-        """Return lines for the user about what was read."""
-        return []
-
-    def _own_columns(self) -> dict[str, str]:
-        folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
-        return {FILE: display_name(self.path), FOLDER: display_name(folder)}
-
-    def _completed(self, block: Block, selection: Selection, own: Mapping[str, str]) -> Block:
-        """Return a block with the columns that have one value in the whole file."""
-        columns = dict(block.columns)
-        wanted = (*(selection.required or self.fixed), *selection.optional)
-        for name in wanted:
-            if name in self.fixed:
-                columns[name] = repeated(self.fixed[str(name)], len(block))
-            elif name in own and name not in columns:
-                columns[name] = repeated(own[str(name)], len(block))
-        return replace(block, columns=columns, file=self.name)
-
-
-@dataclass(frozen=True)
-class FolderSource:
-    """Several files that are read as one: a folder, or the files of a pattern.
-
-    Attributes:
-        path: The folder, or the pattern.
-        parts: The files, in the order in which they are read.
-    """
-
-    path: str
-    parts: tuple[FileSource, ...]
-
-    @property
-    def has_files(self) -> bool:
-        """True: `Block.file` tells the file of a row."""
-        return True
-
-    @property
-    def name(self) -> str:
-        """Name for messages."""
-        return display_name(self.path)
-
-    def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
-        """Yield the rows of all files, in order.
-
-        A file that is one row and can't be read is a row that can't be read.
-
-        Raises:
             DataError: If the rest of a file can't be read.
         """
         for part in self.parts:
+            name = display_name(part.path)
             try:
-                yield from part.blocks(selection, rows)
+                yield from part.blocks(selection, rows or (1 if is_pipe(part.path) else ROWS))
+                continue
+            except UnreadableError as error:
+                problem = located(name, error)
             except DataError as error:
-                if part.dialect.format != WHOLE:
-                    raise
-                yield _unreadable(part, selection, error)
+                problem = error
+            if part.dialect.format != WHOLE or not self.has_files:
+                raise problem from None
+            columns: dict[Name, Cells] = {}
+            for each in selection.required or (TEXT, LABEL):
+                columns[each] = [part.fixed.get(str(each))]
+            reason = problem.problems[0].removeprefix(name).partition(": ")[2]
+            yield Block(columns, np.ones(1, np.int64), {0: reason}, name)
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
-        return [part.path for part in self.parts]
+        return [path for part in self.parts for path in part.files()]
 
     def digest(self, selection: Selection = EVERYTHING) -> str:
-        """Return a SHA-256 of the names and contents of all files."""
-        total, root = hashlib.sha256(), self.path if os.path.isdir(self.path) else "."
+        """Return the SHA-256 of the file, or one of the names and contents of several."""
+        if not self.has_files:
+            return self.parts[0].digest()
+        content, root = list[bytes](), self.path if os.path.isdir(self.path) else "."
         for part in self.parts:
-            name = os.fsencode(os.path.relpath(part.path, root))
-            name = name.replace(os.fsencode(os.sep), b"/")
-            total.update(b"%b\0%b\n" % (name, part.digest().encode()))
-        return total.hexdigest()
-
-    def notices(self) -> list[str]:
-        """Return lines for the user about what was read."""
-        return []
+            name = os.fsencode(os.path.relpath(part.path, root)).replace(os.fsencode(os.sep), b"/")
+            content.append(b"%b\0%b\n" % (name, part.digest().encode()))
+        return _hash(b"".join(content))
 
 
 def open_source(
@@ -190,7 +170,7 @@ def open_source(
     *,
     pattern: str | None = None,
     whole_files: bool = False,
-) -> FileSource | FolderSource:
+) -> FileSource:
     """Return the source of a path: a file, standard input, a folder, or several paths.
 
     A folder of format txt holds a folder or a file per class. A folder of another format holds
@@ -207,22 +187,21 @@ def open_source(
         DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
             file.
     """
-    if isinstance(path, str) and glob.has_magic(path) and not os.path.lexists(path):
-        parts, is_one = _parts_of(matching_files(path), dialect, whole_files=whole_files), False
-        if not parts:
-            raise DataError(f"{display_name(path)}: no such file; nothing matches the pattern")
-    elif isinstance(path, str):
-        parts = _parts(path, dialect, whole_files=whole_files)
-        is_one = len(parts) == 1 and parts[0].path == path
-    else:
-        parts = _parts_of(path, dialect, whole_files=whole_files)
-        path, is_one = path[0] if len(path) == 1 else os.path.commonpath(path) or ".", False
+    name = path if isinstance(path, str) else os.path.commonpath(path) or "."
+    paths = matching_files(path) if isinstance(path, str) else list(path)
+    if not paths:
+        raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
+    if len(paths) == 1 and not isinstance(path, str):
+        name = paths[0]
+    parts = list[Part]()
+    for each in paths:
+        parts += _parts(each, dialect, whole_files=whole_files)
     if pattern is not None:
-        parts = [replace(part, fixed={**part.fixed, **groups_of(pattern, part)}) for part in parts]
-    return parts[0] if is_one else FolderSource(path, tuple(parts))
+        parts = [replace(part, fixed={**part.fixed, **_groups(pattern, part)}) for part in parts]
+    return FileSource(name, parts, has_files=[part.path for part in parts] != [path])
 
 
-def groups_of(pattern: str, source: FileSource) -> dict[str, str]:
+def _groups(pattern: str, part: Part) -> dict[str, str]:
     """Return the named groups of a regular expression in the path of a file.
 
     The name of the file is searched first, then the name with the folder before it, and so on.
@@ -230,12 +209,13 @@ def groups_of(pattern: str, source: FileSource) -> dict[str, str]:
     Raises:
         DataError: If the expression isn't found.
     """
-    names = Path(source.path).parts
+    names = Path(part.path).parts
     for start in range(len(names) - 1, -1, -1):
         found = re.search(pattern, "/".join(names[start:]))
         if found is not None:
             return {name: each for name, each in found.groupdict().items() if each is not None}
-    raise DataError(f"{source.name}: its path doesn't match data.path, {quote(pattern)}")
+    shown = display_name(part.path)
+    raise DataError(f"{shown}: its path doesn't match data.path, {quote(pattern)}")
 
 
 def reader_of(format: str, path: str = "") -> Reader:
@@ -245,17 +225,15 @@ def reader_of(format: str, path: str = "") -> Reader:
         format: Name of the format, or `WHOLE`.
         path: Path of the file. A whole file may be an array.
     """
-    if format == WHOLE:
-        is_array = resolve_format(path, "auto") == "npz"
-        name = "arrays.read_whole_array" if is_array else "lines.read_whole"
-    else:
-        name = FORMATS[format].reader
+    name = "lines.read_whole" if format == WHOLE else FORMATS[format].reader
+    if format == WHOLE and resolve_format(path, "auto") == "npz":
+        name = "arrays.read_whole_array"
     module, function = name.split(".")
     reader: Reader = getattr(import_module(f"seqtrain.tables.{module}"), function)
     return reader
 
 
-def stamps(source: Any) -> list[tuple[str, int, int]]:
+def stamps(source: Source) -> list[tuple[str, int, int]]:
     """Return path, size in bytes and modification time in nanoseconds of each file of a source.
 
     Raises:
@@ -287,17 +265,6 @@ def matching_files(name: str) -> list[str]:
     return sorted(found)
 
 
-def repeated(value: str, rows: int) -> Coded:
-    """Return a column that has one value in all rows."""
-    return Coded(np.zeros(rows, np.int32), [value])
-
-
-def located(name: str, error: UnreadableError) -> DataError:
-    """Return the error for the user, with the place in every line."""
-    place = name if error.line is None else f"{name}:{error.line}"
-    return DataError(*(f"{place}: {problem}" for problem in error.problems))
-
-
 def holds_whole_files(path: str) -> bool:
     """Return True if a path is a folder with at least one sub-folder.
 
@@ -306,7 +273,34 @@ def holds_whole_files(path: str) -> bool:
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
-def class_folder(path: str, dialect: Dialect) -> list[FileSource]:
+def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[Part]:
+    """Return the files of a path, in the order in which they are read.
+
+    Raises:
+        DataError: If a folder has no file of the format.
+    """
+    is_folder = path != STDIN and os.path.isdir(path)
+    if whole_files and path != STDIN:
+        files = _files_below(path) if is_folder else [path]
+        if not files:
+            raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
+        return [_part(file, WHOLE, dialect, {}) for file in files]
+    if not is_folder:
+        return [Part(path, dialect)]
+    if dialect.format == "txt":
+        return _class_folder(path, dialect)
+    if dialect.format == "arrow" and not glob.glob(os.path.join(glob.escape(path), "*.arrow")):
+        splits = ", ".join(name for name, mode in _entries(path) if stat.S_ISDIR(mode))
+        advice = f"; give one of these: {splits}" if splits else ""
+        raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
+    files = _files_below(path)
+    parts = [Part(x, dialect) for x in files if resolve_format(x, "auto") == dialect.format]
+    if not parts:
+        raise DataError(f"{display_name(path)}: holds no file of format {dialect.format}")
+    return parts
+
+
+def _class_folder(path: str, dialect: Dialect) -> list[Part]:
     """Return the files of a folder in which names of files or sub-folders are labels.
 
     The folder has one of two forms:
@@ -321,119 +315,45 @@ def class_folder(path: str, dialect: Dialect) -> list[FileSource]:
     Raises:
         DataError: If the folder has neither of the two forms, or both.
     """
-    entries, name = _entries(path), display_name(path)
-    folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
-    lists_of_links = {f"urls_{folder}" for folder in folders}
-    files = list[str]()
-    for each, mode in entries:
-        label = _class_of(each)
-        if label and label not in lists_of_links and not stat.S_ISDIR(mode):
-            files.append(each)
-    parts = list[FileSource]()
-    for file in files:
-        parts.append(_part(os.path.join(path, file), "lines", dialect, _class_of(file)))
-    for label in folders if not files else ():
-        if label in UNLABELLED:
-            continue
-        for file, _ in _entries(path, label):
-            parts.append(_part(os.path.join(path, label, file), WHOLE, dialect, label))
+    entries, shown = _entries(path), display_name(path)
+    folders = [name for name, mode in entries if stat.S_ISDIR(mode)]
+    in_folders = [name for name in folders if name not in UNLABELLED]
+    parts = list[Part]()
+    for name, mode in entries:
+        label = _class_of(name)
+        is_list_of_links = label.startswith("urls_") and label.removeprefix("urls_") in folders
+        if label and not is_list_of_links and not stat.S_ISDIR(mode):
+            parts.append(_part(os.path.join(path, name), "lines", dialect, {LABEL: label}))
+    if parts and in_folders:
+        found = f"holds both sub-folders and .txt files ({os.path.basename(parts[0].path)})"
+        raise DataError(f"{shown}: {found}; expected one kind")
+    for label in in_folders:
+        for name, _ in _entries(path, label):
+            parts.append(_part(os.path.join(path, label, name), WHOLE, dialect, {LABEL: label}))
     if not parts:
-        expected = "no rows; expected one sub-folder or one file <class>.txt per class"
-        advice = _pattern_advice(path, [each for each, _ in entries])
-        raise DataError(f"{name}: {expected}{advice}")
-    if files and any(folder not in UNLABELLED for folder in folders):
-        found = f"holds both sub-folders and .txt files ({display_name(files[0])})"
-        raise DataError(f"{name}: {found}; expected one kind")
+        advice = "expected one sub-folder or one file <class>.txt per class"
+        for name, _ in entries:
+            ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
+            if resolve_format(name, "auto") is not None:
+                pattern = display_name(os.path.join(path, "*" + ending))
+                advice += f"; for its {ending} files give '{pattern}'"
+                break
+        raise DataError(f"{shown}: no rows; {advice}")
     return parts
 
 
-def saved_dataset(path: str, dialect: Dialect) -> list[FileSource]:
-    """Return the .arrow files of a folder that Hugging Face's ``save_to_disk`` wrote, sorted.
-
-    Raises:
-        DataError: If the folder contains no .arrow file. The message lists its sub-folders.
-    """
-    files = sorted(glob.glob(os.path.join(glob.escape(path), "*.arrow")))
-    if not files:
-        sets = sorted(x for x in os.listdir(path) if os.path.isdir(os.path.join(path, x)))
-        advice = f"; give one of these: {', '.join(sets)}" if sets else ""
-        raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
-    return [FileSource(file, dialect) for file in files]
-
-
-def _parts_of(paths: Sequence[str], dialect: Dialect, *, whole_files: bool) -> list[FileSource]:
-    parts = list[FileSource]()
-    for path in paths:
-        parts += _parts(path, dialect, whole_files=whole_files)
-    return parts
-
-
-def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[FileSource]:
-    """Return the files of a path, in the order in which they are read."""
-    if path == STDIN:
-        return [FileSource(path, dialect)]
-    is_folder = os.path.isdir(path)
-    if whole_files:
-        files = list(_files_below(path)) if is_folder else [path]
-        if not files:
-            raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
-        return [_part(file, WHOLE, dialect, None) for file in files]
-    if not is_folder:
-        return [FileSource(path, dialect)]
-    if dialect.format == "txt":
-        return class_folder(path, dialect)
-    if dialect.format == "arrow":
-        return saved_dataset(path, dialect)
-    files = [file for file in _files_below(path) if resolve_format(file, "auto") == dialect.format]
-    if not files:
-        raise DataError(f"{display_name(path)}: holds no file of format {dialect.format}")
-    return [FileSource(file, dialect) for file in files]
-
-
-def _part(path: str, format: str, dialect: Dialect, label: str | None) -> FileSource:
+def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) -> Part:
     if resolve_format(path, "auto") == "fasta":
         format = "fasta"
-    fixed = {} if label is None else {LABEL: label}
-    return FileSource(path, replace(dialect, format=format), fixed)
+    return Part(path, replace(dialect, format=format), fixed)
 
 
-def _without(selection: Selection, known: Mapping[str, str], fixed: Mapping[str, str]) -> Selection:
-    """Return the columns that the reader must find in a file.
-
-    Args:
-        selection: Columns to read.
-        known: Columns that the source has in any case.
-        fixed: Those of them that replace columns of the file.
-    """
-    optional = [name for name in selection.optional if name not in fixed]
-    if selection.required is None:
-        return replace(selection, optional=tuple(optional))
-    required = list[Name]()
-    for name in selection.required:
-        if name not in known:
-            required.append(name)
-        elif name not in fixed:
-            optional.append(name)
-    return replace(selection, required=tuple(required), optional=tuple(optional))
-
-
-def _unreadable(part: FileSource, selection: Selection, error: DataError) -> Block:
-    """Return a block of one row that can't be read, with blank cells."""
-    problem = error.problems[0].removeprefix(part.name).partition(": ")[2]
-    columns: dict[Name, Cells] = {name: [None] for name in selection.required or (TEXT, LABEL)}
-    for name in columns:
-        if name in part.fixed:
-            columns[name] = [part.fixed[str(name)]]
-    return Block(columns, np.ones(1, np.int64), {0: problem}, part.name)
-
-
-def _files_below(folder: str) -> Iterator[str]:
+def _files_below(folder: str) -> list[str]:
+    found = list[str]()
     for name, mode in _entries(folder):
         path = os.path.join(folder, name)
-        if stat.S_ISDIR(mode):
-            yield from _files_below(path)
-        else:
-            yield path
+        found += _files_below(path) if stat.S_ISDIR(mode) else [path]
+    return found
 
 
 def _entries(*path: str) -> list[tuple[str, int]]:
@@ -455,10 +375,5 @@ def _class_of(name: str) -> str:
     return stem if ending == ".txt" or resolve_format(name, "auto") == "fasta" else ""
 
 
-def _pattern_advice(path: str, names: list[str]) -> str:
-    for name in names:
-        ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
-        if ending and resolve_format(name, "auto") is not None:
-            pattern = display_name(os.path.join(path, "*" + ending))
-            return f"; for its {ending} files give '{pattern}'"
-    return ""
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
-from decimal import Decimal
+from collections.abc import Iterable, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from seqtrain.tables.cells import (
     is_plain,
     number_of,
     plain_numbers,
+    problems_of_rows,
     text_of,
     with_point,
 )
@@ -35,6 +35,7 @@ from seqtrain.text import quote
 EXACT = 2**53
 """Largest size up to which every whole number is a float64."""
 WHOLE_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}\s*")
+ISO_DATES = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2})?\n)+")
 Time: TypeAlias = int | float
 """Number by which a cell is sorted. Dates (since 1970) and durations are in nanoseconds."""
 
@@ -125,35 +126,38 @@ class TimeColumn:
         The time of a cell that can't be read is 0. Arguments and errors are those of `add`.
         """
         if isinstance(cells, Coded):
-            return self._times_of_coded(cells, lines)
+            # Each distinct value is read once, at its first line, in the order of the rows.
+            _, first, codes = np.unique(cells.codes, return_index=True, return_inverse=True)
+            order = np.argsort(first)
+            values = cells.at(first[order]).cells()
+            found, wrong = self.times_of(values, lines[first[order]])
+            places = np.argsort(order)[codes].astype(np.int32)
+            return found[places], problems_of_rows(places, wrong)
         if self.type in (None, NUMBER) and self.decimal == ".":
             exact = exact_numbers(cells)
             if exact is not None:
-                if len(exact):
-                    self.type = NUMBER
+                self.type = NUMBER if len(exact) else self.type
                 return exact, {}
-        if self.type == DATE and not isinstance(cells, np.ndarray):
-            dates = _iso_times(cells)
+        if self.type == DATE:
+            dates = _iso_times(as_list(cells))
             if dates is not None:
                 self._check_zone(cells[0], int(lines[0]), has_zone=False)
                 return dates, {}
         times, problems = list[Any](), dict[int, str]()
         for row, cell in enumerate(as_list(cells)):
-            time, problem = self._read(cell, int(lines[row]))
-            times.append(0 if time is None else time)
-            if problem is not None:
-                problems[row] = problem
+            try:
+                times.append(self._read(cell, int(lines[row])))
+            except (BadTimeError, BadCellError) as error:
+                times.append(0)
+                problems[row] = str(error)
         return _narrow(times), problems
 
     def times(self) -> npt.NDArray[Any]:
         """Return the time of each row, (N,): nanoseconds or numbers, none of them rounded."""
-        kinds = {part.dtype.kind for part in self._parts if len(part)}
         parts = [part for part in self._parts if len(part)] or [np.zeros(0)]
-        if len(kinds) < 2:
+        if len({part.dtype.kind for part in parts}) == 1:
             return np.concatenate(parts)
-        if kinds == {"i", "f"} and _are_exact(parts):
-            return np.concatenate(parts).astype(np.float64)
-        return np.concatenate([part.astype(object) for part in parts])
+        return _narrow(np.concatenate([part.astype(object) for part in parts]).tolist())
 
     def growth(
         self, times: npt.NDArray[Any], starts: npt.NDArray[np.int64]
@@ -178,50 +182,29 @@ class TimeColumn:
         numbers[beyond] = np.nan
         return numbers.astype(np.float32), problems
 
-    def _times_of_coded(
-        self, cells: Coded, lines: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[Any], dict[int, str]]:
-        """Return the times of coded cells. Each distinct value is read once, at its first line."""
-        distinct, first, codes = np.unique(cells.codes, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # the first cell of the file may decide the type
-        values = [*cells.values, None]
-        texts = [values[code] for code in distinct[order].tolist()]
-        times, wrong = self.times_of(texts, lines[first[order]])
-        places = np.empty_like(order)
-        places[order] = np.arange(len(order))
-        rows = places[codes]
-        problems: dict[int, str] = {}
-        if wrong:
-            for row in np.flatnonzero(np.isin(rows, list(wrong))).tolist():
-                problems[row] = wrong[int(rows[row])]
-        return times[rows], problems
+    def _read(self, cell: Any, line: int) -> Time:
+        """Return the time in a cell. The first cell decides the type unless it is given.
 
-    def _read(self, cell: Any, line: int) -> tuple[Time | None, str | None]:
-        shown = quote(str(cell))
+        Raises:
+            BadCellError, BadTimeError: If the cell can't be read.
+        """
+        text = cell
         if self.decimal == "," and isinstance(cell, str):
-            try:
-                cell = with_point(cell)
-            except BadCellError as error:
-                return None, str(error)
+            text = with_point(cell)
         if self.type is None:
             # A number is also a duration of seconds, and 1/2/2024 has two readings.
-            self.type = max(possible_types(cell), default=None)
+            self.type = max(possible_types(text), default=None)
         try:
-            time, has_zone = read_time(cell, self.type or NUMBER)
+            time, has_zone = read_time(text, self.type or NUMBER)
         except BadTimeError:
             time, has_zone = None, None
         if time is None:
-            return None, f"found {shown}; expected {self._expected()}"
+            expected = TIME_TYPES.get(self.type or "", f"a number or {TIME_TYPES[DATE]}")
+            as_in = ", as in train's first row" if self.is_given else ""
+            raise BadTimeError(f"found {quote(str(cell))}; expected {expected}{as_in}")
         if has_zone is not None:
-            self._check_zone(cell, line, has_zone=has_zone)
-        return time, None
-
-    def _expected(self) -> str:
-        if self.type is None:
-            return f"a number or {TIME_TYPES[DATE]}"
-        if self.is_given:
-            return f"{TIME_TYPES[self.type]}, as in train's first row"
-        return TIME_TYPES[self.type]
+            self._check_zone(text, line, has_zone=has_zone)
+        return time
 
     def _check_zone(self, cell: Any, line: int, *, has_zone: bool) -> None:
         self._zones.setdefault(has_zone, (line, str(cell)))
@@ -237,15 +220,12 @@ class TimeColumn:
 def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
     """Return cells as an array of numbers, or None if one isn't a number or would be rounded."""
     if isinstance(cells, np.ndarray):
-        is_finite = cells.dtype.kind in "iu" or (
-            cells.dtype.kind == "f" and bool(np.isfinite(cells).all())
-        )
-        return cells if is_finite else None
-    assert not isinstance(cells, Coded)
+        return cells if cells.dtype.kind in "iuf" and np.isfinite(cells).all() else None
     types = set(map(type, cells))
-    if not types <= {int, float, str}:
-        return None
-    if str in types and not is_plain("".join(cell for cell in cells if isinstance(cell, str))):
+    if types == {str}:
+        if not is_plain("".join(cells)):
+            return None
+    elif not types <= {int, float}:
         return None
     try:
         if float not in types:
@@ -256,30 +236,21 @@ def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
         found = np.array(list(map(float, cells)))
     except (ValueError, OverflowError):
         return None
-    return found if np.isfinite(found).all() and (np.abs(found) < EXACT).all() else None
+    return found if (np.abs(found) < EXACT).all() else None
 
 
 def _read_number(cell: Any) -> Time | None:
     if isinstance(cell, int) or (isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell)):
         return int(cell)
-    problem = f"found {quote(str(cell))}; expected a finite number"
-    if isinstance(cell, str):
-        numbers = plain_numbers([cell.strip()])
-        if numbers is not None:
-            number = float(numbers[0])
-        else:
-            try:
-                number = number_of(cell)
-            except BadCellError:
-                raise BadTimeError(problem) from None
-            if number == number:  # a time of day isn't a number
-                raise BadTimeError(problem)
-    elif cell is None or isinstance(cell, float | Decimal | np.number):
-        number = float("nan") if cell is None else float(cell)
-    else:
-        raise BadTimeError(problem)
-    if number in (float("inf"), float("-inf")):
-        raise BadTimeError(problem)
+    found = plain_numbers([cell.strip() if isinstance(cell, str) else cell])
+    try:
+        number = number_of(cell) if found is None else float(found[0])
+    except BadCellError as error:
+        raise BadTimeError(str(error)) from None
+    # In other columns, a time of day is a number of seconds, and true is 1.
+    is_other = isinstance(cell, str) and found is None and number == number
+    if is_other or number in (float("inf"), float("-inf")):
+        raise BadTimeError(f"found {quote(str(cell))}; expected a finite number")
     return None if number != number else number
 
 
@@ -290,47 +261,28 @@ def _text(cell: Any) -> str:
         raise BadTimeError(str(error)) from None
 
 
-def _iso_times(cells: Sequence[Any]) -> npt.NDArray[np.int64] | None:
-    """Return the nanoseconds of ISO dates that all have one length and no zone, or None.
+def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
+    """Return the nanoseconds of ISO dates without a zone, or None.
 
     It is ten times as fast as `read_date`.
     """
-    if not cells or set(map(type, cells)) != {str} or set(map(len, cells)) - {len(cells[0])}:
-        return None
-    text = "".join(cells)
-    width = len(cells[0])
-    if width not in (10, 19) or not text.isascii():
-        return None
-    letters = np.frombuffer(text.encode(), np.uint8).reshape(-1, width)
-    marks = letters[:, 4] == ord("-")
-    marks &= letters[:, 7] == ord("-")
-    digits = [*range(4), 5, 6, 8, 9]
-    if width == 19:
-        marks &= (letters[:, 10] == ord(" ")) | (letters[:, 10] == ord("T"))
-        marks &= (letters[:, 13] == ord(":")) & (letters[:, 16] == ord(":"))
-        digits += [11, 12, 14, 15, 17, 18]
-    numbers = letters[:, digits]
-    if not marks.all() or ((numbers < ord("0")) | (numbers > ord("9"))).any():
-        return None
     try:
+        if not ISO_DATES.fullmatch("\n".join([*cells, ""])):
+            return None
         seconds = np.array(cells, "datetime64[s]").astype(np.int64)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
-    if (np.abs(seconds) > 2**62 // SECOND).any():
-        return None
-    return seconds * SECOND
-
-
-def _are_exact(parts: Sequence[npt.NDArray[Any]]) -> bool:
-    return all((np.abs(part.astype(np.float64)) < EXACT).all() for part in parts)
+    is_small = np.abs(seconds) < 2**62 // SECOND
+    return seconds * SECOND if is_small.all() else None
 
 
 def _narrow(times: list[Any]) -> npt.NDArray[Any]:
     """Return times as int64 or float64 if this rounds none of them, or else as Python numbers."""
-    if set(map(type, times)) == {int} and max(map(abs, times)) < 2**63:
+    types = set(map(type, times))
+    if types == {int} and max(map(abs, times)) < 2**63:
         return np.array(times, np.int64)
-    if set(map(type, times)) == {float}:
-        return np.array(times)
+    if types == {float} or (types == {int, float} and max(map(abs, times)) < EXACT):
+        return np.array(times, np.float64)
     found = np.empty(len(times), object)
     found[:] = times
     return found

@@ -44,6 +44,7 @@ DATE_FORMS = (
     # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31
     r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     rf"(?:[T _-]+{CLOCK})?{ZONE}",
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
     # 2024-12-31T23+01:00
     rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d){ZONE}",
     # 20151018T180204, 20240101T103000.123456789
@@ -66,16 +67,19 @@ DATE_FORMS = (
     rf"{CLOCK}{ZONE} (?P<year>\d{{4}})",
 )
 """Forms of dates whose parts can't be mistaken for one another."""
-DATES = tuple(re.compile(form, re.ASCII) for form in DATE_FORMS)
 WEEK = re.compile(r"(\d{4})-?W(\d\d)(?:-?([1-7]))?", re.ASCII)
-COMPACT = re.compile(r"\d{8}", re.ASCII)
-LOCAL_DATE = re.compile(
-    r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<other>\d{1,2})(?P=mark)(?P<year>\d{4})"
-    r"(?:[ T,]+(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?"
-    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?)?",
-    re.ASCII,
+LOCAL_DATE = (
+    r"(?P<{first}>\d{{1,2}})(?P<mark>[{marks}])(?P<{other}>\d{{1,2}})(?P=mark)(?P<year>\d{{4}})"
+    r"(?:[ T,]+(?P<hour>\d{{1,2}}):(?P<minute>\d\d)"
+    r"(?::(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?)?"
 )
 """A date whose year comes last, with an optional time of day."""
+FORMS = {
+    DATE: [re.compile(form, re.ASCII) for form in DATE_FORMS],
+    DAY_FIRST: [re.compile(LOCAL_DATE.format(first="day", other="month", marks="./-"), re.ASCII)],
+    MONTH_FIRST: [re.compile(LOCAL_DATE.format(first="month", other="day", marks="/-"), re.ASCII)],
+}
+"""Forms of each type of date."""
 TIME_OF_DAY = re.compile(
     r"(?:(?P<days>[-+]?\d{1,9}) days?,? )?(?P<sign>[-+]?)(?P<hour>\d{1,9}):(?P<minute>[0-5]\d)"
     r"(?::(?P<second>[0-5]\d)(?:[.,](?P<decimals>\d+))?)?",
@@ -103,21 +107,14 @@ def read_date(text: str) -> Moment:
     Raises:
         BadTimeError: If the text isn't a date that can be read in one way only.
     """
-    text = text.strip()
-    for form in DATES:
-        found = form.fullmatch(text)
-        if found is not None:
-            return _moment(found.groupdict(), text)
-    if COMPACT.fullmatch(text):
-        return _moment({"year": text[:4], "month": text[4:6], "day": text[6:]}, text)
-    week = WEEK.fullmatch(text)
-    if week is not None:
-        try:
-            day = date.fromisocalendar(int(week[1]), int(week[2]), int(week[3] or 1))
-        except ValueError:
-            raise _unlike(text, DATE) from None
-        return (day.toordinal() - EPOCH) * DAY * SECOND, False
-    raise _unlike(text, DATE)
+    week = WEEK.fullmatch(text.strip())
+    if week is None:
+        return _read_date(text, DATE)
+    try:
+        day = date.fromisocalendar(int(week[1]), int(week[2]), int(week[3] or 1))
+    except ValueError:
+        raise _unlike(text, DATE) from None
+    return (day.toordinal() - EPOCH) * DAY * SECOND, False
 
 
 def read_day_first(text: str) -> Moment:
@@ -126,11 +123,7 @@ def read_day_first(text: str) -> Moment:
     Raises:
         BadTimeError: If the text isn't such a date.
     """
-    found = LOCAL_DATE.fullmatch(text.strip())
-    if found is None:
-        raise _unlike(text, DAY_FIRST)
-    parts = found.groupdict()
-    return _moment({**parts, "day": parts["first"], "month": parts["other"]}, text, DAY_FIRST)
+    return _read_date(text, DAY_FIRST)
 
 
 def read_month_first(text: str) -> Moment:
@@ -139,11 +132,7 @@ def read_month_first(text: str) -> Moment:
     Raises:
         BadTimeError: If the text isn't such a date.
     """
-    found = LOCAL_DATE.fullmatch(text.strip())
-    if found is None or found["mark"] == ".":
-        raise _unlike(text, MONTH_FIRST)
-    parts = found.groupdict()
-    return _moment({**parts, "day": parts["other"], "month": parts["first"]}, text, MONTH_FIRST)
+    return _read_date(text, MONTH_FIRST)
 
 
 def read_duration(text: str) -> int:
@@ -176,40 +165,48 @@ READERS: dict[str, Callable[[str], Moment]] = {
 """Reader of each type of date."""
 
 
-def _moment(parts: dict[str, str | None], text: str, expected: str = DATE) -> Moment:
+def _read_date(text: str, type: str) -> Moment:
+    for form in FORMS[type]:
+        found = form.fullmatch(text.strip())
+        if found is not None:
+            return _moment(found.groupdict(""), text, type)
+    raise _unlike(text, type)
+
+
+def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     """Return the moment of the parts of a date.
 
     Args:
-        parts: Texts of the year, month, day and so on. `short_year` has two digits, `name` is the
-            name of a month, and `half` is the first letter of AM or PM.
+        parts: Texts of the year, month, day and so on, "" for a missing one. `short_year` has two
+            digits, `name` is the name of a month, and `half` the first letter of AM or PM.
         text: The date, for the message.
-        expected: Type of the date, for the message.
+        type: Type of the date, for the message.
     """
-    year = int(parts.get("year") or LOG_YEAR)
-    short = parts.get("short_year")
-    if short:
-        year = int(short) + (1900 if int(short) >= 70 else 2000)
-    name = (parts.get("name") or "").lower()
+    decimals = parts.pop("decimals", "")
+    found = {key: int(part) for key, part in parts.items() if part.isdigit()}
+    hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
+    year, month, half = found.get("year", LOG_YEAR), found.get("month", 1), parts.get("half", "")
+    if "short_year" in found:
+        year = found["short_year"] + (1900 if found["short_year"] >= 70 else 2000)
+    name = parts.get("name", "").lower()
     if name and name not in MONTHS:
-        raise _unlike(text, expected)
-    month = MONTHS.index(name) + 1 if name else int(parts.get("month") or 1)
-    hour, minute, second = (int(parts.get(key) or 0) for key in ("hour", "minute", "second"))
-    half = (parts.get("half") or "").lower()
+        raise _unlike(text, type)
+    if name:
+        month = MONTHS.index(name) + 1
+    if half in ("A", "a") and hour > 12:
+        raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
     if half:
-        if half == "a" and hour > 12:
-            raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
-        hour = hour % 12 + (12 if half == "p" else 0)
+        hour = hour % 12 + (12 if half in ("P", "p") else 0)
     try:
-        days = date(year, month, int(parts["day"] or 0)).toordinal() - EPOCH
+        days = date(year, month, found["day"]).toordinal() - EPOCH
     except ValueError:
-        raise _unlike(text, expected) from None
-    if hour == 24 and not (minute or second or int(parts.get("decimals") or 0)):
-        days, hour = days + 1, 0  # midnight at the end of the day, as ISO 8601 allows it
-    if hour > 23 or minute > 59 or second > 59:
-        raise _unlike(text, expected)
-    zone = parts.get("zone")
-    seconds = days * DAY + hour * 3600 + minute * 60 + second - _offset(zone or "", text)
-    return _nanoseconds(seconds, parts.get("decimals") or ""), zone is not None
+        raise _unlike(text, type) from None
+    is_midnight = hour == 24 and not (minute or second or decimals.strip("0"))
+    if minute > 59 or second > 59 or (hour > 23 and not is_midnight):  # 24:00 as in ISO 8601
+        raise _unlike(text, type)
+    zone = parts.get("zone", "")
+    seconds = days * DAY + hour * 3600 + minute * 60 + second - _offset(zone, text)
+    return _nanoseconds(seconds, decimals), zone != ""
 
 
 def _offset(zone: str, text: str) -> int:

@@ -21,9 +21,9 @@ from seqtrain.tables.blocks import (
     batched,
 )
 from seqtrain.tables.cells import BadCellError
-from seqtrain.tables.delimited import Record, blocks_of_records
+from seqtrain.tables.delimited import Form, Record, blocks_of_records
+from seqtrain.tables.opening import TextLines
 from seqtrain.tables.series import Series, series_of_channels
-from seqtrain.tables.text_lines import TextLines
 from seqtrain.text import quote
 
 ATTRIBUTE = re.compile(
@@ -122,7 +122,7 @@ def read_arff(
         UnreadableError: If a row is sparse, or the header isn't followed by ``@data``.
     """
     records = _arff_records(TextLines(stream, dialect.encoding))
-    return blocks_of_records(records, selection, rows, header=True)
+    return blocks_of_records(records, selection, rows, True, Form())
 
 
 def _arff_records(lines: TextLines) -> Iterator[Record]:

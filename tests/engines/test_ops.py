@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.engines.choice import NATIVE, REFERENCE, ops_for
 from seqtrain.engines.interface import DropRule, Ops, SparseRows
 from seqtrain.engines.layout import Packed
-from seqtrain.model.pooling import POOLINGS, AnyPooling, PoolingList, make_pooling
+from seqtrain.model.pooling import POOLINGS, PoolingList
 from tests.helpers.networks import needs_library, num_threads
 
 LENGTHS = [[5], [9, 7, 7, 3, 1], [300, 300, *[40] * 20, 1]]
@@ -40,9 +40,8 @@ def test_native_is_chosen_for_float32_on_the_cpu() -> None:
     assert ops_for(torch.zeros(1, dtype=torch.float64)) is REFERENCE
 
 
-def pooled(ops: Ops, pooling: AnyPooling, states: Tensor, layout: Packed) -> Tensor:
-    parts = pooling.parts if isinstance(pooling, PoolingList) else [pooling]
-    return torch.cat([ops.pool(part, states, layout) for part in parts], dim=1)
+def pooled(ops: Ops, pooling: PoolingList, states: Tensor, layout: Packed) -> Tensor:
+    return torch.cat([ops.pool(part, states, layout) for part in pooling.parts], dim=1)
 
 
 @every_backend
@@ -84,14 +83,13 @@ def test_rows_outside_matrix_or_table_are_refused(row: int, column: int, ops: Op
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("width", "size"), [(37, 10), (256, 64), (4, None)])
-@pytest.mark.parametrize("how", [*POOLINGS, ["max", "attention"]], ids=str)
+@pytest.mark.parametrize("how", [*([name] for name in POOLINGS), ["max", "attention"]], ids=str)
 def test_pooling(
-    how: str, width: int, size: int | None, lengths: list[int], threads: int, ops: Ops
+    how: list[str], width: int, size: int | None, lengths: list[int], threads: int, ops: Ops
 ) -> None:
     """Equal largest states share the gradient."""
     torch.manual_seed(0)
-    pooling = make_pooling(how, width, size)
-    assert pooling is not None
+    pooling = PoolingList(how, width, size)
     packed = pack_sequence([torch.randn(length, width).round(decimals=1) for length in lengths])
     states, layout = packed.data.requires_grad_(), Packed(packed.batch_sizes, torch.device("cpu"))
     double = packed.data.detach().double().requires_grad_()

@@ -1,6 +1,7 @@
 """Threads: a forked process computes, and torch's own threads have nothing to do in training."""
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -10,10 +11,13 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
+from seqtrain.engines.native.library import why_unavailable
 from tests.helpers.batches import classify
+from tests.helpers.native_cases import Case
 from tests.helpers.networks import make_network
 from tests.helpers.program import FORKS
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 TRAINING = """
 import os, torch
 torch.ones(10**6).sum()  # torch starts its threads
@@ -70,7 +74,43 @@ def test_a_process_that_is_forked_after_computing_computes():
     assert process.exitcode == 0
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def compute_with_fewer_threads() -> None:
+    case = Case([40, 31, 30, 9, 8, 7, 2], 33, 48, bidirectional=True, vectors=50)
+
+    def gradients() -> list[torch.Tensor]:
+        outputs, last = case.native()
+        assert outputs is not None
+        loss = outputs.square().sum() + last.square().sum()
+        return [*torch.autograd.grad(loss, case.leaves())]
+
+    torch.set_num_threads(1)
+    gradients()
+    torch.empty(2**23)  # freed memory, which later passes use again; stacks of threads can't
+    torch.set_num_threads(3)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    unlimited = resource.getrlimit(resource.RLIMIT_AS)
+    room = pages * os.sysconf("SC_PAGE_SIZE") + 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (room, unlimited[1]))
+    before = len(os.listdir("/proc/self/task"))
+    few = gradients()
+    assert len(os.listdir("/proc/self/task")) == before
+    resource.setrlimit(resource.RLIMIT_AS, unlimited)
+    many = gradients()
+    assert len(os.listdir("/proc/self/task")) == before + 2
+    assert all(map(torch.equal, few, many))
+
+
+@needs_proc
+@pytest.mark.skipif(bool(why_unavailable()), reason="needs the native engine")
+def test_results_have_the_same_bits_where_threads_cannot_start():
+    """For lack of memory. A run that is resumed with more memory goes on exactly."""
+    process = FORKS.Process(target=compute_with_fewer_threads)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+@needs_proc
 def test_updates_leave_torchs_threads_alone_though_torch_was_imported_first(tmp_path):
     """Otherwise they spin, and an update takes fifty times as long on a busy machine."""
     environment = {

@@ -98,7 +98,7 @@ def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling):
     network, words = model.network, np.random.default_rng(3).choice(WORDS[2:], 3000).tolist()
     if pooling == "attention":
         with torch.no_grad():
-            network.recurrent.pooling.score.weight.mul_(1000)
+            network.recurrent.pooling["attention"].score.weight.mul_(1000)
     store = encoded(model.preprocessing, [words])
     (steps,) = predict_step_logits(network, store, CPU)
     torch.testing.assert_close(steps[-1:], predict_logits(network, store, CPU), atol=1e-5, rtol=0)

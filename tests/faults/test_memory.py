@@ -35,8 +35,7 @@ def limit_itself(mebibytes: int) -> None:
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 
 
-# With about 40 MiB, the engine may get fewer threads than the resumed run: last bits then differ.
-@pytest.mark.parametrize("limits", [FEW[:1], pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("limits", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_a_run_short_of_memory_goes_on_exactly(project, limits):
     fit(project, "whole", *LARGE)
     codes, run = set(), project / "r"

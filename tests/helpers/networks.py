@@ -17,7 +17,6 @@ from seqtrain.engines.native.library import why_unavailable
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.network import ClassifierNetwork
-from seqtrain.model.pooling import AttentionPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
@@ -133,8 +132,7 @@ def alone(
         elif name == "max":
             seen.append(states.max(0).values)
         elif name == "attention":
-            pooling = model.recurrent.pooling
-            pooling = pooling if isinstance(pooling, AttentionPooling) else pooling[name]
+            pooling = model.recurrent.pooling[name]
             scores = pooling.score(torch.tanh(pooling.project(states)))
             seen.append((torch.softmax(scores, 0) * states).sum(0))
     head = drop.drop(torch.cat(seen)[None], rate, Purpose.HEAD, drop.examples)

@@ -10,11 +10,12 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
+from seqtrain.engines.layout import Packed
 from seqtrain.model.branches.kernels import KERNELS, KernelBranch
 from seqtrain.model.input_spec import KernelSizes
 from seqtrain.runs.model_folder import load_model
 from seqtrain.sequences.store import SequenceStore
-from tests.helpers.batches import batch_of, branch_logits
+from tests.helpers.batches import branch_logits
 from tests.helpers.small_models import series_store
 from tests.helpers.tiny import write_npz
 
@@ -38,6 +39,11 @@ def solve(bank: KernelBranch, store: SequenceStore) -> None:
 
 def logits_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:
     return branch_logits(bank, pack_sequence(rows))
+
+
+def shares_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:
+    packed = pack_sequence(rows)
+    return bank.shares(packed.data, Packed.of(packed))
 
 
 def by_hand(bank: KernelBranch, row: Tensor) -> Tensor:
@@ -69,18 +75,18 @@ def test_features_are_those_of_the_formula(channels, lengths, monkeypatch):
     """Of rows shorter than a kernel too, and where a row is computed in several pieces."""
     bank, rows = fitted(channels, lengths), series(channels)
     expected = torch.stack([by_hand(bank, row) for row in rows])
-    found = bank.shares(batch_of(pack_sequence(rows)))
+    found = shares_of(bank, rows)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
     monkeypatch.setattr("seqtrain.model.branches.kernels.MAX_NUMBERS", 17 * found.shape[1])
-    assert torch.equal(bank.shares(batch_of(pack_sequence(rows))), found)
+    assert torch.equal(shares_of(bank, rows), found)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e30])
 def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     bank, rows = fitted(3), series(3, scale)
-    together = bank.shares(batch_of(pack_sequence(rows)))
+    together = shares_of(bank, rows)
     for row, found in zip(rows, together, strict=True):
-        assert torch.equal(bank.shares(batch_of(pack_sequence([row])))[0], found)
+        assert torch.equal(shares_of(bank, [row])[0], found)
     with torch.autocast("cpu", torch.bfloat16):
         lowered = logits_of(bank, rows)
     assert torch.equal(lowered, logits_of(fitted(3), rows))

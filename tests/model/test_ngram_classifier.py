@@ -10,9 +10,12 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
+from seqtrain.engines.layout import Packed
 from seqtrain.model.branches import logistic
+from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.logistic import solve_logistic
 from seqtrain.model.branches.ngrams import NgramBranch
+from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch, Grams, Spellings
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
@@ -49,7 +52,8 @@ def make(sizes: tuple[int, int], most: int = 60, spelled: WordGrams | None = Non
 
 
 def score(model: NgramBranch, batch: Batch) -> Tensor:
-    return model.score(model.find(batch), torch.arange(len(batch.lengths)))
+    layout = Packed.of(batch.packed)
+    return model(batch.packed.data, layout, SideInputs.of(batch), ForwardContext())
 
 
 def by_hand(model: NgramBranch, row: list[int]) -> Tensor:

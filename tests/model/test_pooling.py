@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from seqtrain.engines.layout import Packed
-from seqtrain.model.pooling import MaxPooling, MeanPooling, add_segment, pool
+from seqtrain.model.pooling import PoolingList
 
 
 def test_equal_largest_steps_share_the_gradient():
     """Those of an earlier segment too."""
     states = torch.tensor([[1.0], [2.0], [0.0], [2.0], [1.0]], requires_grad=True)
-    pooling, summary = MaxPooling(1), None
+    pooling, summary = PoolingList(["max"], 1), None
     for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
         layout = Packed(torch.tensor(sizes), part.device)
-        summary = add_segment(pooling, summary, part, layout)
+        summary = pooling.add_segment(summary, part, layout)
     pooling.finish(summary).backward(torch.tensor([[4.0], [6.0]]))
     assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
 
@@ -21,5 +21,5 @@ def test_equal_largest_steps_share_the_gradient():
 def test_long_means_are_summed_in_full_precision():
     states = torch.ones(5000, 1, dtype=torch.bfloat16)
     one_row = Packed(torch.ones(5000, dtype=torch.int64), states.device)
-    pooled = pool(MeanPooling(1), states, one_row)
+    pooled = PoolingList(["mean"], 1)(states, one_row)
     assert pooled.item() == pytest.approx(1.0)

@@ -10,7 +10,6 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.engines.cells import as_one_tensor, as_torch_takes
 from seqtrain.engines.layout import Packed
 from seqtrain.model.network import ClassifierNetwork
-from seqtrain.model.pooling import pool
 from tests.helpers.batches import classify
 from tests.helpers.examples import some
 from tests.helpers.networks import (
@@ -48,7 +47,7 @@ def truncated(model: ClassifierNetwork, sequence: Tensor, steps: int) -> Tensor:
     pooled = states[-1]
     if model.recurrent.pooling is not None:
         one_row = Packed(torch.ones(len(states), dtype=torch.int64), states.device)
-        pooled = pool(model.recurrent.pooling, states, one_row)[0]
+        pooled = model.recurrent.pooling(states, one_row)[0]
     logits: Tensor = model.recurrent.head(pooled)
     return logits
 

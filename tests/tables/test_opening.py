@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.errors import DataError
-from seqtrain.tables import opening, text_lines
+from seqtrain.tables import opening
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.sources import open_source
 from tests.helpers.examples import examples
@@ -127,7 +127,7 @@ def test_bombs_and_overlong_lines_are_refused(refuse, monkeypatch, ending):
     assert message.endswith(
         f"the {NAMES[ending]} data expand more than 500 times; refused as a bomb"
     )
-    monkeypatch.setattr(text_lines, "LINE_BYTES", 10_000)
+    monkeypatch.setattr(opening, "LINE_BYTES", 10_000)
     content = b"\n" + b"x" * 9_999 + b"\n" + b"y" * 60_000 + b"\nz"
     assert refuse(content, "a.lines") == ("a.lines:3: the line is longer than 10000 bytes",)
 
@@ -174,7 +174,7 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(read, monkeypatc
         text = line.decode(errors="replace").removesuffix("\n")
         end = text[:-1] if line.endswith(b"\r\n") else text
         expected.append(None if is_bad else end)
-    monkeypatch.setattr(text_lines, "BLOCK_BYTES", size)
+    monkeypatch.setattr(opening, "BLOCK_BYTES", size)
     found = read(content, "a.lines", blank_lines=True)
     assert [None if row.problem else row.cells["text"] for row in found] == expected
     assert [row.line for row in found] == list(range(1, len(expected) + 1))

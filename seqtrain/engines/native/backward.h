@@ -40,11 +40,11 @@ Index share_begin(const LayerCall& call, const BackwardPlan& plan, Index thread,
 }
 
 template <class Cell>
-void finish_vectors(const LayerCall& call, const BackwardPlan& plan, Worker& worker, Member member) {
+void finish_vectors(const LayerCall& call, const BackwardPlan& plan, Worker& worker, Part part) {
   const Shape& shape = plan.shape;
   OuterProduct outer{gate_runs(shape), shape.input, worker.sum_ih, worker.left, worker.right};
-  Index end = share_begin(call, plan, member.number + 1, member.of);
-  for (Index u = share_begin(call, plan, member.number, member.of); u < end; u += DEPTH) {
+  Index end = share_begin(call, plan, part.number + 1, part.of);
+  for (Index u = share_begin(call, plan, part.number, part.of); u < end; u += DEPTH) {
     Index count = smaller(DEPTH, end - u);
     for (Index i = 0; i < count; ++i) {
       float* sum = worker.shared + i * shape.gate_row;
@@ -59,7 +59,7 @@ void finish_vectors(const LayerCall& call, const BackwardPlan& plan, Worker& wor
   }
 }
 
-// Sums a row over all threads, from the first thread's row and the distance of their rows in bytes.
+// Sums a row over all parts, from the first part's row and the distance of their rows in bytes.
 void add_rows(Index per_worker, Index threads, const float* first, Index count, float* to) {
   for (Index i = 0; i < count; ++i) to[i] = first[i];
   for (Index thread = 1; thread < threads; ++thread) {
@@ -68,24 +68,24 @@ void add_rows(Index per_worker, Index threads, const float* first, Index count, 
   }
 }
 
-void add_threads(const LayerCall& call, const BackwardPlan& plan, Member member) {
+void add_parts(const LayerCall& call, const BackwardPlan& plan, Part part) {
   const Shape& shape = plan.shape;
   const Cell& cell = shape.cell;
   Worker sums = worker_of(call, plan, 0);
-  Index end = member.end(shape.hidden);
-  for (Index unit = member.begin(shape.hidden); unit < end; ++unit) {
+  Index end = part.end(shape.hidden);
+  for (Index unit = part.begin(shape.hidden); unit < end; ++unit) {
     Index group = unit / cell.units(), at = unit % cell.units();
     for (Index place = 0; place < cell.gates; ++place, at += cell.units()) {
       Index row = group * shape.panel + at, bias = group * cell.saved * LANES + at;
       Index to_hh = cell.recurrent_order[place] * shape.hidden + unit;
       Index to_ih = cell.input_order[place] * shape.hidden + unit;
-      add_rows(plan.per_worker, member.of, sums.sum_hh + row * shape.hidden_row, shape.hidden,
+      add_rows(plan.per_worker, part.of, sums.sum_hh + row * shape.hidden_row, shape.hidden,
                call.d_w_hh + to_hh * shape.hidden);
-      add_rows(plan.per_worker, member.of, sums.sum_ih + row * shape.input_row, shape.input,
+      add_rows(plan.per_worker, part.of, sums.sum_ih + row * shape.input_row, shape.input,
                call.d_w_ih + to_ih * shape.input);
-      add_rows(plan.per_worker, member.of, sums.sum_bias + bias + cell.recurrent_at * LANES, 1,
+      add_rows(plan.per_worker, part.of, sums.sum_bias + bias + cell.recurrent_at * LANES, 1,
                call.d_b_hh + to_hh);
-      add_rows(plan.per_worker, member.of, sums.sum_bias + bias, 1, call.d_b_ih + to_ih);
+      add_rows(plan.per_worker, part.of, sums.sum_bias + bias, 1, call.d_b_ih + to_ih);
     }
   }
 }
@@ -97,20 +97,21 @@ void backward(const LayerCall* call) {
   count_starts(*call, plan.start);
   memset(plan.zeros, 0, plan.shape.hidden * sizeof(float));
   if (call->index) sort_tokens(*call, plan);
-  as_team(call->threads, [&](Member member) {
-    Worker worker = worker_of(*call, plan, member.number);
+  share_blocks(*call, plan, call->threads);
+  auto pack = [&](Part part) { pack_backward(*call, plan, part); };
+  auto go = [&](Part part) {
+    Worker worker = worker_of(*call, plan, part.number);
     clear_sums(plan.shape, worker);
-    if (member.number == 0) share_blocks(*call, plan, member.of);
-    pack_backward(*call, plan, member);
-    wait_for_all(member);
     for (Index number = 0; number < plan.blocks.count; ++number)
-      if (plan.owner[number] == member.number) go_back<Cell>(*call, plan, worker, number);
+      if (plan.owner[number] == part.number) go_back<Cell>(*call, plan, worker, number);
     finish_waiting(*call, plan, worker);
-    wait_for_all(member);
-    if (call->index) finish_vectors<Cell>(*call, plan, worker, member);
-    wait_for_all(member);
-    add_threads(*call, plan, member);
-  });
+  };
+  auto finish = [&](Part part) {
+    Worker worker = worker_of(*call, plan, part.number);
+    if (call->index) finish_vectors<Cell>(*call, plan, worker, part);
+  };
+  auto add = [&](Part part) { add_parts(*call, plan, part); };
+  in_parts(call->threads, pack, go, finish, add);
   arena.give_back();
 }
 

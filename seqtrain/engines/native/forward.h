@@ -34,8 +34,8 @@ Runner plan_runner(const LayerCall& call, const Shape& shape, Arena& arena) {
   return runner;
 }
 
-Runner runner_of(const LayerCall& call, const ForwardPlan& plan, Member member) {
-  Arena arena{call.scratch, plan.runners + member.number * plan.per_runner};
+Runner runner_of(const LayerCall& call, const ForwardPlan& plan, Part part) {
+  Arena arena{call.scratch, plan.runners + part.number * plan.per_runner};
   return plan_runner(call, plan.shape, arena);
 }
 
@@ -56,24 +56,24 @@ ForwardPlan plan_forward(const LayerCall& call, Arena& arena) {
   return plan;
 }
 
-void pack_recurrence(const LayerCall& call, const ForwardPlan& plan, Member member) {
+void pack_recurrence(const LayerCall& call, const ForwardPlan& plan, Part part) {
   const Shape& shape = plan.shape;
-  for (Index group = member.number; group < shape.groups; group += member.of)
+  for (Index group = part.number; group < shape.groups; group += part.of)
     pack_gate_panel(shape.cell, call.w_hh, shape.hidden, shape.hidden, shape.cell.recurrent_order,
                     group * shape.cell.vectors(), shape.cell.vectors(),
                     plan.recurrent_panels + group * shape.panel * words_of(shape.hidden));
-  if (member.number == 0)
+  if (part.number == 0)
     pack_recurrent_bias(shape.cell, call.b_hh, shape.hidden, shape.padded, plan.recurrent_bias);
 }
 
-void pack_input(const LayerCall& call, const ForwardPlan& plan, Member member) {
+void pack_input(const LayerCall& call, const ForwardPlan& plan, Part part) {
   const Shape& shape = plan.shape;
   for_panels(shape.gates / LANES, [&](Index at, Index width, Index number) {
-    if (number % member.of == member.number)
+    if (number % part.of == part.number)
       pack_gate_panel(shape.cell, call.w_ih, shape.hidden, shape.input, shape.cell.input_order, at,
                       width, plan.input_panels + at * LANES * words_of(shape.input));
   });
-  if (member.number == 0)
+  if (part.number == 0)
     pack_input_bias(shape.cell, call.b_ih, call.b_hh, shape.hidden, shape.groups, plan.input_bias);
 }
 
@@ -83,8 +83,8 @@ Product projection(const ForwardPlan& plan) {
 }
 
 // Projects the vectors that tokens share. The next free thread takes the next chunk.
-void project_table(const LayerCall& call, const ForwardPlan& plan, Member member, Index* next) {
-  Runner memory = runner_of(call, plan, member);
+void project_table(const LayerCall& call, const ForwardPlan& plan, Part part, Index* next) {
+  Runner memory = runner_of(call, plan, part);
   const float* from[CHUNK];
   float* to[CHUNK];
   for (Index first; (first = take_next(next) * CHUNK) < call.vectors;) {
@@ -209,9 +209,9 @@ void run_step(BlockRun& run, Index i) {
 
 // In reverse, short sequences begin later. Their initial state is in both buffers.
 template <class Cell>
-void run_block(const LayerCall& call, const ForwardPlan& plan, Member member, Index number) {
+void run_block(const LayerCall& call, const ForwardPlan& plan, Part part, Index number) {
   Way way{call, plan.start, block_at(call, plan.blocks, number)};
-  BlockRun run{way, plan, runner_of(call, plan, member), 0, 0};
+  BlockRun run{way, plan, runner_of(call, plan, part), 0, 0};
   Runner& memory = run.memory;
   Index padded = plan.shape.padded;
   way.take(call.h0, padded, memory.h);
@@ -236,16 +236,18 @@ void forward(const LayerCall* call) {
   ForwardPlan plan = plan_forward(*call, arena);
   count_starts(*call, plan.start);
   Index next_chunk = 0, next_block = 0;
-  as_team(call->threads, [&](Member member) {
-    pack_recurrence(*call, plan, member);
-    pack_input(*call, plan, member);
-    wait_for_all(member);
-    if (call->index) project_table(*call, plan, member, &next_chunk);
-    wait_for_all(member);
-    // Longest blocks first; the next free thread takes the next block.
+  auto pack = [&](Part part) {
+    pack_recurrence(*call, plan, part);
+    pack_input(*call, plan, part);
+  };
+  auto project = [&](Part part) {
+    if (call->index) project_table(*call, plan, part, &next_chunk);
+  };
+  auto run = [&](Part part) {  // longest blocks first; the next free thread takes the next block
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)
-      run_block<Cell>(*call, plan, member, number);
-  });
+      run_block<Cell>(*call, plan, part, number);
+  };
+  in_parts(call->threads, pack, project, run);
   arena.give_back();
 }
 

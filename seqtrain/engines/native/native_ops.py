@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqtrain.engines.interface import DropRule, Ops, Poolable, SparseRows
+from seqtrain.engines.interface import DropRule, Ops, SparseRows
 from seqtrain.engines.layout import Layout, Packed
 from seqtrain.engines.native.library import (
     PoolCall,
@@ -52,7 +52,7 @@ class NativeOps(Ops):
         run: Callable[..., Tensor] = _Drop.apply
         return run(values, rule)
 
-    def pool(self, pooling: Poolable, states: Tensor, layout: Layout) -> Tensor:
+    def pool(self, pooling: Any, states: Tensor, layout: Layout) -> Tensor:
         """Return the pooled states of packed sequences; see `Ops.pool`."""
         if pooling.kind not in POOLINGS or not isinstance(layout, Packed):
             return super().pool(pooling, states, layout)

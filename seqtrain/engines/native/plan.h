@@ -1,6 +1,4 @@
 // Sizes, the layout of scratch memory, blocks of sequences that are computed together, and threads.
-//
-// A pass is computed by a team of threads (team.h), with barriers between its stages.
 
 #pragma once
 
@@ -147,11 +145,12 @@ struct Way {
   }
 };
 
-// A thread of a pass.
-struct Member {
+// A part of the work of a pass. Sums of parts have an order, so results depend on their number. It
+// is the number of threads that was asked for, however many threads there are.
+struct Part {
   Index number, of;
 
-  // This member's share of `count` things: from begin to end.
+  // This part's share of `count` things: from begin to end.
   Index begin(Index count) const { return count * number / of; }
   Index end(Index count) const { return count * (number + 1) / of; }
 };
@@ -185,19 +184,21 @@ class WithoutDenormals {
   uint64_t before;
 };
 
-template <class F>
-void run_member(void* run, Index number, Index of) {
-  WithoutDenormals quick;
-  (*(F*)run)(Member{number, of});
-}
-
-template <class F>
-void as_team(Index threads, F run) {
-  seqtrain_run(run_member<F>, &run, threads);
-}
-
-INLINE void wait_for_all(Member member) {
-  if (member.of > 1) seqtrain_barrier();
+// Computes all parts of each phase, by up to as many threads. A phase begins when all parts of the
+// phase before are done.
+template <class... F>
+void in_parts(Index parts, F... phases) {
+  auto all = [&](Index thread, Index threads) {
+    WithoutDenormals quick;
+    Index left = sizeof...(phases);
+    auto compute = [&](auto& phase) {
+      for (Index part = thread; part < parts; part += threads) phase(Part{part, parts});
+      if (--left && threads > 1) seqtrain_barrier();
+    };
+    (compute(phases), ...);
+  };
+  auto run = [](void* data, Index thread, Index threads) { (*(decltype(all)*)data)(thread, threads); };
+  seqtrain_run(run, &all, parts);
 }
 
 // Returns the next number that no thread has taken.

@@ -77,8 +77,8 @@ struct Rows {
 
 // Calls f(rows) for groups of a few sequences of a thread.
 template <class F>
-INLINE void for_rows(const PoolCall& call, Member member, F f) {
-  for (Index first = member.number * TOGETHER; first < call.batch; first += member.of * TOGETHER)
+INLINE void for_rows(const PoolCall& call, Part part, F f) {
+  for (Index first = part.number * TOGETHER; first < call.batch; first += part.of * TOGETHER)
     f(Rows{first, smaller(TOGETHER, call.batch - first)});
 }
 
@@ -92,16 +92,16 @@ INLINE void for_tokens(const PoolCall& call, const Index* start, Rows rows, F f)
 
 // Calls f(first, count) for a thread's chunks of tokens, which depend only on the sizes.
 template <class F>
-INLINE void for_chunks(const PoolCall& call, Index size, Member member, F f) {
-  for (Index first = member.number * size; first < call.tokens; first += member.of * size)
+INLINE void for_chunks(const PoolCall& call, Index size, Part part, F f) {
+  for (Index first = part.number * size; first < call.tokens; first += part.of * size)
     f(first, smaller(size, call.tokens - first));
 }
 
-void score_tokens(const PoolCall& call, const PoolPlan& plan, Member member) {
+void score_tokens(const PoolCall& call, const PoolPlan& plan, Part part) {
   Index units = plan.shape.gates;
-  Word* room = pool_worker_of(call, plan, member.number).words;
+  Word* room = pool_worker_of(call, plan, part.number).words;
   Product product{1, call.width, 0, plan.panels, units, plan.bias, false};
-  for_chunks(call, CHUNK, member, [&](Index first, Index count) {
+  for_chunks(call, CHUNK, part, [&](Index first, Index count) {
     const float* from[CHUNK];
     float* to[CHUNK];
     for (Index i = 0; i < count; ++i) {
@@ -148,22 +148,22 @@ void largest(const PoolCall& call, const PoolPlan& plan, Rows rows) {
 void pool(const PoolCall* call) {
   Arena arena{call->scratch, 0};
   PoolPlan plan = begin_pool(*call, arena);
-  as_team(call->threads, [&](Member member) {
-    if (call->size) {
-      for_panels(plan.shape.gates / LANES, [&](Index at, Index width, Index number) {
-        if (number % member.of == member.number)
-          pack_gate_panel(plan.shape.cell, call->w, call->size, call->width,
-                          plan.shape.cell.input_order, at, width,
-                          plan.panels + at * LANES * words_of(call->width));
-      });
-      wait_for_all(member);
-      score_tokens(*call, plan, member);
-      wait_for_all(member);
-    }
-    for_rows(*call, member, [&](Rows rows) {
+  auto pack = [&](Part part) {
+    for_panels(plan.shape.gates / LANES, [&](Index at, Index width, Index number) {
+      if (number % part.of == part.number)
+        pack_gate_panel(plan.shape.cell, call->w, call->size, call->width,
+                        plan.shape.cell.input_order, at, width,
+                        plan.panels + at * LANES * words_of(call->width));
+    });
+  };
+  auto score = [&](Part part) { score_tokens(*call, plan, part); };
+  auto take = [&](Part part) {
+    for_rows(*call, part, [&](Rows rows) {
       call->size ? attend(*call, plan, rows) : largest(*call, plan, rows);
     });
-  });
+  };
+  if (call->size) in_parts(call->threads, pack, score, take);
+  else in_parts(call->threads, take);
   arena.give_back();
 }
 
@@ -199,13 +199,16 @@ void largest_back(const PoolCall& call, const PoolPlan& plan, float* ties, Rows 
 
 // Computes the gradients of the states, of W, b and v. The gradient of a weight is its state times
 // d_pooled. The softmax subtracts their mean, which is the pooled state times d_pooled.
-void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member member) {
+void back_through_scores(const PoolCall& call, const PoolPlan& plan, Part part) {
   Index units = plan.shape.gates;
-  PoolWorker worker = pool_worker_of(call, plan, member.number);
+  PoolWorker worker = pool_worker_of(call, plan, part.number);
   Product product{1, units, 0, plan.panels, call.width, nullptr, true};
   OuterProduct outer{{1, units / LANES, 0}, call.width, worker.sum_w, worker.left, worker.right};
+  memset(worker.sum_w, 0, units * plan.shape.input_row * sizeof(float));
+  memset(worker.sum_b, 0, units * sizeof(float));
+  memset(worker.sum_v, 0, units * sizeof(float));
   Index step = 0;
-  for_chunks(call, DEPTH, member, [&](Index first, Index count) {
+  for_chunks(call, DEPTH, part, [&](Index first, Index count) {
     const float *slopes[DEPTH], *states[DEPTH];
     float* d_states[DEPTH];
     for (Index i = 0; i < count; ++i) {
@@ -235,34 +238,32 @@ void pool_back(const PoolCall* call) {
   Arena arena{call->scratch, 0};
   PoolPlan plan = begin_pool(*call, arena);
   const Shape& shape = plan.shape;
-  as_team(call->threads, [&](Member member) {
-    PoolWorker worker = pool_worker_of(*call, plan, member.number);
-    if (!call->size) {
-      for_rows(*call, member, [&](Rows rows) { largest_back(*call, plan, worker.sum_w, rows); });
-      return;
-    }
-    memset(worker.sum_w, 0, shape.gates * shape.input_row * sizeof(float));
-    memset(worker.sum_b, 0, shape.gates * sizeof(float));
-    memset(worker.sum_v, 0, shape.gates * sizeof(float));
+  auto share = [&](Part part) {
+    PoolWorker worker = pool_worker_of(*call, plan, part.number);
+    for_rows(*call, part, [&](Rows rows) { largest_back(*call, plan, worker.sum_w, rows); });
+  };
+  auto prepare = [&](Part part) {
     for_panels(shape.input_row / LANES, [&](Index at, Index width, Index number) {
-      if (number % member.of == member.number)
+      if (number % part.of == part.number)
         pack_column_panel(shape.cell, call->w, call->size, call->width, shape.cell.input_order,
                           at * LANES, width, plan.panels + at * LANES * words_of(shape.gates));
     });
-    for (Index row = member.begin(call->batch); row < member.end(call->batch); ++row)
+    for (Index row = part.begin(call->batch); row < part.end(call->batch); ++row)
       plan.mean[row] = dot(call->pooled + row * call->width, call->d_pooled + row * call->width,
                            call->width);
-    wait_for_all(member);
-    back_through_scores(*call, plan, member);
-    wait_for_all(member);
-    worker = pool_worker_of(*call, plan, 0);
-    for (Index unit = member.begin(call->size); unit < member.end(call->size); ++unit) {
-      add_rows(plan.per_worker, member.of, worker.sum_w + unit * shape.input_row, call->width,
+  };
+  auto go = [&](Part part) { back_through_scores(*call, plan, part); };
+  auto add = [&](Part part) {
+    PoolWorker first = pool_worker_of(*call, plan, 0);
+    for (Index unit = part.begin(call->size); unit < part.end(call->size); ++unit) {
+      add_rows(plan.per_worker, part.of, first.sum_w + unit * shape.input_row, call->width,
                call->d_w + unit * call->width);
-      add_rows(plan.per_worker, member.of, worker.sum_b + unit, 1, call->d_b + unit);
-      add_rows(plan.per_worker, member.of, worker.sum_v + unit, 1, call->d_v + unit);
+      add_rows(plan.per_worker, part.of, first.sum_b + unit, 1, call->d_b + unit);
+      add_rows(plan.per_worker, part.of, first.sum_v + unit, 1, call->d_v + unit);
     }
-  });
+  };
+  if (call->size) in_parts(call->threads, prepare, go, add);
+  else in_parts(call->threads, share);
   arena.give_back();
 }
 

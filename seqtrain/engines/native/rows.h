@@ -26,8 +26,8 @@ int64_t sum_rows(const RowSums* call) {
     for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
       if (call->which[i] < 0 || call->which[i] >= call->rows) return -1;
   }
-  as_team(threads_for(*call), [&](Member member) {
-    for (Index sum = member.begin(call->sums); sum < member.end(call->sums); ++sum) {
+  in_parts(threads_for(*call), [&](Part part) {
+    for (Index sum = part.begin(call->sums); sum < part.end(call->sums); ++sum) {
       float* total = call->totals + sum * call->width;
       memset(total, 0, call->width * sizeof(float));
       for (Index i = begin_of(*call, sum), end = end_of(*call, sum); i < end; ++i) {
@@ -59,9 +59,9 @@ int64_t summed_rows(const RowSums* call, int64_t* unique) {
 // `table` then consists of. Each thread has some of the columns.
 void add_to_rows(const RowSums* call) {
   Index vectors = round_up(call->width, LANES) / LANES;
-  as_team(smaller(threads_for(*call), vectors), [&](Member member) {
-    Index at = member.begin(vectors) * LANES;
-    Index count = smaller(member.end(vectors) * LANES, call->width) - at;
+  in_parts(smaller(threads_for(*call), vectors), [&](Part part) {
+    Index at = part.begin(vectors) * LANES;
+    Index count = smaller(part.end(vectors) * LANES, call->width) - at;
     for (Index sum = 0; sum < call->sums; ++sum)
       for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
         add_scaled(call->table + call->place[call->which[i]] * call->width + at,

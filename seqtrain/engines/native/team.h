@@ -85,7 +85,7 @@ static void start_workers(int64_t threads) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  // A usual stack of 8 MiB may not be had where memory is short. Fewer members change the last bits.
+  // A usual stack of 8 MiB may not be had where memory is short.
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 1 << 20);
@@ -100,7 +100,8 @@ static void start_workers(int64_t threads) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Runs a pass with up to this number of members, of which the caller is the first.
+// Runs a pass with up to this number of members, of which the caller is the first. There are fewer
+// where a thread can't start, so the result of a pass must not depend on their number.
 extern "C" void seqtrain_run(void (*run)(void*, int64_t, int64_t), void* data, int64_t threads) {
   if (threads > MOST_THREADS) threads = MOST_THREADS;
   if (threads <= 1 || __atomic_test_and_set(&team.busy, __ATOMIC_ACQUIRE)) return run(data, 0, 1);

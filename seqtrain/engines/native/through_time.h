@@ -91,18 +91,18 @@ void clear_sums(const Shape& shape, Worker& worker) {
   memset(worker.recent_bias, 0, shape.gate_row * sizeof(float));
 }
 
-void pack_backward(const LayerCall& call, const BackwardPlan& plan, Member member) {
+void pack_backward(const LayerCall& call, const BackwardPlan& plan, Part part) {
   const Shape& shape = plan.shape;
   const Cell& cell = shape.cell;
   Index depth = words_of(shape.gates);
   for_panels(shape.padded / LANES, [&](Index at, Index width, Index number) {
-    if (number % member.of == member.number)
+    if (number % part.of == part.number)
       pack_column_panel(cell, call.w_hh, shape.hidden, shape.hidden, cell.recurrent_order,
                         at * LANES, width, plan.recurrent_panels + at * LANES * depth);
   });
   if (!call.d_vectors) return;
   for_panels(shape.input_row / LANES, [&](Index at, Index width, Index number) {
-    if (number % member.of == member.number)
+    if (number % part.of == part.number)
       pack_column_panel(cell, call.w_ih, shape.hidden, shape.input, cell.input_order, at * LANES,
                         width, plan.input_panels + at * LANES * depth);
   });

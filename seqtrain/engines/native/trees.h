@@ -43,18 +43,18 @@ INLINE void improve(Split& best, const BinSums* bins, int64_t column, const Tree
   }
 }
 
-// Grows a tree. `found` has room for TREE_NODES splits of each thread.
+// Grows a tree. `found` has room for TREE_NODES splits of each part.
 void grow_tree(const TreeCall* call) {
   Split* found = (Split*)call->scratch;
   memset(call->place, 0, call->rows * sizeof(int64_t));
-  as_team(call->threads, [&](Member member) {
-    BinSums sums[TREE_NODES * TREE_BINS];
-    Split* own = found + member.number * TREE_NODES;
-    int64_t *column = call->column, *last = call->last;
-    for (Index level = 0; level < call->depth; ++level) {
-      Index nodes = (Index)1 << level;
+  int64_t *column = call->column, *last = call->last;
+  for (Index level = 0; level < call->depth; ++level) {
+    Index nodes = (Index)1 << level;
+    auto search = [&](Part part) {
+      BinSums sums[TREE_NODES * TREE_BINS];
+      Split* own = found + part.number * TREE_NODES;
       for (Index node = 0; node < nodes; ++node) own[node] = {call->least_gain, call->columns[0], TREE_BINS};
-      for (Index i = member.begin(call->used); i < member.end(call->used); ++i) {
+      for (Index i = part.begin(call->used); i < part.end(call->used); ++i) {
         const uint8_t* bins = call->bins + call->columns[i] * call->rows;
         memset(sums, 0, nodes * TREE_BINS * sizeof(BinSums));
         for (Index row = 0; row < call->rows; ++row) {
@@ -66,26 +66,26 @@ void grow_tree(const TreeCall* call) {
         for (Index node = 0; node < nodes; ++node)
           improve(own[node], sums + node * TREE_BINS, call->columns[i], *call);
       }
-      wait_for_all(member);
-      if (member.number == 0) {
-        for (Index node = 0; node < nodes; ++node) {
-          Split best = found[node];
-          for (Index thread = 1; thread < member.of; ++thread)
-            if (found[thread * TREE_NODES + node].gain > best.gain) best = found[thread * TREE_NODES + node];
-          column[node] = best.column;
-          last[node] = best.last;
-        }
+    };
+    auto choose = [&](Part part) {
+      for (Index node = part.number; node < nodes; node += part.of) {
+        Split best = found[node];
+        for (Index other = 1; other < part.of; ++other)
+          if (found[other * TREE_NODES + node].gain > best.gain) best = found[other * TREE_NODES + node];
+        column[node] = best.column;
+        last[node] = best.last;
       }
-      wait_for_all(member);
-      for (Index row = member.begin(call->rows); row < member.end(call->rows); ++row) {
+    };
+    auto divide = [&](Part part) {
+      for (Index row = part.begin(call->rows); row < part.end(call->rows); ++row) {
         int64_t node = call->place[row];
         call->place[row] = 2 * node + (call->bins[column[node] * call->rows + row] > last[node]);
       }
-      wait_for_all(member);
-      column += nodes;
-      last += nodes;
-    }
-  });
+    };
+    in_parts(call->threads, search, choose, divide);
+    column += nodes;
+    last += nodes;
+  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace {
 
 constexpr Index AHEAD = 8;        // number of rows of a table that are prefetched ahead
-constexpr Index PARTS = 64;       // partial sums of a norm, independent of the number of threads
+constexpr Index PIECES = 64;      // partial sums of a norm, independent of the number of threads
 
 Index numbers_of(const Update& update) {
   Index sum = 0;
@@ -21,10 +21,10 @@ Index threads_for(const Update& update) {
   return larger(1, smaller(update.threads, numbers_of(update) / WORTH_A_THREAD));
 }
 
-// Calls f(weight, begin, end) for the touched rows that belong to a member's share of all numbers.
+// Calls f(weight, begin, end) for the touched rows that belong to a part's share of all numbers.
 template <class F>
-INLINE void for_share(const Update& update, Index numbers, Member member, F f) {
-  Index begin = member.begin(numbers), end = member.end(numbers), before = 0;
+INLINE void for_share(const Update& update, Index numbers, Part part, F f) {
+  Index begin = part.begin(numbers), end = part.end(numbers), before = 0;
   for (Index i = 0; i < update.count; ++i) {
     const Weight& weight = update.weights[i];
     Index size = weight.row_size, all = weight.touched * size;
@@ -47,19 +47,19 @@ bool rows_ascend(const Update& update) {
 
 // Returns the norm of all gradients together.
 double gradient_norm(const Update& update) {
-  double parts[PARTS] = {};
+  double pieces[PIECES] = {};
   Index numbers = numbers_of(update);
-  as_team(threads_for(update), [&](Member member) {
-    for (Index part = member.number; part < PARTS; part += member.of)
-      for_share(update, numbers, {part, PARTS}, [&](const Weight& weight, Index begin, Index end) {
+  in_parts(threads_for(update), [&](Part part) {
+    for (Index piece = part.number; piece < PIECES; piece += part.of)
+      for_share(update, numbers, {piece, PIECES}, [&](const Weight& weight, Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
           const float* row = weight.gradient + i * weight.row_size;
-          parts[part] += dot(row, row, weight.row_size);
+          pieces[piece] += dot(row, row, weight.row_size);
         }
       });
   });
   double sum = 0;
-  for (double part : parts) sum += part;
+  for (double piece : pieces) sum += piece;
   return __builtin_sqrt(sum);
 }
 
@@ -93,8 +93,8 @@ float adam(const Update* update) {
   double limit = update->limit / (norm + 1e-6);
   for (Index i = 0; i < update->count; ++i) *update->weights[i].step += 1;
   Index numbers = numbers_of(*update);
-  as_team(threads_for(*update), [&](Member member) {
-    for_share(*update, numbers, member, [&](const Weight& weight, Index begin, Index end) {
+  in_parts(threads_for(*update), [&](Part part) {
+    for_share(*update, numbers, part, [&](const Weight& weight, Index begin, Index end) {
       double step = *weight.step;
       AdamRule rule{};
       rule.rate = update->lr / correction(update->beta1, step);

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from seqtrain.engines.layout import Layout
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.randomness import RandomNumbers
+from seqtrain.model.subwords import Subwords
 
 
 @dataclass
@@ -46,18 +47,8 @@ class ForwardContext:
     final_states: Tensor | None = None
 
 
-class Table(Protocol):
-    """Module with a table of vectors.
-
-    Attributes:
-        sparse: True if the gradient of `weight` is a sparse tensor, with the rows of a batch only.
-    """
-
-    sparse: bool
-
-    @property
-    def weight(self) -> Tensor:
-        """The table, one vector per row."""
+Table = nn.Embedding | Subwords
+"""Module with a table of vectors, whose gradient is sparse if the attribute `sparse` is True."""
 
 
 class Branch(nn.Module):

@@ -19,6 +19,8 @@ Reference:
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +29,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.engines.layout import Layout, Packed, Padded, lengths_of, rows_and_steps
+from seqtrain.engines.layout import Layout, Packed, lengths_of
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.solved import LinearBranch, Weights, targets_of
+from seqtrain.model.branches.logistic import Weights
+from seqtrain.model.branches.solved import LinearBranch, targets_of
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.standardization import SeriesStandardization
-from seqtrain.sequences.batch import Batch, collate
+from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_in_order_of_length
 from seqtrain.sequences.store import Array, SequenceStore
 from seqtrain.sequences.transfer import to_device
@@ -71,6 +74,87 @@ MAX_NUMBERS, MAX_NUMBERS_ON_DEVICE = 2**19, 2**26
 The limit bounds the memory for long series. On the CPU the values fit its caches. A GPU needs large
 chunks, because each chunk costs kernel launches.
 """
+
+
+class Piece(NamedTuple):
+    """Adjacent rows of `SeriesRows` that are computed at once.
+
+    Attributes:
+        rows: the rows, (n,).
+        first: the first series that has a row in the piece.
+        bags: first of these rows of each series that has one, counted from 0, or None for all rows
+            of padded series.
+    """
+
+    rows: Tensor
+    first: int = 0
+    bags: Tensor | None = None
+
+
+class SeriesRows:
+    """Rows of a matrix that has the steps of a batch, series by series.
+
+    Args:
+        layout: layout of the steps. If it is `Padded`, the matrix has rows for padding, too.
+
+    Attributes:
+        series, step: series and time step of each row, (rows,).
+        begins, lengths: first row and number of time steps of each series, (B,).
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.lengths = layout.lengths.squeeze(1)
+        every = torch.arange(self.lengths.shape[0], device=self.lengths.device)
+        if isinstance(layout, Packed):
+            self.begins = self.lengths.cumsum(0) - self.lengths
+            size = len(layout.places[0])
+            self.series = every.repeat_interleave(self.lengths, output_size=size)
+        else:
+            longest = layout.valid.shape[0]
+            self.begins = every * longest
+            self.series = every.unsqueeze(1).expand(-1, longest).flatten()
+        self.rows = torch.arange(self.series.shape[0], device=every.device)
+        self.step = self.rows - self.begins[self.series]
+
+    def arrange(self, steps: Tensor) -> Tensor:
+        """Return the steps in the order of the rows, (rows, C)."""
+        if not isinstance(self.layout, Packed):
+            return steps.transpose(0, 1).flatten(0, 1)
+        row, step = self.layout.places
+        lengths = lengths_of(self.layout.batch_sizes)
+        arranged = torch.empty_like(steps)
+        arranged[to_device((lengths.cumsum(0) - lengths)[row] + step, steps.device)] = steps
+        return arranged
+
+    def pieces(self, size: int) -> Iterator[Piece]:
+        """Yield pieces of `size` rows. Padded series are one piece, because ONNX has no loops."""
+        if not isinstance(self.layout, Packed):
+            yield Piece(self.rows)
+            return
+        ends = lengths_of(self.layout.batch_sizes).cumsum(0)  # on the CPU: known without waiting
+        for begin in range(0, len(self.rows), size):
+            rows = self.rows[begin : begin + size]
+            bounds = torch.tensor([begin, begin + len(rows) - 1], device="cpu")
+            first, last = torch.searchsorted(ends, bounds, right=True).tolist()
+            yield Piece(rows, first, (self.begins[first : last + 1] - begin).clamp(min=0))
+
+    def count_above(self, outputs: Tensor, bias: Tensor, piece: Piece) -> Tensor:
+        """Return in how many rows of each series the outputs exceed biases, (series, 84 * biases).
+
+        Args:
+            outputs: outputs of the kernels at the rows of a piece, (n, 84).
+            bias: biases of each kernel, (84, biases).
+            piece: the rows.
+        """
+        if piece.bags is None:
+            valid = self.step < self.lengths[self.series]
+            above = (outputs.unsqueeze(2) > bias).flatten(1) & valid.unsqueeze(1)
+            return above.to(bias.dtype).view(self.lengths.shape[0], -1, bias.numel()).sum(1)
+        numbers = outputs.new_empty(len(outputs), *bias.shape)
+        torch.gt(outputs.unsqueeze(2), bias, out=numbers)
+        places = torch.arange(len(outputs), device=outputs.device)
+        return functional.embedding_bag(places, numbers.flatten(1), piece.bags, mode="sum")
 
 
 class KernelBranch(LinearBranch):
@@ -132,11 +216,8 @@ class KernelBranch(LinearBranch):
 
         Autocast is switched off.
         """
-        if isinstance(layout, Padded):
-            return self._padded_logits(steps, layout)
-        assert side.batch is not None
         with torch.autocast(steps.device.type, enabled=False):
-            return self.shares(side.batch) @ self.weight + self.intercept
+            return self.shares(steps, layout) @ self.weight + self.intercept
 
     @torch.no_grad()
     def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:
@@ -144,38 +225,47 @@ class KernelBranch(LinearBranch):
         matrix = np.zeros((len(store), len(self.weight)), np.float32)
         for rows in plan_in_order_of_length(store.lengths, BatchingConfig(max_tokens=16384)):
             batch = collate(store.__getitems__(rows)).to(self.weight.device)
-            matrix[rows] = batch.restore(self.shares(batch)).cpu().numpy()
+            shares = self.shares(batch.packed.data, Packed.of(batch.packed))
+            matrix[rows] = batch.restore(shares).cpu().numpy()
         return matrix
 
-    def shares(self, batch: Batch) -> Tensor:
-        """Return the features of a packed batch, (B, P), row by row of the batch.
+    def shares(self, steps: Tensor, layout: Layout) -> Tensor:
+        """Return the features of a batch, (B, P), row by row of the layout.
 
         A feature is the fraction of a series' time steps at which the output of a kernel exceeds a
         bias.
         """
-        views, lengths = self._rounded_views(batch)
-        found = self.bias.new_zeros(len(lengths), *self.bias.shape[:3], self.bias[0, 0, 0].numel())
+        bank = SeriesRows(layout)
+        views = self._rounded_views(steps, layout, bank)
+        counts = [self._counts(views, bank, *place) for place in np.ndindex(*self.bias.shape[:2])]
+        return torch.cat(counts, dim=1) / layout.lengths
+
+    def _counts(self, views: Tensor, bank: SeriesRows, kind: int, number: int) -> Tensor:
+        """Return in how many steps the outputs at one dilation exceed each bias, (B, features).
+
+        Args:
+            views: result of `_rounded_views`.
+            bank: order of the rows of the views.
+            kind: 0 for fixed dilations, 1 for relative ones.
+            number: index of the dilation.
+        """
+        weights, bias = self.weights(kind, number), self.bias[kind, number]
         numbers = MAX_NUMBERS if views.is_cpu else MAX_NUMBERS_ON_DEVICE
-        size = max(1, numbers // max(TAPS * views.shape[2], found.shape[-1]))
-        begins = lengths.cumsum(0) - lengths
-        ends = lengths_of(batch.packed.batch_sizes).cumsum(0)  # on the CPU: known without waiting
-        for kind, number in np.ndindex(*self.bias.shape[:2]):
-            weights = self.weights(kind, number)
-            for begin in range(0, views.shape[1] - 1, size):
-                every = torch.arange(min(size, views.shape[1] - 1 - begin), device=views.device)
-                taps, row = self._packed_taps(every + begin, lengths, kind, number)
-                chunk = torch.tensor([begin, begin + len(every) - 1], device="cpu")
-                first, last = torch.searchsorted(ends, chunk, right=True).tolist()
-                end = last + 1
-                bags = (begins[first:end] - begin).clamp(min=0)
-                for view in range(VIEWS):
-                    outputs = _convolved(views[view], taps, weights[view]).unsqueeze(2)
-                    bias = self.bias[kind, number, view]
-                    above = outputs.new_empty(len(row), *bias.shape)
-                    torch.gt(outputs, bias, out=above)
-                    counts = functional.embedding_bag(every, above.flatten(1), bags, mode="sum")
-                    found[first:end, kind, number, view] += counts
-        return found.flatten(1) / lengths.unsqueeze(1)
+        pieces = [*bank.pieces(max(1, numbers // max(weights.shape[1], bias[0].numel())))]
+        counts = []
+        for piece in pieces:
+            taps = self._taps(bank, piece.rows, kind, number)
+            found = [
+                bank.count_above(_convolved(views[view], taps, weights[view]), bias[view], piece)
+                for view in range(VIEWS)
+            ]
+            counts.append(torch.cat(found, dim=1))
+        if len(pieces) == 1:
+            return counts[0]
+        total = counts[0].new_zeros(len(bank.lengths), counts[0].shape[1])
+        for piece, count in zip(pieces, counts, strict=True):
+            total[piece.first : piece.first + len(count)] += count
+        return total
 
     def weights(self, kind: int, number: int) -> Tensor:
         """Return the weights of the kernels at one dilation, (VIEWS, TAPS * C, 84).
@@ -187,89 +277,49 @@ class KernelBranch(LinearBranch):
         chosen = self.channels[kind, number].unsqueeze(2)
         return (self.pattern.unsqueeze(2) * chosen).flatten(2).transpose(1, 2).contiguous()
 
-    def _views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the views of a batch, (VIEWS, N, C), and the lengths of its series, (B,).
+    def _views(self, steps: Tensor, layout: Layout, bank: SeriesRows) -> Tensor:
+        """Return the views of a batch, (VIEWS, rows, C), with its rows in the order of a bank.
 
         The views are: values as scaled by train, values standardized per series, and the
-        differences between consecutive time steps of both. The N time steps are ordered series by
-        series, not in packed order.
+        differences between consecutive time steps of both.
         """
-        data, sizes, width = batch.packed.data, batch.packed.batch_sizes, self.channels.shape[-1]
-        row, step = rows_and_steps(sizes)
-        lengths = lengths_of(sizes)
-        begins = lengths.cumsum(0) - lengths
-        standardized = self.series(data, Packed(sizes, data.device))
-        both = torch.stack((data[:, :width], standardized[:, :width]))
-        values = torch.empty_like(both)
-        values[:, to_device(begins[row] + step, data.device)] = both
-        changes = values.diff(dim=1, prepend=values[:, :1])
-        changes[:, to_device(begins, data.device)] = 0
-        return torch.cat((values, changes)), to_device(lengths, data.device)
+        width = self.channels.shape[-1]
+        both = steps[..., :width], self.series(steps, layout)[..., :width]
+        values = torch.stack([bank.arrange(view) for view in both])
+        before = torch.cat((values[:, :1], values[:, :-1]), dim=1)
+        is_first = (bank.step == 0).unsqueeze(1)
+        return torch.cat((values, torch.where(is_first, 0, values - before)))
 
-    def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the rounded views of a batch, (VIEWS, N + 1, C), and the lengths of its series.
+    def _rounded_views(self, steps: Tensor, layout: Layout, bank: SeriesRows) -> Tensor:
+        """Return the views as whole numbers, with a row of zeros at the end; see `_views`."""
+        scaled = self._views(steps, layout, bank) * self.gain
+        return functional.pad(scaled.round().clamp(-LARGEST, LARGEST), (0, 0, 0, 1))
 
-        See `_views`. Row N of the views holds zeros.
-        """
-        views, lengths = self._views(batch)
-        rounded = (views * self.gain).round().clamp(-LARGEST, LARGEST)
-        return functional.pad(rounded, (0, 0, 0, 1)), lengths
-
-    def _taps(
-        self,
-        steps: Tensor,
-        lengths: Tensor,
-        begins: Tensor,
-        beyond: Tensor | int,
-        kind: int,
-        number: int,
-    ) -> Tensor:
+    def _taps(self, bank: SeriesRows, rows: Tensor, kind: int, number: int) -> Tensor:
         """Return the rows of a view that the kernels of a dilation read for each output.
 
-        A row is an index of the view's axis of time steps.
+        Beyond the ends of a series this is the row of zeros. A relative dilation is scaled by the
+        length of the series, and rounded to a whole number of at least 1.
 
         Args:
-            steps: time step of each output in its series.
-            lengths: number of time steps of the series of each output. A relative dilation is
-                scaled by this number, and rounded to a whole number of at least 1.
-            begins: row of the first time step of the series of each output.
-            beyond: row of zeros, which is read beyond the ends of a series.
+            bank: order of the rows of the views.
+            rows: row at the center of each output, (n,).
             kind: 0 for fixed dilations, 1 for relative ones.
             number: index of the dilation.
 
-        Shape:
-            steps, lengths, begins: shapes that broadcast to (…). Returns: rows, (…, TAPS).
+        Returns:
+            Rows, (n, TAPS).
         """
+        series = bank.series[rows]
+        lengths, begins = (each[series].unsqueeze(1) for each in (bank.lengths, bank.begins))
         reach: Tensor | int = self.dilations[number]
         if self.relative[kind]:
-            doubled = 2 * reach * lengths.unsqueeze(-1) + self.length
+            doubled = 2 * reach * lengths + self.length
             reach = torch.div(doubled, 2 * self.length, rounding_mode="floor").clamp(min=1)
-        offsets = torch.arange(TAPS, device=steps.device) - TAPS // 2
-        read = steps.unsqueeze(-1) + offsets * reach
-        inside = (read >= 0) & (read < lengths.unsqueeze(-1))
-        return torch.where(inside, read + begins.unsqueeze(-1), beyond)
-
-    def _packed_taps(
-        self, rows: Tensor, lengths: Tensor, kind: int, number: int
-    ) -> tuple[Tensor, Tensor]:
-        """Return the rows that kernels read for each output, and the series of each output.
-
-        See `_taps`.
-
-        Args:
-            rows: row at the center of each output.
-            lengths: number of time steps of each series.
-            kind: 0 for fixed dilations, 1 for relative ones.
-            number: index of the dilation.
-
-        Shape:
-            rows: (n,). lengths: (B,). Returns: (n, TAPS), where row N holds zeros, and (n,).
-        """
-        begins = lengths.cumsum(0) - lengths
-        series = torch.searchsorted(begins, rows, right=True) - 1
-        first, beyond = begins[series], begins[-1] + lengths[-1]
-        taps = self._taps(rows - first, lengths[series], first, beyond, kind, number)
-        return taps, series
+        offsets = torch.arange(TAPS, device=rows.device) - TAPS // 2
+        read = bank.step[rows].unsqueeze(1) + offsets * reach
+        inside = (read >= 0) & (read < lengths)
+        return torch.where(inside, read + begins, bank.series.shape[0])
 
     def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
         """Draw the channels of the kernels, and fit gains, biases and the linear classifier.
@@ -295,26 +345,27 @@ class KernelBranch(LinearBranch):
     @torch.no_grad()
     def _fit_bank(self, store: SequenceStore, draw: np.random.Generator) -> None:
         """Draw the channels of all kernels, and fit gains and biases to random rows."""
-        self._fit_gain(self._sample(store, SCALE_ROWS, draw))
+        self._fit_gain(*self._sample(store, SCALE_ROWS, draw))
         for kind, number in np.ndindex(*self.bias.shape[:2]):
             self._draw_channels(kind, number, draw)
-            self._fit_biases(self._sample(store, BIAS_ROWS, draw), kind, number, draw)
+            self._fit_biases(*self._sample(store, BIAS_ROWS, draw), kind, number, draw)
 
-    def _sample(self, store: SequenceStore, most: int, draw: np.random.Generator) -> Batch:
-        """Return a batch of at most `most` random rows, on the device of the branch."""
+    def _sample(
+        self, store: SequenceStore, most: int, draw: np.random.Generator
+    ) -> tuple[Tensor, Packed]:
+        """Return the steps of at most `most` random rows, on the device of the branch."""
         some = draw.choice(np.arange(len(store)), min(len(store), most), replace=False)
-        return collate(store.__getitems__(some)).to(self.weight.device)
+        packed = collate(store.__getitems__(some)).to(self.weight.device).packed
+        return packed.data, Packed.of(packed)
 
-    def _fit_gain(self, batch: Batch) -> None:
-        """Set `gain`, the factor of each view before rounding.
+    def _fit_gain(self, steps: Tensor, layout: Packed) -> None:
+        """Set `gain`, the factor of each view before rounding, from a sample of series.
 
         For values, the factor is GRID. For differences, GRID is divided by the root mean square of
         the channel in the sample, if this isn't 0.
-
-        Args:
-            batch: sample of series.
         """
-        squares = self._views(batch)[0].cpu().double().square().mean(1, keepdim=True)
+        views = self._views(steps, layout, SeriesRows(layout))
+        squares = views.cpu().double().square().mean(1, keepdim=True)
         squares[: VIEWS // 2] = 1
         self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
 
@@ -336,47 +387,24 @@ class KernelBranch(LinearBranch):
         for row, exponent in enumerate(draw.uniform(0, most, len(chosen))):
             chosen[row, draw.permutation(width)[: int(2**exponent)]] = 1
 
-    def _fit_biases(self, batch: Batch, kind: int, number: int, draw: np.random.Generator) -> None:
-        views, lengths = self._rounded_views(batch)
-        steps = np.arange(views.shape[1] - 1)
-        if len(steps) > BIAS_STEPS:
-            steps = np.sort(draw.choice(steps, BIAS_STEPS, replace=False))
-        rows = torch.from_numpy(steps).to(views.device)
-        taps, _ = self._packed_taps(rows, lengths, kind, number)
+    def _fit_biases(
+        self, steps: Tensor, layout: Packed, kind: int, number: int, draw: np.random.Generator
+    ) -> None:
+        """Set the biases of a dilation to quantiles of the kernels' outputs for a sample."""
+        bank = SeriesRows(layout)
+        views = self._rounded_views(steps, layout, bank)
+        centers = np.arange(len(bank.series))
+        if len(centers) > BIAS_STEPS:
+            centers = np.sort(draw.choice(centers, BIAS_STEPS, replace=False))
+        taps = self._taps(bank, torch.from_numpy(centers).to(views.device), kind, number)
         weights = self.weights(kind, number)
         count = self.bias[0, 0, 0].numel()
         quantiles = (number * count + np.arange(count) + 1) * GOLDEN_RATIO % 1
-        ranks = np.rint(quantiles * (len(steps) - 1)).astype(np.int64).reshape(len(KERNELS), -1)
+        ranks = np.rint(quantiles * (len(centers) - 1)).astype(np.int64).reshape(len(KERNELS), -1)
         for view in range(VIEWS):
             outputs = _convolved(views[view], taps, weights[view]).T.cpu().numpy()
-            ordered = np.take_along_axis(
-                np.sort(outputs), ranks, 1
-            )  # NumPy sorts faster than torch
+            ordered = np.take_along_axis(np.sort(outputs), ranks, 1)  # torch sorts more slowly
             self.bias[kind, number, view] = torch.from_numpy(ordered)
-
-    def _padded_logits(self, steps: Tensor, layout: Padded) -> Tensor:
-        """Return the logits of padded series, (B, K), by operations that ONNX has."""
-        steps = layout.pad(steps)
-        width, lengths = self.channels.shape[-1], layout.lengths.squeeze(1)
-        standardized = self.series(steps, layout)
-        both = torch.stack((steps[..., :width], standardized[..., :width])).transpose(1, 2)
-        valid = layout.valid.transpose(0, 1)
-        changes = both - torch.cat((both[:, :, :1], both[:, :, :-1]), dim=2)
-        scaled = torch.cat((both, changes)) * self.gain[:, None]
-        rounded = torch.where(valid, scaled.round().clamp(-LARGEST, LARGEST), 0)
-        views = functional.pad(rounded.flatten(1, 2), (0, 0, 0, 1))
-        rows, longest = both.shape[1:3]
-        steps, begins = torch.arange(longest), torch.arange(rows)[:, None] * longest
-        found = []
-        for kind, number in np.ndindex(*self.bias.shape[:2]):
-            taps = self._taps(steps, lengths[:, None], begins, rows * longest, kind, number)
-            parts = zip(views, self.weights(kind, number), self.bias[kind, number], strict=True)
-            for view, weights, bias in parts:
-                outputs = view[taps].flatten(2) @ weights
-                above = (outputs[:, :, None] > bias.T) & valid[..., None]
-                found.append(above.float().sum(1).transpose(1, 2).flatten(1))
-        shares = torch.cat(found, dim=1) / lengths[:, None]
-        return shares @ self.weight + self.intercept
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
@@ -386,7 +414,7 @@ def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
         view: (N + 1, C). taps: rows of the view that each output reads, (n, TAPS). weights:
         (TAPS * C, 84). Returns: (n, 84).
     """
-    return view.index_select(0, taps.flatten()).view(len(taps), -1) @ weights
+    return view.index_select(0, taps.flatten()).view(-1, weights.shape[0]) @ weights
 
 
 def fit_ridge(

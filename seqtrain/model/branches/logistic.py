@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.model.branches.solved import Weights
 from seqtrain.sequences.store import Array, Ints
+
+Weights = npt.NDArray[np.float64]
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)
 """Values of C, the inverse of the penalty, of which left-out rows choose one."""

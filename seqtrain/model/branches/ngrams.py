@@ -20,12 +20,11 @@ from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.logistic import solve_logistic
-from seqtrain.model.branches.solved import LinearBranch, Weights
+from seqtrain.model.branches.solved import LinearBranch
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch
-from seqtrain.sequences.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import WordGrams
 
@@ -65,21 +64,11 @@ class NgramBranch(LinearBranch):
 
         Without a batch, the n-grams of the side inputs are used.
         """
-        if side.batch is not None:
-            return self.score(self.find(side.batch), torch.arange(layout.lengths.shape[0]))
-        assert side.ngrams is not None
-        return self.score(side.ngrams, torch.arange(layout.lengths.shape[0]), layout)
-
-    def score(self, ngrams: SparseRows, rows: Tensor, layout: Layout | None = None) -> Tensor:
-        """Return the logits of sequences from their n-gram values, (B, C).
-
-        Args:
-            ngrams: values of n-grams, a sparse matrix with a row for each sequence.
-            rows: indices of the rows to compute, (B,).
-            layout: layout of the time steps, which decides about the operations.
-        """
-        ops = ops_for(self.weight, layout)
-        return ops.sum_rows(self.weight, ngrams, rows, sparse=False) + self.intercept
+        ngrams = side.ngrams if side.batch is None else self.find(side.batch)
+        assert ngrams is not None
+        rows = torch.arange(layout.lengths.shape[0])
+        sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=False)
+        return sums + self.intercept
 
     def features(self, store: SequenceStore) -> Any:
         """Return the n-gram values of each row of a store, a CSR matrix (B, K) of float32."""
@@ -96,18 +85,6 @@ class NgramBranch(LinearBranch):
             parts.append(csr_matrix(entries, (len(rows), len(self.vocabulary))))
         return vstack(parts, format="csr")
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
-        """Fit a logistic regression to the n-gram values of labelled sequences, in place.
-
-        Args:
-            store: labelled sequences.
-            weights: weight of each row, (B,).
-            seed: seed of the rows that are left out to choose the penalty.
-        """
-        classes = len(self.intercept)
-        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
-        self.keep_coefficients(*found)
-
     def find(self, batch: Batch) -> SparseRows:
         """Return the n-gram values of a packed batch, on the CPU.
 
@@ -116,7 +93,7 @@ class NgramBranch(LinearBranch):
         """
         packed, spellings = batch.host.packed, batch.host.spellings
         row, step = rows_and_steps(packed.batch_sizes)
-        offsets = _offsets(row.bincount())
+        offsets = functional.pad(row.bincount().cumsum(0), (1, 0))
         # Packed steps are ordered by time; n-grams are read sequence by sequence.
         order = (offsets[row] + step).argsort()
         numbers = unknown = None
@@ -125,14 +102,7 @@ class NgramBranch(LinearBranch):
             unknown = WordGrams(spellings.buckets.numpy(), spellings.offsets.numpy())
         ids = packed.data[order].numpy()
         arrays = ids, offsets.numpy(), self.vocabulary, self.words, numbers, unknown
-        return _matrix(ngram_values(*arrays), len(offsets) - 1)
-
-
-def _matrix(found: NgramValues, rows: int) -> SparseRows:
-    counts = np.bincount(found.rows, minlength=rows)
-    which = torch.from_numpy(found.ngrams.astype(np.int32))
-    return SparseRows(which, torch.from_numpy(found.values), _offsets(torch.from_numpy(counts)))
-
-
-def _offsets(counts: Tensor) -> Tensor:
-    return functional.pad(counts.cumsum(0), (1, 0))
+        found = ngram_values(*arrays)
+        counts = torch.from_numpy(np.bincount(found.rows, minlength=len(offsets) - 1))
+        which = torch.from_numpy(found.ngrams.astype(np.int32))
+        return SparseRows.of(which, torch.from_numpy(found.values), counts)

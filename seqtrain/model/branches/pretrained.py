@@ -16,8 +16,7 @@ from torch import Tensor
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.layout import Layout
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.logistic import solve_logistic
-from seqtrain.model.branches.solved import LinearBranch, Weights
+from seqtrain.model.branches.solved import LinearBranch
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.store import SequenceStore
@@ -57,9 +56,3 @@ class PretrainedBranch(LinearBranch):
 
         assert store.vectors is not None
         return csr_matrix(store.vectors)
-
-    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
-        """Fit a logistic regression to the vectors of labelled texts; see `SolvedBranch.solve`."""
-        classes = self.weight.shape[1]
-        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
-        self.keep_coefficients(*found)

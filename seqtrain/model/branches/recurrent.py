@@ -12,27 +12,15 @@ from torch import Tensor, nn
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.cells import zero_state
 from seqtrain.engines.choice import choose_engine
-from seqtrain.engines.interface import Between, Engine
+from seqtrain.engines.interface import Between
 from seqtrain.engines.layout import Layout, Packed
-from seqtrain.model.branches.branch import (
-    Branch,
-    ForwardContext,
-    Table,
-)
+from seqtrain.model.branches.branch import Branch, ForwardContext, Table
 from seqtrain.model.column_embedding import ColumnEmbedding
-from seqtrain.model.encoder import RunSteps, make_encoder, run_in_segments
+from seqtrain.model.encoder import make_encoder, run_in_segments
 from seqtrain.model.initialization import draw_embedding, draw_head, draw_recurrence
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import Inputs, SideInputs
-from seqtrain.model.pooling import (
-    LAST,
-    join_directions,
-    last_valid_state,
-    make_pooling,
-    pool,
-    pooling_names,
-    select_state,
-)
+from seqtrain.model.pooling import LAST, PoolingList, pooling_names
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.sequences.transfer import to_device
 
@@ -51,6 +39,7 @@ class RecurrentBranch(Branch):
         inputs: the layers before the encoder.
         encoder: torch's recurrent module, which holds the parameters for all engines.
         pooling: pooling of all states, or None if only the last valid state is used.
+        takes_last: True if the last valid state is used.
         static: embedding of row features, or None without any.
         head: linear classifier of the pooled states and the row features.
         pooled_width: size of the pooled vector, K * H.
@@ -71,9 +60,12 @@ class RecurrentBranch(Branch):
         self.subwords = self.inputs.subwords
         self.convolutions = self.inputs.convolutions
         self.encoder = make_encoder(config, self.inputs.width)
-        self.pooling = make_pooling(config.pooling, width, config.attention_size)
+        names = pooling_names(config.pooling)
+        self.takes_last = LAST in names
+        pooled = [name for name in names if name != LAST]
+        self.pooling = PoolingList(pooled, width, config.attention_size) if pooled else None
         self.static = None
-        self.pooled_width = width * len(pooling_names(config.pooling))
+        self.pooled_width = width * len(names)
         head_width = self.pooled_width
         if spec.static is not None:
             self.static = ColumnEmbedding(spec.static, spec.static.input_size)
@@ -108,16 +100,6 @@ class RecurrentBranch(Branch):
         if self.config.initial_state == "learned":
             self.initial_state.zero_()
 
-    @property
-    def engine(self) -> Engine:
-        """Engine that computes the recurrence, chosen for the device and type of the weights.
-
-        Raises:
-            ConfigError: If model.engine asks for an engine that can't run here.
-        """
-        weight = self.head.weight
-        return choose_engine(self.config, weight.device, weight.dtype)
-
     def tables(self) -> list[Table]:
         """Return the tables of tokens, of character n-grams, and of all token columns.
 
@@ -143,10 +125,15 @@ class RecurrentBranch(Branch):
             ConfigError: If model.engine asks for an engine that can't run here.
         """
         random = context.random
-        self.check_random(random)
+        if self.training:
+            self.check_random(random)
         pooled = self.embed(steps, layout, side, context)
         if self.static is not None:
-            pooled = torch.cat((pooled, self._embedded_row_features(layout, side)), dim=1)
+            if side.static is None:
+                raise ValueError("static: missing; the model was trained with data.static")
+            embedded = self.static(side.static)
+            embedded = layout.spread(embedded) if layout.every_step else embedded
+            pooled = torch.cat((pooled, embedded), dim=1)
         if random is not None:
             pooled = random.drop(pooled, self.config.dropout, Purpose.HEAD, random.examples)
         logits: Tensor = self.head(pooled)
@@ -160,16 +147,28 @@ class RecurrentBranch(Branch):
         Row features and the dropout before the head aren't part of the vectors. The vectors are in
         the order of `pooling_names`. The arguments are those of `forward`.
         """
-        engine, random = context.engine or self.engine, context.random
-        takes_last = LAST in pooling_names(self.config.pooling)
-        needs_all = self.pooling is not None or layout.every_step
-        run = self._encoder_run(side, random, engine, need_outputs=needs_all)
+        weight, random = self.head.weight, context.random
+        engine = context.engine or choose_engine(self.config, weight.device, weight.dtype)
+        need_outputs = self.pooling is not None or layout.every_step
+
+        def run(
+            steps: Tensor, layout: Layout, start: Tensor | None, begin: Tensor | None
+        ) -> tuple[Tensor | None, Tensor]:
+            vectors = self.inputs.read(steps, layout, side, random, begin)
+            between = None if random is None else self.dropout_between_layers(random, layout, begin)
+            states, last = engine.run(
+                self.encoder, vectors, layout, start, need_outputs=need_outputs, between=between
+            )
+            return None if states is None else self.join(states), last
+
         steps, layout = self.inputs.read_whole(steps, layout, side, random)
         rows = layout.lengths.shape[0]
         start = self.start(rows, random) if context.start is None else context.start
-        length = self._segment_length(layout, context, engine)
-        parts = []
-        if length is not None and isinstance(layout, Packed):
+        length = context.bptt if torch.is_grad_enabled() else PREDICTION_STEPS
+        in_segments = torch.is_grad_enabled() or not (self.config.bidirectional or engine.pads)
+        in_segments = in_segments and not layout.every_step
+        parts: list[Tensor] = []
+        if in_segments and isinstance(layout, Packed) and length and layout.longest > length:
             start = self.zero_state(rows) if start is None else start
             pooled, state = run_in_segments(run, self.pooling, steps, layout, start, length)
             if pooled is not None:
@@ -177,13 +176,12 @@ class RecurrentBranch(Branch):
         else:
             states, state = run(steps, layout, start, None)
             if states is not None and self.pooling is not None:
-                parts.append(pool(self.pooling, states, layout))
-            if states is not None and layout.every_step and takes_last:
+                parts.append(self.pooling(states, layout))
+            if states is not None and layout.every_step and self.takes_last:
                 parts.insert(0, states)
-        if takes_last and not layout.every_step:
-            h_n = select_state(state, 0)
-            last = last_valid_state(h_n, bidirectional=self.config.bidirectional)
-            parts.insert(0, self.join(last))
+        if self.takes_last and not layout.every_step:
+            top = state[0, -2:] if self.config.bidirectional else state[0, -1:]
+            parts.insert(0, self.join(torch.cat(top.unbind(), dim=1)))
         context.final_states = state
         return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
 
@@ -197,17 +195,17 @@ class RecurrentBranch(Branch):
         return "data.standardize" if self.inputs.series is not None else None
 
     def dropout_between_layers(
-        self, random: RandomNumbers | None, layout: Layout, begin: Tensor | None = None
+        self, random: RandomNumbers, layout: Layout, begin: Tensor | None = None
     ) -> Between | None:
         """Return a function that applies dropout between two layers, or None without such dropout.
 
         Args:
-            random: random numbers of the update, or None for prediction.
+            random: random numbers of the update.
             layout: positions of the time steps.
             begin: time step at which each row begins in its sequence, (B,), or None for 0.
         """
         rate = self.config.dropout
-        if random is None or not rate or self.config.num_layers == 1:
+        if not rate or self.config.num_layers == 1:
             return None
         assert isinstance(layout, Packed)
 
@@ -257,59 +255,11 @@ class RecurrentBranch(Branch):
 
         States of one direction are returned unchanged.
         """
-        return join_directions(states, self.config.join) if self.config.bidirectional else states
-
-    def _embedded_row_features(self, layout: Layout, side: SideInputs) -> Tensor:
-        if side.static is None or self.static is None:
-            raise ValueError("static: missing; the model was trained with data.static")
-        embedded: Tensor = self.static(side.static)
-        return layout.spread(embedded) if layout.every_step else embedded
-
-    def _encoder_run(
-        self, side: SideInputs, random: RandomNumbers | None, engine: Engine, *, need_outputs: bool
-    ) -> RunSteps:
-        """Return a function that embeds and encodes time steps; see `RunSteps`.
-
-        Args:
-            side: inputs of the batch besides the time steps.
-            random: random numbers for dropout, or None for prediction.
-            engine: engine that computes the recurrence.
-            need_outputs: True if the function should return the states of all time steps. They are
-                joined as by `join`.
-        """
-
-        def run(
-            steps: Tensor, layout: Layout, start: Tensor | None, begin: Tensor | None
-        ) -> tuple[Tensor | None, Tensor]:
-            outputs, state = engine.run(
-                self.encoder,
-                self.inputs.read(steps, layout, side, random, begin),
-                layout,
-                start,
-                need_outputs=need_outputs,
-                between=self.dropout_between_layers(random, layout, begin),
-            )
-            return None if outputs is None else self.join(outputs), state
-
-        return run
-
-    def _segment_length(
-        self, layout: Layout, context: ForwardContext, engine: Engine
-    ) -> int | None:
-        """Return the number of time steps of a segment, or None to run whole sequences at once.
-
-        In prediction, a bidirectional encoder and an engine that pads run whole sequences.
-        """
-        if not isinstance(layout, Packed) or layout.every_step:
-            return None
-        if torch.is_grad_enabled():
-            length = context.bptt
-        elif self.config.bidirectional or engine.pads:
-            length = None
-        else:
-            length = PREDICTION_STEPS
-        longest = len(layout.batch_sizes)
-        return length if length is not None and length < longest else None
+        if not self.config.bidirectional or self.config.join == "concat":
+            return states
+        forward, backward = states.chunk(2, dim=-1)
+        total = forward + backward
+        return total / 2 if self.config.join == "mean" else total
 
 
 def recurrent_branch(network: nn.Module) -> RecurrentBranch:

@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from seqtrain.model.branches.branch import Branch
+from seqtrain.model.branches.logistic import Weights, solve_logistic
 from seqtrain.sequences.store import Array, SequenceStore
-
-Weights = npt.NDArray[np.float64]
 
 
 class SolvedBranch(Branch):
@@ -69,6 +68,12 @@ class LinearBranch(SolvedBranch):
         super().__init__()
         self.register_buffer("weight", torch.zeros(num_features, num_classes))
         self.register_buffer("intercept", torch.zeros(num_classes))
+
+    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+        """Fit a logistic regression to the features of labelled rows; see `SolvedBranch.solve`."""
+        classes = len(self.intercept)
+        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
+        self.keep_coefficients(*found)
 
     def keep_coefficients(self, coefficients: Array, intercepts: Array) -> None:
         """Set weight and intercept to the coefficients of a linear model.

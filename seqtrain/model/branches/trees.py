@@ -18,7 +18,8 @@ from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.solved import SolvedBranch, Weights, targets_of
+from seqtrain.model.branches.logistic import Weights
+from seqtrain.model.branches.solved import SolvedBranch, targets_of
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import collate
@@ -74,9 +75,8 @@ class TreeBranch(SolvedBranch):
         batching = BatchingConfig(max_tokens=STEPS_AT_ONCE)
         for rows in plan_in_order_of_length(store.lengths, batching):
             batch = collate(store.__getitems__(rows))
-            packed = batch.packed
-            layout = Packed(packed.batch_sizes, packed.data.device)
-            found = self._aggregates(packed.data, layout, SideInputs.of(batch))
+            layout = Packed.of(batch.packed)
+            found = self._aggregates(batch.packed.data, layout, SideInputs.of(batch))
             values[rows] = batch.restore(found).numpy()
         return values
 
