@@ -120,7 +120,14 @@ class Column:
     @cached_property
     def blank(self) -> int:
         """Index of the value of blank cells, or -1 if there are none."""
+        if self.are_texts:
+            return self.values.index("") if "" in self.values else -1
         return next((at for at, x in enumerate(self.values) if type(x) is str and not x), -1)
+
+    @cached_property
+    def are_texts(self) -> bool:
+        """True if no value is a list."""
+        return {*map(type, self.values)} <= {str}
 
     @property
     def is_blank(self) -> Mask:
@@ -141,17 +148,30 @@ class Column:
     # Kinds
 
     @cached_property
-    def cell_kinds(self) -> list[str]:
-        """Kind of each value, (values,): a key of `KINDS`, missing, text, or a kind of list."""
-        kinds = list[str]()
+    def _looked(self) -> tuple[list[str], Floats]:
+        """Kind of each value, and its number if it is one of a plain form, else NaN."""
+        kinds, numbers = list[str](), np.full(len(self.values), np.nan)
         for start in range(0, len(self.values), AT_ONCE):
             part = self.values[start : start + AT_ONCE]
-            kinds += ["number"] * len(part) if are_numbers(part) else map(kind_of_cell, part)
-        return kinds
+            found = plain_numbers(part)
+            if found is None:
+                kinds += map(kind_of_cell, part)
+            else:
+                kinds += ["number"] * len(part)
+                numbers[start : start + AT_ONCE] = found
+        return kinds, numbers
+
+    @property
+    def cell_kinds(self) -> list[str]:
+        """Kind of each value, (values,): a key of `KINDS`, missing, text, or a kind of list."""
+        return self._looked[0]
 
     @cached_property
     def kind_counts(self) -> Counter[str]:
         """Number of cells of each kind."""
+        kinds = {*self.cell_kinds}
+        if len(kinds) == 1:
+            return Counter({kinds.pop(): self.rows})
         found: Counter[str] = Counter()
         for kind, count in zip(self.cell_kinds, self.counts.tolist(), strict=True):
             found[kind] += count
@@ -259,13 +279,13 @@ class Column:
     def value_numbers(self) -> Floats:
         """Number of each value, or its seconds for times; NaN if it is neither, (values,)."""
         kind, members = self.reading
-        found = np.full(len(self.values), np.nan)
         if kind == "time":
+            found = np.full(len(self.values), np.nan)
             found[[x == "time" for x in self.cell_kinds]] = self._times[1]
             return found
-        if are_numbers(self.values):
-            return np.array([*map(float, self.values)])
-        for at, value in enumerate(self.values):
+        found = self._looked[1].copy()
+        for at in np.flatnonzero(np.isnan(found)).tolist():
+            value = self.values[at]
             plain = (
                 value.replace(",", ".") if "decimal" in members and type(value) is str else value
             )
@@ -348,8 +368,7 @@ class Column:
     @cached_property
     def longest(self) -> int:
         """Number of characters of the longest value. Lists count as too long for a label."""
-        is_text = {*map(type, self.values)} <= {str}
-        return max(map(len, self.values), default=0) if is_text else 1000
+        return max(map(len, self.values), default=0) if self.are_texts else 1000
 
     @cached_property
     def pattern(self) -> bool:
@@ -467,15 +486,16 @@ def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
     return bool(used.any())
 
 
-def are_numbers(values: Sequence[Any]) -> bool:
-    """Return True if all values are plain numbers of at most 15 characters."""
+def plain_numbers(values: Sequence[Any]) -> Floats | None:
+    """Return the numbers of values that are all of at most 15 characters, or None."""
     try:
         text = "".join(values)
         if not text.isascii() or "_" in text or max(map(len, values)) > LONGEST_NUMBER:
-            return False
-        return bool(np.isfinite(np.array(list(map(float, values)))).all())
+            return None
+        numbers = np.array(list(map(float, values)))
     except (ValueError, TypeError):
-        return False
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def kind_of_cell(cell: Any) -> str:

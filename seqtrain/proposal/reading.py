@@ -429,7 +429,11 @@ class _KnownValues(dict[Any, int]):
         value = cell.strip()
         if len(value) > LONGEST_LABEL:
             return self._code_of_long(value)
-        code = self[cell] = self._append(value) if value == cell else self[value]
+        if value != cell:
+            code = self[cell] = self[value]
+            return code
+        code = self[cell] = len(self.distinct)
+        self.distinct.append(cell)
         return code
 
     def code(self, cell: Any) -> int:
