@@ -279,18 +279,17 @@ class Column:
     def value_numbers(self) -> Floats:
         """Number of each value, or its seconds for times; NaN if it is neither, (values,)."""
         kind, members = self.reading
+        found: Floats = np.full(len(self.values), np.nan)
         if kind == "time":
-            found = np.full(len(self.values), np.nan)
             found[[x == "time" for x in self.cell_kinds]] = self._times[1]
             return found
         found = self._looked[1].copy()
         for at in np.flatnonzero(np.isnan(found)).tolist():
             value = self.values[at]
-            plain = (
-                value.replace(",", ".") if "decimal" in members and type(value) is str else value
-            )
-            if isinstance(plain, str) and KINDS["number"].fullmatch(plain):
-                found[at] = float(plain)
+            if isinstance(value, str) and "decimal" in members:
+                value = value.replace(",", ".")
+            if isinstance(value, str) and KINDS["number"].fullmatch(value):
+                found[at] = float(value)
         return found
 
     @cached_property
