@@ -82,10 +82,6 @@ class Calibration(Section):
         """Return what a network applies to its logits: temperature, branch weights, and shift."""
         return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
-    def class_thresholds(self, num_classes: int) -> list[float]:
-        """Return the threshold of each class, (C,): 0.5 for all if none was fitted."""
-        return self.thresholds or [0.5] * num_classes
-
     def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
         """Return True if the lengths of all lists suit a model.
 
@@ -258,24 +254,20 @@ def calibrate(
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels, weights)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
+    probabilities = logits.double().softmax(dim=1)
     classes, thresholds = list[list[CoveragePoint]](), list[float]()
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
-        classes = class_points(logits.double().softmax(dim=1), has_class, weights)
+        classes = class_points(probabilities, has_class, weights)
     if rare is not None:
         thresholds = rare_thresholds(logits, labels, rare, weights)
-    decided, confidence = list[Tensor](), list[Tensor]()
-    for block, _ in double_blocks(logits, labels):
-        probabilities = block.softmax(dim=1)
-        chosen = torch.from_numpy(best_class(probabilities, thresholds))
-        decided.append(chosen)
-        confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
-    correct = torch.cat(decided) == labels
+    decided = torch.from_numpy(best_class(probabilities, thresholds))
+    confidence = probabilities.gather(1, decided.unsqueeze(1)).squeeze(1)
     return Calibration(
         temperature=temperature,
         branch_weights=shares,
         shift=before.shift,
-        coverage=coverage_points(torch.cat(confidence), correct, LEVELS, weights),
+        coverage=coverage_points(confidence, decided == labels, LEVELS, weights),
         rows=len(labels),
         thresholds=thresholds,
         classes=classes,

@@ -1,6 +1,8 @@
 """Logits of a store, computed in batches of similar length; states that are carried in groups."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -24,6 +26,7 @@ EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 Result = TypeVar("Result")
 
 
+@dataclass
 class CarriedStates:
     """Hidden states at which groups of sequences ended, for models that carry states over.
 
@@ -37,9 +40,8 @@ class CarriedStates:
     directions; H width of a state.
     """
 
-    def __init__(self) -> None:
-        self.frozen = False
-        self._states: dict[int, Tensor] = {}
+    frozen: bool = False
+    _states: dict[int, Tensor] = field(default_factory=dict)
 
     def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
         """Return the states from which the sequences of a batch start, (S, L, B, H).
@@ -129,10 +131,11 @@ def forward_carried(
     Returns:
         The result of `compute`.
     """
-    if carried is not None:
-        context.start = carried.starts(batch.groups, model)
+    if carried is None:
+        return compute(batch, context)
+    context.start = carried.starts(batch.groups, model)
     result = compute(batch, context)
-    if carried is not None and context.start is not None and context.final_states is not None:
+    if context.start is not None and context.final_states is not None:
         # Autocast may have lowered the states.
         carried.keep(batch.groups, context.final_states.to(context.start.dtype))
     return result
@@ -169,12 +172,16 @@ def run_batches(
         engine: Engine of the recurrence, or None to choose it for the model and the device.
     """
     groups, was_training = carried_groups(model, store), model.training
+    states = None
+    if groups is not None:
+        states = CarriedStates() if carried is None else carried
     if plan is None:
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
-    states = None if groups is None else carried or CarriedStates()
 
     def run(batch: Batch) -> list[Tensor]:
         context = ForwardContext(engine=engine)
+        if states is None:
+            return compute(batch, context)
         return forward_carried(compute, model, batch, states, context)
 
     model.eval()
@@ -207,16 +214,11 @@ def branch_logits(
         One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0. So
         processes that compute parts of a plan can add up their results.
     """
-
-    def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
-        branches = model.branch_logits(batch, context, names)
-        return [logits.float().cpu() for logits in branches]
-
     count = len(model.branch_names) if names is None else len(names)
     shape = count, len(store), model.num_classes
     logits = torch.zeros(shape, dtype=torch.float32, device="cpu")
     for batch, found in run_batches(
-        compute,
+        partial(model.branch_logits, names=names),
         model,
         store,
         device,
@@ -226,7 +228,8 @@ def branch_logits(
         before_batch=before_batch,
         engine=engine,
     ):
-        logits[:, torch.from_numpy(batch.examples)] = torch.stack([*map(batch.restore, found)])
+        for own, of_branch in zip(logits, found, strict=True):
+            own[torch.from_numpy(batch.examples)] = batch.restore(of_branch.float().cpu())
     return [*logits]
 
 

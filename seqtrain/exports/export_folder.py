@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import seqtrain
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.exports.golden_rows import GoldenRows, golden_rows
-from seqtrain.exports.onnx import LENGTHS, NGRAM_COUNTS, to_onnx
+from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.exports.golden_rows import golden_rows
+from seqtrain.exports.onnx import FEATURES, IDS, LENGTHS, NGRAM_COUNTS, STATIC, to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
 from seqtrain.runs.model_folder import Model
@@ -78,14 +80,20 @@ def export_model(model: Model, folder: Path) -> Exported:
 
     fitted = model.preprocessing
     exported = ExportedModel(onnx, fitted, model.thresholds)
-    golden = golden_rows(model)
-    found = exported.probabilities(golden.store)
-    difference = float(np.abs(found - golden.probabilities.numpy()).max())
+    rows, store = golden_rows(fitted)
+    logits = check_finite(predict_logits(model.network, store, torch.device("cpu")), store)
+    expected = model.network.probabilities(logits).numpy()
+    difference = float(np.abs(exported.probabilities(store) - expected).max())
     if not difference <= TOLERANCE:
         raise RunError(
             f"export: probabilities differ by {difference:.1e} from the run's; at most "
             f"{TOLERANCE:.0e} is allowed, so nothing was written"
         )
+    lines = []
+    for number, row in enumerate(rows):
+        inputs = exported.inputs(store.__getitems__(np.array([number])))
+        label, _ = exported.decide(expected[number])
+        lines.append(_golden_line(row, inputs, label, expected[number]))
     rules = {"format_version": FORMAT_VERSION, "thresholds": model.thresholds, **fitted.to_dict()}
     contents: dict[str, bytes] = {
         MODEL: onnx,
@@ -93,7 +101,7 @@ def export_model(model: Model, folder: Path) -> Exported:
         VOCABULARY: to_json(fitted.token_lists()),
         SCRIPT: SOURCE.read_bytes(),
         READING: archive_of_modules(),
-        GOLDEN: _golden_lines(exported, golden),
+        GOLDEN: "".join(lines).encode(),
     }
     if fitted.ngrams is not None:
         arrays = io.BytesIO()
@@ -105,36 +113,30 @@ def export_model(model: Model, folder: Path) -> Exported:
         raise path_problem(folder.parent, error, ConfigError, "choose another DIR") from None
     write_folder(Path(os.path.realpath(folder)), contents)
     size = sum(len(content) for content in contents.values())
-    return Exported(folder, size, len(golden.rows), difference)
+    return Exported(folder, size, len(rows), difference)
 
 
-def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
-    """Return the content of golden.jsonl.
+def _golden_line(
+    row: dict[str, Any], inputs: dict[str, Any], label: str, probabilities: Any
+) -> str:
+    """Return a line of golden.jsonl.
 
-    Each line is a JSON object. It has a sequence, its row features, the inputs of the graph, the
-    predicted label, and the probability of each class. The inputs lack the length and the row of
-    each n-gram, because these follow from the other inputs.
+    The object has a sequence, its row features, the inputs of the graph, the predicted label, and
+    the probability of each class. The inputs lack the length and the row of each n-gram, because
+    these follow from the other inputs.
 
     Args:
-        exported: The `ExportedModel`, which makes the inputs.
-        golden: Sequences and predictions.
+        row: The sequence and its row features.
+        inputs: Arrays of the graph's inputs, by name.
+        label: The predicted label.
+        probabilities: Probability of each class, (C,).
     """
-    lines = []
-    for number, row in enumerate(golden.rows):
-        inputs = exported.inputs(golden.store.__getitems__(np.array([number])))
-        for name in (LENGTHS, NGRAM_COUNTS):
-            inputs.pop(name, None)
-        for name in {"input_ids", "features", "static"} & inputs.keys():
-            inputs[name] = inputs[name][0]
-        probabilities = golden.probabilities[number]
-        values = {
-            **row,
-            **{name: array.tolist() for name, array in inputs.items()},
-            "label": exported.decide(probabilities.numpy())[0],
-            "probabilities": probabilities.tolist(),
-        }
-        lines.append(json_line(values) + "\n")
-    return "".join(lines).encode()
+    values = dict(row)
+    for name, array in inputs.items():
+        if name not in (LENGTHS, NGRAM_COUNTS):
+            is_padded = name in (IDS, FEATURES, STATIC)
+            values[name] = (array[0] if is_padded else array).tolist()
+    return json_line({**values, "label": label, "probabilities": probabilities.tolist()}) + "\n"
 
 
 def archive_of_modules() -> bytes:

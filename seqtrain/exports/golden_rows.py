@@ -4,25 +4,19 @@ The sequences are drawn from the vocabulary, or around the mean of each channel.
 `TEXTS` are given, too. So an exported model contains no row of the user's data.
 """
 
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from seqtrain.evaluation.logits import check_finite, predict_logits
-from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.tables.blocks import Coded
 
-SEED = 0
-LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144)
+LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144, 0)
 """Time steps of the sequences. Length-1 rows are mixed with longer ones, to exercise packing."""
 UNKNOWN_SYMBOL = "no such symbol"
 TEXTS = (
@@ -30,48 +24,30 @@ TEXTS = (
     "東京 ΟΔΥΣΣΕΥΣ 😀 e\u0301 x̄ \u00a0 Ⅻ we'll've",
 )
 """Texts on which tokenizers tend to differ."""
+LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
-@dataclass(frozen=True)
-class GoldenRows:
-    """Made-up sequences with the predictions of a model.
+def golden_rows(fitted: Preprocessing) -> tuple[list[dict[str, Any]], SequenceStore]:
+    """Return made-up sequences as JSON objects, and encoded.
 
-    Attributes:
-        rows: JSON object of each sequence: `sequence`, and `facts` if there are row features.
-        store: The encoded sequences, in the same order.
-        probabilities: Probability of each class, as the model predicts, (B, C) float64.
+    An object has a `sequence`, and `facts` if there are row features. Equal models get equal rows.
+    Sequences that the model refuses are left out.
     """
-
-    rows: list[dict[str, Any]]
-    store: SequenceStore
-    probabilities: torch.Tensor
-
-
-def golden_rows(model: Model) -> GoldenRows:
-    """Return made-up sequences with the predictions of a model.
-
-    Equal models get equal rows. Sequences that the model refuses are left out.
-
-    Raises:
-        RunError: If a prediction isn't finite.
-    """
-    rules = model.preprocessing.for_prediction()
-    draw = np.random.default_rng(SEED)
-    sequences = _sequences(rules)
+    rules, draw = fitted.for_prediction(), np.random.default_rng(0)
+    sequences = _sequences(rules, draw)
     if rules.row_features is not None:
         sequences.static = _draw_steps(rules.row_features, draw, len(sequences))
     # Sequences that the model refuses, as empty or too long, have a problem.
     ((found, store),) = rules.predictable([sequences], "golden rows", bad_rows="blank")
     kept = np.array([row for row in range(len(found)) if row not in found.problems])
-    found, store = found.at(kept), store.__getitems__(kept)
-    rows = list[dict[str, Any]]()
+    found = found.at(kept)
+    rows = []
     for index in range(len(found)):
         row = {"sequence": _as_json(found.sequence(index), rules)}
         if rules.row_features is not None and found.static is not None:
             row["facts"] = rules.row_features.rows(found.static[index : index + 1])[0]
         rows.append(row)
-    logits = check_finite(predict_logits(model.network, store, torch.device("cpu")), store)
-    return GoldenRows(rows, store, model.network.probabilities(logits))
+    return rows, store.__getitems__(kept)
 
 
 def _as_json(sequence: Any, rules: Preprocessing) -> Any:
@@ -86,51 +62,50 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
     return sequence
 
 
-def _sequences(rules: Preprocessing) -> Sequences:
+def _sequences(rules: Preprocessing, draw: np.random.Generator) -> Sequences:
     """Return made-up sequences as a reader returns them.
 
-    Their lengths are `LENGTHS`, and one is empty. With a `max_length`, one sequence is longer by 7
-    time steps, but has at most 1,007. If sequences are texts, `TEXTS` follow.
+    Their lengths are `LENGTHS`. With a `max_length`, one sequence is longer by 7 time steps, but
+    has at most 1,007. If sequences are texts, `TEXTS` follow.
     """
-    lengths = [*LENGTHS, 0]
+    lengths, content = [*LENGTHS], list[Any]()
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
-    numbers, symbols = np.random.default_rng(SEED), random.Random(SEED)
-    content: Any = []
-    offsets = None
-    if rules.steps is not None:
-        content = _draw_steps(rules.steps, numbers, sum(lengths))
-        offsets = np.cumsum([0, *lengths])
-    elif isinstance(rules.sequence, ColumnTable):
-        content = [_draw_steps(rules.sequence, numbers, length).numbers for length in lengths]
-    elif rules.vocabulary is not None:
-        known = rules.vocabulary.tokens
-        content = [_draw_tokens(rules, known, symbols, length) for length in lengths]
+    for length in lengths:
+        if rules.steps is None and isinstance(rules.sequence, ColumnTable):
+            content.append(_draw_steps(rules.sequence, draw, length).numbers)
+        elif rules.vocabulary is not None:
+            content.append(_draw_tokens(rules, rules.vocabulary.tokens, draw, length))
     if rules.kind == "text":
         content += TEXTS
-    count = len(lengths) if offsets is not None else len(content)
-    none = Coded(np.full(count, -1, np.int32), [])
-    return Sequences(content, np.arange(1, count + 1), none, offsets)
+    count = len(lengths) if rules.steps is not None else len(content)
+    lines, labels = np.arange(1, count + 1), Coded(np.full(count, -1, np.int32), [])
+    if rules.steps is None:
+        return Sequences(content, lines, labels)
+    steps = _draw_steps(rules.steps, draw, sum(lengths))
+    return Sequences(steps, lines, labels, np.cumsum([0, *lengths]))
 
 
 def _draw_tokens(
-    rules: Preprocessing, known: Sequence[str], draw: random.Random, length: int
+    rules: Preprocessing, known: Sequence[str], draw: np.random.Generator, length: int
 ) -> list[str] | str:
     """Return `length` random tokens: a list for sequences of tokens, or else a text.
 
     All tokens are known, except the last symbol of a list of more than two. In a text, blanks
     separate the tokens, and every third token is in title case.
     """
-    tokens = [draw.choice(known) for _ in range(length)]
+    tokens = [known[index] for index in draw.integers(len(known), size=length)]
     if rules.kind == "tokens":
         return [*tokens[:-1], UNKNOWN_SYMBOL] if length > 2 else tokens
-    return " ".join(x.title() if i % 3 == 2 else x for i, x in enumerate(tokens))
+    tokens[2::3] = [token.title() for token in tokens[2::3]]
+    return " ".join(tokens)
 
 
 def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> Steps:
     """Return `length` random time steps: known and unknown tokens, and numbers around each mean.
 
-    If missing values have indicators, about a tenth of the numbers is missing.
+    If missing values have indicators, about a tenth of the numbers is missing. Numbers beyond the
+    range of float32 are clipped.
     """
     tokens = list[Coded]()
     for vocabulary in table.vocabularies:
@@ -138,13 +113,8 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
         tokens.append(Coded(draw.integers(len(values), size=length).astype(np.int32), values))
     scales = table.scales().values()
     means, deviations = [mean for mean, _ in scales], [deviation for _, deviation in scales]
-    numbers = draw.normal(means, deviations, (length, len(means)))
+    numbers: npt.NDArray[np.float64] = draw.normal(means, deviations, (length, len(means)))
     if table.has_indicators:
         numbers[draw.random(numbers.shape) < 0.1] = np.nan
-    return Steps(tuple(tokens), as_float32(numbers))
-
-
-def as_float32(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return numbers as float32. Numbers beyond its range are clipped, and NaN remains."""
-    largest = float(np.finfo(np.float32).max)
-    return numbers.clip(-largest, largest).astype(np.float32)
+    clipped = numbers.clip(-LARGEST_FLOAT, LARGEST_FLOAT).astype(np.float32)
+    return Steps(tuple(tokens), clipped)

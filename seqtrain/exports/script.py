@@ -9,6 +9,7 @@ probability. Both are empty if the sequence is empty. The script only needs nump
 Exit codes: 0 done, 2 wrong input, 141 closed pipe.
 """
 
+import io
 import json
 import os
 import sys
@@ -160,7 +161,7 @@ def load(folder: str) -> ExportedModel:
         described = values["ngrams"]
     if described is not None:
         with damage_in("ngrams.npz"):
-            tables = np.load(os.path.join(folder, "ngrams.npz"))
+            tables = np.load(io.BytesIO(content("ngrams.npz")))
             ngrams = NgramVocabulary.described(described, tables["keys"], tables["idf"])
     with damage_in("preprocessing.json or vocabulary.json"):
         fitted = Preprocessing.from_dict(values, tokens, ngrams, build=rebuilt)

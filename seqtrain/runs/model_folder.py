@@ -78,7 +78,7 @@ class Model:
         Thresholds are used in multi-label tasks and with two classes. With more classes, the most
         probable class is predicted.
         """
-        return self.calibration.class_thresholds(len(self.preprocessing.labels))
+        return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return a Model with the same network and another calibration. The network is changed."""

@@ -91,7 +91,8 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
 def traded_accuracy(before: Scores, after: Scores) -> list[str]:
     """Return a line if the calibration lowers the accuracy on validation, or [].
 
-    The logit adjustment and the threshold of a rare class favour rare classes.
+    The logit adjustment and the threshold of a rare class favour rare classes. If macro F1 isn't
+    higher either, nothing was gained on these rows.
 
     Args:
         before: Scores of the most probable class, without adjustment and thresholds.
@@ -101,11 +102,15 @@ def traded_accuracy(before: Scores, after: Scores) -> list[str]:
     if after.accuracy >= before.accuracy:
         return []
     is_below = f", below the majority class ({baseline:.1%})" if after.accuracy < baseline else ""
-    return [
-        f"calibration traded accuracy for rare classes on validation: accuracy "
-        f"{before.accuracy:.1%} → {after.accuracy:.1%}{is_below}, macro F1 {before.macro_f1:.1%} → "
-        f"{after.macro_f1:.1%} (training.logit_adjustment, training.thresholds)"
-    ]
+    changes = (
+        f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%}{is_below}, macro F1 "
+        f"{before.macro_f1:.1%} → {after.macro_f1:.1%}"
+    )
+    if after.macro_f1 > before.macro_f1:
+        line = f"calibration traded accuracy for rare classes on validation: {changes}"
+    else:
+        line = f"calibration gained nothing on validation: {changes}"
+    return [f"{line} (training.logit_adjustment, training.thresholds)"]
 
 
 def refit(trainer: Trainer) -> Iterator[TrainingEvent]:

@@ -171,7 +171,7 @@ class Trainer:
     @property
     def thresholds(self) -> list[float]:
         """Threshold of each class, in the order of `labels`: 0.5 if calibration set none."""
-        return self.calibration.class_thresholds(len(self.labels))
+        return self.calibration.thresholds or [0.5] * len(self.labels)
 
     @property
     def trained_branches(self) -> list[str]:

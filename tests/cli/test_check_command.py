@@ -42,9 +42,11 @@ def test_a_file_without_labels(trained, tmp_path, cli):
 def test_answers_that_depend_on_the_batch_are_found(leak, beside, cli, monkeypatch):
     compute = ClassifierNetwork.branch_logits
 
-    def leaky(self: ClassifierNetwork, batch: Batch, *rest: Any) -> list[torch.Tensor]:
+    def leaky(
+        self: ClassifierNetwork, batch: Batch, *rest: Any, **named: Any
+    ) -> list[torch.Tensor]:
         rows, longest = batch.input_ids.shape
-        (logits,) = compute(self, batch, *rest)
+        (logits,) = compute(self, batch, *rest, **named)
         seen = longest if leak == "padding" else rows
         return [logits + torch.tensor([0.001 * seen, 0.0])]
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,7 @@ from seqtrain.api.compare import VARIANTS, Comparison, Speed, VariantResult, rec
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
 from seqtrain.cli.screens.compare import show_comparison
-from seqtrain.cli.screens.console import stderr_console
-from seqtrain.cli.screens.epoch_table import EpochTable
 from seqtrain.cli.screens.fit import FitScreen, show_scores
-from seqtrain.training.events import EpochEvent
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 
@@ -139,30 +135,3 @@ def test_what_has_no_room_is_named(show):
         assert "left out" not in show(words, 80).written
     lines = [line for line in show(["runs"], 80).lines() if line.strip().startswith("run ")]
     assert lines[0].split()[:5] == ["run", "accuracy", "test.accuracy", "time", "baseline"]
-
-
-def test_epochs_that_bring_nothing_new_update_one_line(project, events, monkeypatch):
-    monkeypatch.chdir(project)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    epoch = next(event for event in events if isinstance(event, EpochEvent))
-    assert epoch.validation is not None
-
-    def epochs(accuracies: list[float], **phase: bool) -> None:
-        best = 0.0
-        for number, accuracy in enumerate(accuracies, start=1):
-            scores = replace(epoch.validation, accuracy=accuracy)
-            changes = {"epoch": number, "validation": scores, "is_best": accuracy >= best, **phase}
-            table.add(replace(epoch, seconds=1.0, **changes))
-            best = max(best, accuracy)
-
-    with terminal(80) as shown:
-        table = EpochTable(stderr_console(), seqtrain.load_config("c.yaml"))
-        epochs([0.5, 0.8, 0.7, 0.6, 0.8, 0.80001, 0.9, 0.9])
-        epochs([0.9, 0.9, 0.9], phase="refit")
-    lines = [line for line in shown.lines() if line[0].isdigit() or line.startswith("refit")]
-    rows = [line.split() for line in lines]
-    assert [row[0] for row in rows] == ["1", "2-6", "7-8", "refit"]
-    assert [row[-1] for row in rows[:3]] == ["1.0", "5.0", "2.0"]
-    accuracies = [row[5] for row in rows[:3]]
-    assert accuracies == ["50.00%", "80.00%", "90.00%"]  # of the best epoch of each range
-    assert rows[3][1] == "1-3:"

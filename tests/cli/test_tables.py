@@ -178,7 +178,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(table_project: Path) -> Non
     assert fingerprint("parts") == fingerprint("whole")
 
 
-def test_folds_old_models_and_searches(table_project: Path, cli: Cli) -> None:
+def test_folds_and_old_models(table_project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--folds", "2", "--run-dir", "folds", "--quiet")
     assert len(tsv_rows(cli("predict", "test.csv", "--run", "folds").out)) == 30
     rows = table(60, seed=5)
@@ -189,8 +189,6 @@ def test_folds_old_models_and_searches(table_project: Path, cli: Cli) -> None:
     other = ["--set", "data.steps={place: token}"]
     refused = cli("fit", "c.yaml", "--init-from", "next", "--run-dir", "no", *other, code=2)
     assert "data.steps: found {place: token}, but next has {place: token, mood" in refused.err
-    cli("tune", "c.yaml", "--trials", "2", "--budget", "60s", "--run-dir", "tuned")
-    assert Path("tuned/best.yaml").exists()
 
 
 def test_facts_stand_beside_texts_too(table_project: Path, cli: Cli) -> None:

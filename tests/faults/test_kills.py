@@ -14,7 +14,7 @@ from tests.helpers.tiny import fingerprint
 
 KILLS_A_RUN = 4
 PRETRAINING = (
-    "--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2",
+    "--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=6",
     "--set", "training.max_epochs=1",
 )  # fmt: skip
 PHASES = {"evaluating": "shared_logits", "saving": "write_folder", "any": None}

@@ -31,7 +31,6 @@ def errors(
     from seqtrain.api.split_results import split_results
     from seqtrain.cli.screens.console import note, note_rows, say_json
     from seqtrain.cli.screens.errors import error_json, show_errors
-    from seqtrain.cli.screens.scores import monitor_of, note_comparisons
     from seqtrain.reports.facts import OF_LABEL_SET
 
     is_table = format == "table" and not as_json
@@ -61,6 +60,3 @@ def errors(
     if wrong and explain:
         note(EXPLANATION)
     note(f"{len(found.errors):,} of {count:,} predictions are wrong")
-    # Scores of rows that were learned don't show which branches generalize.
-    branches = {} if found.trained_on_rows else found.branches
-    note_comparisons(found.scores, branches, monitor_of(Path(path)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from seqtrain.cli import options
-from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
+from seqtrain.cli.options import argument, chosen_run, flag, option
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.tables.formats import InputFormat
@@ -56,8 +56,6 @@ BAD_ROWS = option(
     "For a row that can't be read: stop (error), or leave its label empty (blank).", default="error"
 )
 STEPS = flag("Predict after every time step: one row of jsonl for each.", "--steps")
-NAME = re.compile(r'\s*"((?:[^"]|"")*)"\s*(?:,|$)|([^,]*)(?:,|$)')
-"""One column in the value of --keep: a quoted name, or a name without commas."""
 EXCLUDED_BY_STEPS = ("keep", "empty", "bad_rows", "threshold", "probabilities", "min_probability")
 
 
@@ -98,9 +96,12 @@ def predict(
     from seqtrain.cli.screens.console import note
     from seqtrain.cli.screens.output import write_predictions
     from seqtrain.cli.screens.rows import RowFormat
+    from seqtrain.sequences.schema import keeps_all
 
     classifier = load(path, device=device)
-    kept = _with_id(kept, classifier)
+    id_column = classifier.preprocessing.schema.id
+    if id_column is not None and str(id_column) not in kept and not keeps_all(kept):
+        kept = [str(id_column), *kept]
     if min_probability is not None and classifier.separator is not None:
         classifier.thresholds = dict.fromkeys(classifier.labels, min_probability)
         min_probability = None
@@ -129,18 +130,18 @@ def predict(
 
 
 def _check_clashes(context: typer.Context) -> None:
-    """Raise a ConfigError if options exclude each other.
-
-    Only options on the command line count, not defaults.
-    """
-    origins = {name: context.get_parameter_source(name) for name in context.params}
-    given = {name for name, origin in origins.items() if origin and origin.name == "COMMANDLINE"}
-    every_class = "--top-k: --probabilities writes every class; give one of them"
-    refuse((every_class, {"top_k", "probabilities"} <= given))
+    """Raise a ConfigError if options on the command line exclude each other."""
+    given = set()
+    for name in context.params:
+        origin = context.get_parameter_source(name)
+        if origin is not None and origin.name == "COMMANDLINE":
+            given.add(name)
+    if {"top_k", "probabilities"} <= given:
+        raise ConfigError("--top-k: --probabilities writes every class; give one of them")
     for name in EXCLUDED_BY_STEPS:
-        option_name = f"--{name.replace('_', '-')}"
-        problem = f"{option_name}: not available with --steps; give one of them"
-        refuse((problem, {name, "steps"} <= given))
+        if {name, "steps"} <= given:
+            spelled = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{spelled}: not available with --steps; give one of them")
 
 
 def kept_columns(keep: list[str]) -> list[str]:
@@ -156,30 +157,11 @@ def kept_columns(keep: list[str]) -> list[str]:
         from seqtrain.sequences.schema import EVERY_COLUMN
 
         return [EVERY_COLUMN]
-    kept = list[str]()
-    for text in keep:
-        for match in NAME.finditer(text):
-            quoted, plain = match.groups()
-            if quoted is not None:
-                kept.append(quoted.replace('""', '"'))
-            elif plain:
-                kept.append(plain)
+    kept = [name for row in csv.reader(keep, skipinitialspace=True) for name in row if name]
     for name in kept:
-        refuse((f"--keep: {name} is named twice; expected each once", kept.count(name) > 1))
+        if kept.count(name) > 1:
+            raise ConfigError(f"--keep: {name} is named twice; expected each once")
     return kept
-
-
-def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
-    """Return the columns to copy, with the id in front if the model reads step tables.
-
-    The id isn't added if it is among the columns, or if all columns are copied.
-    """
-    from seqtrain.sequences.schema import keeps_all
-
-    id_column = classifier.preprocessing.schema.id
-    if id_column is None or keeps_all(kept) or str(id_column) in kept:
-        return kept
-    return [str(id_column), *kept]
 
 
 def _set_thresholds(classifier: Classifier, thresholds: list[str]) -> None:

@@ -5,9 +5,11 @@ from seqtrain.cli.screens.console import say, stdout_console
 from seqtrain.cli.screens.tables import format_number, print_records
 from seqtrain.text import counted
 
+VARIANT = "  variant"
+"""Heading of the names, with room for the star before them."""
 LEGEND = (
     "training, prediction: thousand tokens/s",
-    "turns, its turns: slowest and fastest turn of training and of prediction",
+    "turns: slowest and fastest turn of training",
     "error: largest difference of logits",
     "*: recommended",
     "-: not measured",
@@ -16,7 +18,8 @@ LEGEND = (
 
 def show_comparison(comparison: Comparison) -> None:
     """Print a comparison on stdout: a table, a legend, the conditions, and the recommendation."""
-    print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
+    records = [_record(row, comparison) for row in comparison.candidates]
+    print_records(stdout_console(), records, whole=[VARIANT])
     say("; ".join(LEGEND))
     say(_conditions(comparison))
     say(_recommendation(comparison))
@@ -27,11 +30,10 @@ def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
     mark = "*" if row.name == comparison.recommended else " "
     training, prediction = row.training, row.prediction
     return {
-        "  variant": f"{mark} {row.name}",
+        VARIANT: f"{mark} {row.name}",
         "training": thousands(training.tokens_per_second) if training else "-",
         "turns": training.spread if training else "-",
         "prediction": thousands(prediction.tokens_per_second) if prediction else "-",
-        "its turns": prediction.spread if prediction else "-",
         "padding": f"{row.padding:.0%}",
         "error": format_number(row.largest_difference, ".0e"),
         "accuracy": format_number(row.accuracy, ".1%"),

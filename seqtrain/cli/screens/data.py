@@ -13,6 +13,8 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.summary import SplitSummary
 from seqtrain.text import counted, listed, quote
 
+LENGTH_NAMES = ("shortest", "5 %", "median", "95 %", "longest")
+"""Names of `SplitSummary.length_quantiles`."""
 SHOWN_PLACES = 4
 """Largest number of rows that are named of a group of equal rows."""
 
@@ -28,21 +30,24 @@ def show_splits(
         summaries: Maps the name of each split to its summary.
     """
     vocabulary = preprocessing.vocabulary
-    classes = f"{len(preprocessing.labels)} classes"
-    heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
-    lengths = ["shortest", "5 %", "median", "95 %", "longest"]
-    names = ["rows", "tokens" if vocabulary else "steps", *(f"length: {x}" for x in lengths)]
-    names += ["unknown tokens", "also in train", "majority class"]
-    columns = [
-        [
-            *(f"{count:,}" for count in (s.rows, s.steps, *s.length_quantiles)),
-            *(f"{s.unknown:.2%}", f"{s.repeats:,}", f"{s.majority:.2%}"),
-        ]
-        for s in summaries.values()
-    ]
-    rows = zip(names, *columns, strict=True)
-    shown = [row for row in rows if vocabulary or row[0] != "unknown tokens"]
-    print_table(console, [heading, *summaries], shown)
+    heading = f"{len(preprocessing.labels)} classes"
+    if vocabulary is not None:
+        heading += f", {len(vocabulary):,} tokens"
+    columns = [_column(own, has_tokens=vocabulary is not None) for own in summaries.values()]
+    rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
+    print_table(console, [heading, *summaries], rows)
+
+
+def _column(summary: SplitSummary, *, has_tokens: bool) -> dict[str, str]:
+    """Return the cells of a split by the name of their row."""
+    cells = {"rows": f"{summary.rows:,}", "tokens" if has_tokens else "steps": f"{summary.steps:,}"}
+    for name, length in zip(LENGTH_NAMES, summary.length_quantiles, strict=True):
+        cells[f"length: {name}"] = f"{length:,}"
+    if has_tokens:
+        cells["unknown tokens"] = f"{summary.unknown:.2%}"
+    cells["also in train"] = f"{summary.repeats:,}"
+    cells["majority class"] = f"{summary.majority:.2%}"
+    return cells
 
 
 def padding_line(padding: tuple[float, float]) -> str:
@@ -104,15 +109,9 @@ def show_inspection(found: Inspection, top: int) -> None:
     say(padding_line(found.padding))
     if found.data.vectors is not None:
         say(found.data.vectors.coverage.line())
-    names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
-    quantiles = [*(names.get(share, f"{share:.0%}") for share in LENGTH_QUANTILES), "cut"]
-    lengths = [
-        [*(f"{n:,}" for n in found.lengths[name]), f"{rows:,} ({share:.1%})"]
-        for name, (rows, share) in found.cut.items()
-    ]
-    print_table(
-        console, ["length before any cut", *found.cut], zip(quantiles, *lengths, strict=True)
-    )
+    cut = [f"{name} {rows:,} ({share:.1%})" for name, (rows, share) in found.cut.items() if rows]
+    if cut:
+        say(f"cut at data.max_length, {found.config.data.max_length:,} steps: {', '.join(cut)}")
     train = found.labels["train"]
     rarest = sorted(train, key=lambda label: train[label])[:top]
     heading = f"rarest of {len(train):,} labels" if len(train) > top else "label"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,20 +24,20 @@ LARGEST_MATRIX = 12
 """Largest number of classes for which the confusion matrix is shown."""
 MOST_SHOWN_CLASSES, WORST = 20, 10
 """Largest number of classes of which all are shown. Of more classes, the worst are shown."""
-LONGEST_HEADING = 4
-"""Largest length of labels as headings of the confusion matrix. Longer ones become letters."""
-CORNER_WIDTH = 22
-"""Smallest width of the first column of the confusion matrix."""
+CORNER = "label \\ predicted"
+"""Heading of the first column of the confusion matrix."""
+NEVER_FOUND = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+"""Scores of labels that the model doesn't know."""
 UNKNOWN_LABELS = "(unknown label)"
 """Name of the row for examples whose label the model doesn't know."""
-BRANCH_CONCLUSIONS = {
-    "ngrams": ("n-grams", "a linear model is enough"),
-    "kernels": ("kernels", "these series need no recurrent network"),
-    "trees": ("boosted trees", "these sequences need no recurrent network"),
-    "recurrent": ("recurrent network", "the other branches add nothing"),
+BRANCH_NAMES = {
+    "recurrent": "recurrent network",
+    "ngrams": "n-grams",
+    "kernels": "kernels",
+    "trees": "boosted trees",
+    "pretrained": "pretrained encoder",
 }
-"""Maps each branch to its name for people, and to the conclusion if it scores as high as all
-branches together."""
+"""Maps each branch to its name for people."""
 LENGTH_COLUMNS = {
     "min": ("length from", ",.0f"),
     "max": ("to", ",.0f"),
@@ -70,19 +69,11 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     """
     console = stdout_console()
     if found.first_model:
-        record = {"before training.refit": "validation"}
-        for name, value in found.first_model.items():
-            record[METRICS[name].title] = METRICS[name].text(value)
-        print_records(console, [record])
+        texts = {METRICS[x].title: METRICS[x].text(value) for x, value in found.first_model.items()}
+        print_records(console, [{"before training.refit": "validation", **texts}])
     if found.parts and (every or found.ensemble):
-        records = [
-            {
-                "part": name,
-                **{scores.title(metric): scores.text(metric) for metric in scores.shown_metrics()},
-            }
-            for name, scores in {"together": found.scores, **found.parts}.items()
-        ]
-        print_records(console, records)
+        parts = {"together": found.scores, **found.parts}
+        print_records(console, [{"part": name, **_main(own)} for name, own in parts.items()])
     print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
     # Scores of rows that were learned don't show which branches generalize.
     show_branches = not (found.ensemble or found.trained_on_rows)
@@ -99,21 +90,21 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         name: Split or file that was scored.
         every: Show all classes if there are many, and accuracy by length and by confidence.
     """
-    record = {"scored on": name, "examples": f"{scores.num_examples:,}"}
-    for metric in scores.shown_metrics():
-        record[scores.title(metric)] = scores.text(metric)
-    print_records(console, [record])
+    examples = f"{scores.num_examples:,}"
+    print_records(console, [{"scored on": name, "examples": examples, **_main(scores)}])
     _print_classes(console, scores, every=every)
-    if not _print_matrix(console, scores) and scores.confusions:
-        headings = ["confused: label", "predicted", "examples"]
-        confusions = scores.confusions[:SHOWN_CONFUSIONS]
-        rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in confusions]
-        print_table(console, headings, rows)
+    if not _print_matrix(console, scores):
+        _print_confusions(console, scores)
     details = [metric for metric in METRICS.values() if metric.shown == "details"]
     console.print(", ".join(f"{scores.title(each)} {scores.text(each)}" for each in details))
     if every:
         print_metrics(console, scores.by_length, LENGTH_COLUMNS)
         print_metrics(console, scores.risk_coverage, COVERAGE_COLUMNS)
+
+
+def _main(scores: Scores) -> dict[str, str]:
+    """Return the main metrics as texts by heading."""
+    return {scores.title(metric): scores.text(metric) for metric in scores.shown_metrics()}
 
 
 def print_metrics(
@@ -128,10 +119,11 @@ def print_metrics(
         rows: For each row, a mapping of keys to values.
         columns: Maps each key to its heading and to the format of its values.
     """
-    headings = [heading for heading, _ in columns.values()]
-    if rows:
-        cells = [[format(row[key], form) for key, (_, form) in columns.items()] for row in rows]
-        print_table(console, headings, cells)
+    records = []
+    for row in rows:
+        cells = {heading: format(row[key], form) for key, (heading, form) in columns.items()}
+        records.append(cells)
+    print_records(console, records)
 
 
 def monitor_of(run: Path) -> str:
@@ -147,7 +139,7 @@ def monitor_of(run: Path) -> str:
 
 
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
-    """Print the score of each branch, and a line if the model isn't better than the baseline.
+    """Print the scores of the branches, and a line if the model isn't better than the baseline.
 
     The baseline predicts the most frequent class for each example. If one of two classes is rare,
     there is no line about the baseline. For multi-label scores nothing is printed.
@@ -155,7 +147,7 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
     Args:
         scores: Scores of the whole model.
         branches: Maps each branch to its scores, or to its value of the compared metric. Names that
-            aren't in `BRANCH_CONCLUSIONS` are ignored.
+            aren't in `BRANCH_NAMES` are ignored.
         monitor: Metric that chose the best epoch. It determines the metric that is printed (see
             `compared_metric`).
     """
@@ -163,13 +155,18 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
         return
     metric = compared_metric(monitor, has_rare_class=scores.has_rare_class)
     whole = getattr(scores, metric.name)
-    title = "" if metric.name == "accuracy" else f"{metric.title} "
-    for name, own in branches.items():
-        if name in BRANCH_CONCLUSIONS:
-            words, conclusion = BRANCH_CONCLUSIONS[name]
-            value = own if isinstance(own, float) else getattr(own, metric.name)
-            verdict = f"; {conclusion}" if value >= whole else ""
-            note(f"{words} only: {title}{value:.1%}, all branches: {whole:.1%}{verdict}")
+    values = {}
+    for name in branches.keys() & BRANCH_NAMES.keys():
+        own = branches[name]
+        values[name] = own if isinstance(own, float) else getattr(own, metric.name)
+    if values:
+        alone, enough = [], []
+        for name, title in BRANCH_NAMES.items():
+            if name in values:
+                alone.append(f"{title} {values[name]:.1%}")
+                enough += [title] if values[name] >= whole else []
+        verdict = f"; enough alone: {', '.join(enough)}" if enough else ""
+        note(f"{metric.title}: {', '.join(alone)}, all together {whole:.1%}{verdict}")
     if scores.accuracy <= scores.majority_baseline and not scores.has_rare_class:
         label = max(scores.per_class, key=lambda name: scores.per_class[name]["support"])
         note(
@@ -188,31 +185,35 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         every: Print all classes. If False, and there are more than `MOST_SHOWN_CLASSES`, only the
             `WORST` with the lowest F1 are printed.
     """
-    labels, heading = display_order(scores.labels), "class"
-    by_label, unknown = dict(scores.per_class), scores.num_unknown_labels
+    own, heading = scores.per_class, "class"
+    labels = display_order(scores.labels)
     if not every and len(labels) > MOST_SHOWN_CLASSES:
-        labels.sort(key=lambda label: (by_label[label]["f1"], -by_label[label]["support"]))
+        labels.sort(key=lambda label: (own[label]["f1"], -own[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
+    rows: dict[str, Mapping[str, float | None]] = {label: own[label] for label in labels}
     columns = {"precision": "precision", "recall": "recall", "f1": "F1"}
-    if (every or scores.multi_label or len(labels) == 2) and scores.auc is not None:
-        columns["auc"] = "AUC"
-        columns["average_precision"] = "average precision"
-    if "threshold" in by_label[labels[0]]:
+    if (every or scores.multi_label or len(scores.labels) == 2) and scores.auc is not None:
+        columns |= {"auc": "AUC", "average_precision": "average precision"}
+    if "threshold" in own[labels[0]]:
         columns["threshold"] = "threshold"
-    if unknown:
-        labels.append(UNKNOWN_LABELS)
-        by_label[UNKNOWN_LABELS] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
-    labels.append(f"mean of {len(scores.labels) + (unknown > 0):,}")
-    means = {f"macro_{key}": key for key in ("precision", "recall", "f1")}
-    means |= {"auc": "auc", "average_precision": "average_precision", "num_examples": "support"}
-    by_label[labels[-1]] = {key: getattr(scores, name) for name, key in means.items()}
-    rows = []
-    for name in labels:
-        own = by_label[name]
-        numbers = [format_number(own.get(key), ".2%") for key in columns]
-        rows.append([name, *numbers, f"{int(own['support']):,}"])
+    num_classes = len(scores.labels)
+    if scores.num_unknown_labels:
+        num_classes += 1
+        rows[UNKNOWN_LABELS] = {**NEVER_FOUND, "support": scores.num_unknown_labels}
+    rows[f"mean of {num_classes:,}"] = {
+        "precision": scores.macro_precision,
+        "recall": scores.macro_recall,
+        "f1": scores.macro_f1,
+        "auc": scores.auc,
+        "average_precision": scores.average_precision,
+        "support": scores.num_examples,
+    }
+    cells = []
+    for name, values in rows.items():
+        numbers = [format_number(values.get(key), ".2%") for key in columns]
+        cells.append([name, *numbers, format_number(values["support"], ",.0f")])
     headings = [heading, *columns.values(), "examples"]
-    print_table(console, headings, rows, sections=[len(rows) - 1])
+    print_table(console, headings, cells, sections=[len(cells) - 1])
 
 
 def display_order(labels: Sequence[str]) -> list[str]:
@@ -234,30 +235,35 @@ def display_order(labels: Sequence[str]) -> list[str]:
 def _print_matrix(console: Console, scores: Scores) -> bool:
     """Print the confusion matrix and return True, or return False if it can't be printed.
 
-    It can't be printed if the scores have no matrix, or if the matrix is too large. If labels are
-    long, the headings of columns are letters.
+    It can't be printed if the scores have no matrix, or if the console has no room for it.
     """
-    counts, order = scores.confusion_matrix, display_order(scores.labels)
-    if counts is None or len(order) > LARGEST_MATRIX:
+    counts, labels = scores.confusion_matrix, display_order(scores.labels)
+    if counts is None or len(labels) > LARGEST_MATRIX:
         return False
-    headings = names = [printable(label) for label in order]
-    if max(map(len, names)) > LONGEST_HEADING:
-        headings = list(string.ascii_uppercase[: len(names)])
-        names = [f"{letter} {label}" for letter, label in zip(headings, names, strict=True)]
-    indices = [scores.labels.index(label) for label in order]
-    rows = [[_count(counts[i][j]) for j in indices] for i in indices]
+    order = [scores.labels.index(label) for label in labels]
+    rows = [
+        [label, *_counts(counts[index], order)] for label, index in zip(labels, order, strict=True)
+    ]
     if scores.num_unknown_labels:
-        names = [*names, UNKNOWN_LABELS]
-        rows.append([_count(scores.unknown_predicted[i]) for i in indices])
-    corner = "label \\ predicted"
-    widest = max(len(cell) for cell in (*headings, *(cell for row in rows for cell in row)))
-    if len(order) * (widest + 3) + CORNER_WIDTH > console.width:
+        rows.append([UNKNOWN_LABELS, *_counts(scores.unknown_predicted, order)])
+    headings = [CORNER, *map(printable, labels)]
+    widest = max(len(cell) for row in rows for cell in row[1:])
+    width = sum(max(widest, len(heading)) + 3 for heading in headings)
+    if width > console.width:
         return False
-    cells = [(name, *row) for name, row in zip(names, rows, strict=True)]
-    print_table(console, [corner, *headings], cells)
+    print_table(console, headings, rows)
     return True
 
 
-def _count(value: int) -> str:
-    """Return a number of examples as text, a dot for 0."""
-    return f"{value:,}" if value else "·"
+def _counts(counts: Sequence[int], order: Sequence[int]) -> list[str]:
+    """Return the counts of classes in an order as texts, a dot for 0."""
+    return [f"{counts[index]:,}" if counts[index] else "·" for index in order]
+
+
+def _print_confusions(console: Console, scores: Scores) -> None:
+    """Print the most frequent mistakes, or nothing if the scores have none."""
+    records = []
+    for mistake in scores.confusions[:SHOWN_CONFUSIONS]:
+        true, predicted, count = str(mistake["true"]), str(mistake["predicted"]), mistake["count"]
+        records.append({"confused: label": true, "predicted": predicted, "examples": f"{count:,}"})
+    print_records(console, records)

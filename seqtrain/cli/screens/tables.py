@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal
 
 from rich import box
 from rich.cells import cell_len
@@ -39,8 +38,7 @@ def print_table(
         whole: Headings of columns of texts that aren't wrapped.
     """
     cells = [[*row] for row in rows]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    used = EDGES - GAP
+    columns, used, natural = list[tuple[str, bool, int]](), EDGES - GAP, EDGES - GAP
     for index, heading in enumerate(headings):
         column = [row[index] for row in cells]
         is_number = all(NUMBER_CELL.fullmatch(cell) for cell in column)
@@ -48,13 +46,23 @@ def print_table(
         least = widest if is_number or heading in whole else min(widest, LEAST_WIDTH)
         least = max(least, *map(cell_len, heading.split()))
         used += least + GAP
+        natural += max(widest, cell_len(heading)) + GAP
         if index and used > console.width:
             note(f"left out, as there is no room: {', '.join(headings[index:])}")
             break
-        justify: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(plain(heading), justify=justify, overflow="fold", min_width=least)
+        columns.append((heading, is_number, least))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for heading, is_number, least in columns:
+        table.add_column(
+            plain(heading),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            min_width=least,
+            # Where there is little room, headings of numbers are wrapped, and texts share the rest.
+            width=least if is_number and natural > console.width else None,
+        )
     for number, row in enumerate(cells, start=1):
-        shown = map(plain, row[: len(table.columns)])
+        shown = map(plain, row[: len(columns)])
         table.add_row(*shown, end_section=number in sections)
     console.print(table, crop=False)
 
