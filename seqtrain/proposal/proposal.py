@@ -214,7 +214,7 @@ def roles_of(table: Table) -> Roles:
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
-            f"{_odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a cell "
+            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a cell "
             "are left out (data.bad_rows: drop); if it stands for a missing number, write a blank "
             "cell or NA"
         )
@@ -275,7 +275,7 @@ def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
         raise DataError(*problems)
 
 
-def _odd_cells(column: Column, table: Table) -> str:
+def odd_cells(column: Column, table: Table) -> str:
     """Return the cells of a column that aren't of its kind, with their lines, for a message."""
     rows = np.flatnonzero(column.is_odd)
     shown = []
@@ -296,7 +296,7 @@ def _check_dropped(found: _Findings) -> None:
     if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
         return
     unit = "rows" if found.roles.id is None else "sequences"
-    odd = [_odd_cells(column, table) for column in odd_numbers(found.roles)]
+    odd = [odd_cells(column, table) for column in odd_numbers(found.roles)]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
