@@ -22,6 +22,8 @@ from seqtrain.tables.series import series_of
 
 SAMPLED_SEQUENCES = 4096
 """Largest number of sequences whose content is looked at, spread evenly over all of them."""
+TIMED_TEXTS = 64
+"""Number of texts with which the time of a pretrained encoder is measured."""
 OFTEN_MISSING = 0.2
 """Share of missing numbers in a step column from which on the column is often missing."""
 TOKENIZERS = {"words": "word", "symbols": "whitespace"}
@@ -54,6 +56,7 @@ class Facts:
         channels: Numbers per time step if time steps hold only numbers, else 0.
         symbols: Number of distinct tokens in a sample of lists or texts.
         family: Family of the data.
+        texts: A few texts, of a sequence of texts.
     """
 
     rows: int = 0
@@ -71,6 +74,7 @@ class Facts:
     channels: int = 0
     symbols: int = 0
     family: Family = field(default_factory=lambda: Family("steps"))
+    texts: list[str] = field(default_factory=list)
 
 
 def facts_of(roles: Roles, options: InitOptions) -> Facts:
@@ -209,8 +213,10 @@ def _look_at(facts: Facts, roles: Roles, rows: Rows, options: InitOptions) -> No
         texts = [" ".join(map(_text_of_value, row)) for row in cells]
         # The first texts of a file that is sorted by label are of one class.
         mixed = np.random.default_rng(0).permutation(len(texts)).tolist()
+        texts = [texts[at] for at in mixed]
         chosen = CHOSEN_FAMILIES.get(options.get("tokenizer", ""))
-        facts.family = Family(chosen) if chosen else family_of([texts[at] for at in mixed])
+        facts.family = Family(chosen) if chosen else family_of(texts)
+        facts.texts = texts[:TIMED_TEXTS]
         split = make_tokenizer(
             TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case
         )

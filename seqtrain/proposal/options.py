@@ -41,6 +41,7 @@ class InitOptions:
             - `id`, `order` and `steps`: columns of a table with one row per time step.
             - `header`: True if the first row names the columns.
             - `format`, `delimiter` and `encoding`: how the files are written.
+            - `pretrained`: folder of a pretrained encoder of texts.
     """
 
     def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:

@@ -3,6 +3,7 @@
 import math
 import os
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,7 +33,7 @@ from seqtrain.proposal.roles import (
     row_table,
     set_command,
 )
-from seqtrain.proposal.settings import Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.settings import Setting, Situation, settings_for, share_to_hold_out
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -43,12 +44,13 @@ from seqtrain.proposal.write import (
 )
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.labels import LabelReader
+from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, missing_name
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files
-from seqtrain.text import counted, listed, quote
+from seqtrain.text import counted, duration, listed, quote
 
 TRIED_ROWS, TRIED_IDS = 4096, 1000
 """With fewer rows, or ids of a table of time steps, `propose` also prepares the data as `fit` does.
@@ -99,6 +101,7 @@ class _Findings:
         facts: Facts about train, and which rows the other splits leave out.
         splits: Maps each split to its value in the config.
         rows: Maps each split that has files to its number of rows.
+        encoding: Time that a pretrained encoder takes, as text.
     """
 
     table: Table
@@ -106,6 +109,7 @@ class _Findings:
     facts: Facts
     splits: Splits
     rows: dict[str, int] = field(default_factory=dict)
+    encoding: str = ""
 
     @property
     def options(self) -> InitOptions:
@@ -118,6 +122,9 @@ class _Findings:
         settings = split_settings(self.splits, self.rows, self.table, self.roles, self.facts)
         settings |= column_settings(self.table, self.roles, self.facts)
         settings |= settings_for(situation)
+        if self.encoding:
+            reason = f"a frozen encoder; {self.encoding}"
+            settings["model.pretrained"] = Setting(self.options.get("pretrained"), reason)
         comments = comments_of(self.splits, self.facts, self.options)
         return write_config(settings, comments, self.options)
 
@@ -159,6 +166,8 @@ def propose(
     warnings = [*_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reading), *table.warnings, *roles.warnings]
+    if options.get("pretrained"):
+        found.encoding = _encoding_time(found)
     if "validation" in options.given:
         found.splits["validation"] = options.get("validation")
     elif "validation" not in found.splits:
@@ -426,6 +435,24 @@ def _facts_of_split(
     return facts
 
 
+def _encoding_time(found: _Findings) -> str:
+    """Measure how long a pretrained encoder takes for all rows, with a few of them.
+
+    Raises:
+        DataError: If the sequences are no texts, or the folder isn't one of an encoder.
+    """
+    texts = found.facts.texts
+    if not texts:
+        raise DataError("--pretrained: an encoder reads texts; the sequences are none")
+    encoder = PretrainedEncoder(found.options.get("pretrained"))
+    encoder.encode(texts[:1])  # loads it
+    begin = time.perf_counter()
+    encoder.encode(texts)
+    rows = sum(found.rows.values())
+    seconds = (time.perf_counter() - begin) / len(texts) * rows
+    return f"about {duration(seconds)} on this machine for {rows:,} rows, once"
+
+
 def _uses(found: _Findings, config: Config) -> Iterator[str]:
     """Yield the lines of `Proposal.uses`.
 
@@ -460,6 +487,8 @@ def _uses(found: _Findings, config: Config) -> Iterator[str]:
     if roles.static:
         columns = [f"{name} ({kind})" for name, kind in roles.static.items()]
         yield f"row features = {listed(columns, 8)}"
+    if found.encoding:
+        yield f"pretrained encoder: {found.encoding}"
     if roles.group is not None:
         yield f"group = {roles.group.name}: its rows stay on one side of a split"
     if roles.ignored:

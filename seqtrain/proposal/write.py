@@ -93,7 +93,7 @@ def command_line(splits: Splits, options: InitOptions) -> str:
             words += [f"--{option}", str(column)]
     if "header" in given:
         words.append("--header" if given["header"] else "--no-header")
-    for option in ("format", "delimiter", "encoding"):
+    for option in ("format", "delimiter", "encoding", "pretrained"):
         if option in given:
             words += [f"--{option}", given[option]]
     for name in names_of(splits.get("test")):
