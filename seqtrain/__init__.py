@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.api.check import check as check
+    from seqtrain.api.classifier import Classifier as Classifier
+    from seqtrain.api.classifier import load as load
     from seqtrain.api.compare import compare as compare
     from seqtrain.api.diff import diff as diff
     from seqtrain.api.evaluate import evaluate as evaluate
     from seqtrain.api.export import export as export
     from seqtrain.api.fit import fit as fit
     from seqtrain.api.init import init as init
-    from seqtrain.api.load import load as load
     from seqtrain.api.named_runs import Run as Run
     from seqtrain.api.predict import predict as predict
     from seqtrain.api.predict import predict_steps as predict_steps
     from seqtrain.api.predict import reconstruct as reconstruct
     from seqtrain.api.prediction import Prediction as Prediction
     from seqtrain.api.prediction import Predictions as Predictions
-    from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import STOP as STOP
     from seqtrain.api.split_results import split_results as split_results
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "STOP": "seqtrain.api.run_events",
-    "Classifier": "seqtrain.api.predictors",
+    "Classifier": "seqtrain.api.classifier",
     "Config": "seqtrain.config",
     "Prediction": "seqtrain.api.prediction",
     "Predictions": "seqtrain.api.prediction",
@@ -55,7 +55,7 @@ _MODULES = {
     "export": "seqtrain.api.export",
     "fit": "seqtrain.api.fit",
     "init": "seqtrain.api.init",
-    "load": "seqtrain.api.load",
+    "load": "seqtrain.api.classifier",
     "load_config": "seqtrain.config",
     "predict": "seqtrain.api.predict",
     "predict_steps": "seqtrain.api.predict",

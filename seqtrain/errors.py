@@ -181,25 +181,33 @@ class SeqtrainWarning(UserWarning):
     """Warning about data or results, for the user."""
 
 
-def _is_own(frame: FrameType) -> bool:
-    """Return True if a frame runs code of this package."""
-    name: str = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] == PACKAGE_NAME
+CALLERS = (PACKAGE_NAME, "sklearn", "joblib")
+"""Packages whose code may call this package for the user, such as a search that fits often."""
+_repeated: set[tuple[str, str, int]] = set()
 
 
 def warn(*lines: str) -> None:
     """Issue a SeqtrainWarning for each message in `lines`.
 
-    The warning names the line of the user's code that called this package.
+    The warning names the line of the user's code that called this package, or that called
+    scikit-learn. A call of scikit-learn, such as a search, gives an equal warning only once.
     """
     frame: FrameType | None = sys._getframe()
-    level = 1
-    while (
-        frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE_NAME
-    ):
+    level, packages = 0, set[str]()
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in CALLERS:
+            break
+        packages.add(package)
         frame, level = frame.f_back, level + 1
     for line in lines:
-        warnings.warn(in_python(line), SeqtrainWarning, stacklevel=level)
+        text = in_python(line)
+        if frame is not None and len(packages) > 1:
+            place = (text, frame.f_code.co_filename, frame.f_lineno)
+            if place in _repeated:
+                continue
+            _repeated.add(place)
+        warnings.warn(text, SeqtrainWarning, stacklevel=level + 1)
 
 
 class Interrupted(KeyboardInterrupt):

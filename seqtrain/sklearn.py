@@ -6,6 +6,7 @@ SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,27 +24,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from seqtrain.api.classifier import Classifier
 from seqtrain.api.estimator_input import (
     LAYOUTS,
+    NUMERIC,
     InputError,
     are_lists,
-    checked_sequence,
-    column_of,
+    given_labels,
     kind_of_sequences,
     renamed,
-    series_of,
-    steps_first,
+    sequences_of,
     weights_by_index,
-    whole_numbers,
     with_labels,
     without_padding,
 )
 from seqtrain.api.fit import fit
 from seqtrain.api.prediction import Predictions
-from seqtrain.api.predictors import Classifier
-from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
-from seqtrain.config.schema import SECTIONS, Config
+from seqtrain.config.schema import Config
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
@@ -207,13 +205,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             ValueError: If X or y fails a check of scikit-learn.
             Interrupted: If a signal stopped training.
         """
+        y = given_labels(y)
         self._binarizer = MultiLabelBinarizer() if are_lists(y) else None
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
         rows: dict[str, Any] = {"train": {X_COLUMN: sequences, Y_COLUMN: self._encoded(y)}}
         if validation_data is not None:
-            others, labels = validation_data
+            others, labels = validation_data[0], given_labels(validation_data[1])
             if self._binarizer is not None:
                 labels = self._binarizer.transform(labels)
             others = self._sequences(others, reset=False)
@@ -294,7 +293,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy. If multi-label, all labels of an example must be right."""
-        predicted = self.predict(X)
+        predicted, y = self.predict(X), given_labels(y)
         if self._binarizer is not None:
             binarizer = MultiLabelBinarizer().fit([*y, *predicted])
             y, predicted = binarizer.transform(y), binarizer.transform(predicted)
@@ -346,9 +345,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         check_is_fitted(self)
         sequences = self._sequences(X, reset=False)
         try:
-            return self.classifier_.predict(sequences)
+            found = self.classifier_.predict(sequences)
         except SeqtrainError as error:
             raise InputError(*renamed(error, {})) from None
+        for row, each in enumerate(found, start=1):
+            if each.problem is not None:
+                raise InputError(f"X: row {row}: {each.problem}")
+        return found
 
     def _parameters(self) -> dict[str, str]:
         """Map each key of the config that a parameter sets to the name of the parameter."""
@@ -408,40 +411,35 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(f"layout: found {self.layout!r}; expected {' or '.join(LAYOUTS)}")
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
-        array = np.asarray(X) if hasattr(X, "__array__") else X
-        is_numeric = getattr(getattr(array, "dtype", None), "kind", "O") in "biuf"
-        dimensions = getattr(array, "ndim", 1)
+        kind = getattr(self, "data__kind", None)
+        is_table = columns_of(X) is not None and (self.sequence is not None or not _is_numeric(X))
+        if is_table and hasattr(X, "shape"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        if not is_table and (getattr(X, "ndim", 1) == 2 or hasattr(X, "toarray")):
+            array = np.asarray(X) if hasattr(X, "__array__") else X
+            if not (array.shape[1] == 1 and array.dtype.kind in "OUT"):  # sparse ones are refused
+                return self._rows_of_numbers(array, *y, reset=reset, kind=kind)
         try:
-            names = None if is_numeric and self.sequence is None else columns_of(X)
-            if names is not None:
-                if hasattr(X, "shape"):
-                    validate_data(self, X, reset=reset, skip_check_array=True)
-                rows = column_of(X, [*map(str, names)], self.sequence)
-            elif dimensions == 3 and is_numeric:
-                rows = series_of(np.asarray(array), self.layout)
-            elif dimensions == 2 and array.shape[1] == 1 and array.dtype.kind in "OUT":
-                rows = array[:, 0].tolist()
-            elif dimensions == 2 or hasattr(array, "toarray"):  # sparse ones are refused
-                rows = self._rows_of_numbers(X, *y, reset=reset)
-            else:
-                rows = steps_first(as_list(array), self.layout)
-            sequences = [checked_sequence(sequence) for sequence in rows]
+            sequences = sequences_of(X, self.sequence, self.layout, kind if reset else "known")
         except DataError as error:
             raise InputError(*renamed(error, {})) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
-        return whole_numbers(sequences, getattr(self, "data__kind", None), is_training=reset)
+        return sequences
 
-    def _rows_of_numbers(self, X: Any, *y: Any, reset: bool) -> list[Any]:
+    def _rows_of_numbers(self, X: Any, *y: Any, reset: bool, kind: str | None) -> list[Any]:
         """Return the rows of an array of numbers, (B, T), without the NaN at their ends.
 
-        The rows are float64. `y` and `reset` are as for `_sequences`.
+        The rows are float64, or whole numbers if they are tokens. `y` and `reset` are as for
+        `_sequences`.
 
         Raises:
             InputError: If X holds texts.
             ValueError: If X fails another check of scikit-learn.
         """
-        options = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        are_tokens = kind == "tokens" and X.dtype.kind in "iu"
+        dtype = X.dtype if are_tokens else np.float64
+        options = {"reset": reset, "dtype": dtype, "ensure_all_finite": "allow-nan"}
         if y:
             options["multi_output"] = True
         try:
@@ -450,7 +448,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if "could not convert string" not in str(error):
                 raise
             raise InputError("X: found a table of texts; give one column of it") from None
-        return [without_padding(row) for row in (checked[0] if y else checked)]
+        rows = checked[0] if y else checked
+        return [*rows] if are_tokens else [without_padding(row) for row in rows]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -479,17 +478,23 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return tags
 
 
-def _nested_names() -> list[str]:
+@cache
+def _nested_names() -> tuple[str, ...]:
     """Return the names of the parameters that are named as keys of the config."""
     sections = {name: field.annotation for name, field in Config.model_fields.items()}
-    return [
+    return tuple(
         f"{section}__{key}"
         for section, kind in sections.items()
         for key in getattr(kind, "model_fields", ())
-    ]
+    )
+
+
+def _is_numeric(X: Any) -> bool:
+    """Return True for an array or a data frame of numbers."""
+    array = np.asarray(X) if hasattr(X, "__array__") else X
+    return getattr(getattr(array, "dtype", None), "kind", "O") in NUMERIC
 
 
 def _is_key(name: str) -> bool:
     """Return True for a parameter that is named as a key of the config: section__key."""
-    section, _, key = name.partition("__")
-    return bool(key) and section in SECTIONS
+    return name in _nested_names()

@@ -35,6 +35,8 @@ PATH_KEPT = 40
 class Summarized:
     """Base of objects whose `summary` represents them: on one line, or as a table in a notebook."""
 
+    __slots__ = ()
+
     def summary(self) -> dict[str, str]:
         """Return a dict that maps names of values, such as "accuracy", to the values as text."""
         raise NotImplementedError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.api.estimator_input import series_of
+from seqtrain.api.estimator_input import padded_series
 from seqtrain.errors import (
     CheckpointError,
     DataError,
@@ -49,7 +49,7 @@ def test_an_interrupted_run_names_python_arguments_also_after_pickling():
 
 def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
     with pytest.warns(SeqtrainWarning) as caught:
-        series_of(np.zeros((1, 2, 9)), "time_channels")
+        padded_series(np.zeros((1, 2, 9)), "time_channels")
     assert caught[0].filename == __file__
 
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtrain.api.evaluate import SPLITS, read_split
-from seqtrain.api.load import load_one
+from seqtrain.api.classifier import load, one_model
+from seqtrain.api.evaluate import SCORED_SPLITS, read_split
 from seqtrain.api.named_runs import RunLike, directory_of
-from seqtrain.api.predict import input_parts
-from seqtrain.api.predictors import Classifier
+from seqtrain.api.prediction_input import input_parts
 from seqtrain.errors import DataError, RunError, parameter
 from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
@@ -98,10 +97,12 @@ def check(
     """
     directory = directory_of(run)
     path = directory.path
-    classifier = load_one(run if isinstance(run, Classifier) else path, device=device)
+    classifier = one_model(load(run, device=device))
     if data is None:
         named = directory.config().data if directory.holds(CONFIG) else None
-        split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
+        split = next(
+            (name for name in SCORED_SPLITS if getattr(named, name, None)), SCORED_SPLITS[0]
+        )
         found = read_split(directory, classifier, split)
         source, stores = found.source, [found.store]
     else:

@@ -31,7 +31,7 @@ from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.plan import padding_fraction
-from seqtrain.sequences.sources import check_files
+from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
 from seqtrain.text import Summarized
@@ -48,7 +48,7 @@ PREDICTED_STEPS = 65_536
 """Largest number of time steps that a prediction is timed on."""
 MOST_PASSES = 10
 """Most epochs of training before the accuracy is measured."""
-HELD_OUT = 0.1
+COMPARED_SHARE = 0.1
 """Share of train that is held out if there is no validation."""
 AUTO = {"engine": "auto", "unroll": "packed"}
 """Keys of the section model by which the fastest engine runs over packed sequences."""
@@ -169,6 +169,8 @@ class Comparison(Summarized):
 def compare(
     config: Config | Mapping[str, Any] | str | Path,
     *,
+    train: Any = None,
+    validation: Any = None,
     seconds: float = 60.0,
     device: str | None = None,
     config_folder: Path | None = None,
@@ -182,6 +184,8 @@ def compare(
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
+        train: Data in place of data.train: a file, or a table as `fit` takes it; or None.
+        validation: Data in place of data.validation, as `fit` takes it, or None.
         seconds: Time for the measurement. Reading the data and the first batches take extra time.
         device: Device in place of training.device, or None to use training.device.
         config_folder: Folder of the config's YAML file, or None. Paths in a config are relative to
@@ -197,10 +201,12 @@ def compare(
     began = time.monotonic()
     if seconds <= 0:
         raise ConfigError(f"seconds: found {seconds:g}; expected more than 0")
+    given = {"train": train, "validation": validation}
+    config, _tables = with_given_data(config, given)  # the tables live until the end
     config = resolved_config(config, device)
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
-    config, data = read_data(config, config_folder, where)
+    config, data = read_splits(config, config_folder, where)
     results = {name: VariantResult(name, setting_of(name, config)) for name in VARIANTS}
     trainers: dict[str, Trainer] = {}
     for name, result in results.items():
@@ -259,7 +265,7 @@ def compare(
     )
 
 
-def read_data(
+def read_splits(
     config: Config, config_folder: Path | None, device: torch.device
 ) -> tuple[Config, PreparedData]:
     """Read the data as `fit` does, for a model of trained branches only.
@@ -272,7 +278,7 @@ def read_data(
     check_files(config, config_folder)
     config = with_width(config).with_keys(model=WITHOUT_SOLVED)
     if config.data.validation is None and config.data.group is None:
-        config = config.with_keys(data={"validation": HELD_OUT})
+        config = config.with_keys(data={"validation": COMPARED_SHARE})
     data = prepare(config)
     check_model(config.model, data.preprocessing, device)
     check_longest(config, data.splits["train"], device)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtrain.api.named_runs import NO_TEST, RunLike, default_split
-from seqtrain.api.predictions import SplitPredictions, predict_split
+from seqtrain.api.split_results import SplitPredictions, predict_split
 from seqtrain.errors import DataError, parameter
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from seqtrain.api.prediction_input import listed_sequences
 from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.store import Array
 from seqtrain.tables.blocks import Selection, as_list
-from seqtrain.tables.memory import TableSource
-from seqtrain.tables.python_values import plain
+from seqtrain.tables.memory import TableSource, columns_of
+from seqtrain.tables.python_values import array_of, cells_of_values, plain
 from seqtrain.text import quote, shorten
 
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
-TYPE_NAMES: dict[type, str] = {str: "text", int: "integer", bool: "boolean"}
+NUMERIC = "biuf"
+"""Kinds of NumPy's types of numbers."""
+TYPES_OF_LABELS: dict[type, str] = {str: "text", int: "integer", bool: "boolean"}
 """Maps each type of labels that a label set can hold to its name there."""
 ROWS_IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Pattern of the start of an error message about data in memory, which `renamed` replaces."""
@@ -30,15 +33,6 @@ class InputError(DataError, ValueError):
 
     It is also a ValueError, because scikit-learn's tools expect one.
     """
-
-
-def without_padding(series: Array) -> Array:
-    """Return a series, (T,) or (T, C), without its last steps that are NaN in all channels.
-
-    If all steps are NaN, the result is empty.
-    """
-    valid = ~np.isnan(series.reshape(len(series), -1)).all(axis=1)
-    return series[: 1 + max(np.flatnonzero(valid), default=-1)]
 
 
 def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
@@ -58,20 +52,80 @@ def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
     return [f"{names.get(key, key)}{colon}{rest}" for key, colon, rest in parts]
 
 
-def checked_sequence(sequence: Any) -> Any:
-    """Return a sequence after checking its type.
+def sequences_of(X: Any, sequence: str | None, layout: str, kind: str | None) -> list[Any]:
+    """Return X as a list of sequences: texts, lists, arrays (T,) or (T, C), and None if missing.
 
-    A NumPy string becomes a `str`. All other sequences, also None and NaN, are returned unchanged.
+    X is a table, an array (B, T, C) of series, an array (B, 1) of texts, or any iterable.
+
+    Args:
+        X: The sequences.
+        sequence: Name of the column of the sequences in a table, or None for its only column.
+        layout: Order of the axes of a series, one of LAYOUTS.
+        kind: Value of data.kind, or None if the user didn't set it.
 
     Raises:
-        InputError: If the sequence is neither a text, a list, an array, None, nor NaN.
+        DataError: If a column is missing, or X isn't iterable.
+        InputError: If a sequence is of a type that isn't supported, or an array has an empty axis.
     """
-    if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
-        raise InputError(
-            f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
-            "Reshape your data"
+    names = columns_of(X)
+    if names is not None:
+        cells: Any = sequence_column(X, [*map(str, names)], sequence)
+    else:
+        if hasattr(X, "detach"):
+            X = array_of(X)
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if 0 in shape[1:]:
+            raise InputError(f"X: found an array of shape {shape}; expected no empty axis")
+        if len(shape) == 3 and X.dtype.kind in NUMERIC:
+            return padded_series(X, layout)
+        cells = X[:, 0] if len(shape) == 2 and shape[1] == 1 else X
+        is_column = hasattr(cells, "dtype") and not isinstance(cells, np.ndarray)
+        cells = cells_of_values(cells) if is_column else listed_sequences(cells)
+    found = [sequence_of(cell) for cell in as_list(cells)]
+    if layout == "channels_time":
+        found = [x.T if getattr(x, "ndim", 1) == 2 else x for x in found]
+    first = next(iter(found), None)
+    if kind is None and isinstance(first, list) and first and all(type(x) is int for x in first):
+        warn(
+            "X: lists of whole numbers were read as series; if they are ids of tokens, set "
+            "data__kind='tokens', and data__kind='features' if they are measurements",
         )
-    return plain(sequence) if isinstance(sequence, str) else sequence
+    return found
+
+
+def sequence_of(cell: Any) -> Any:
+    """Return a sequence of X as a text, a list, or an array; None if it is missing.
+
+    Raises:
+        InputError: If it is anything else, such as bytes or a number.
+    """
+    if isinstance(cell, str | list):
+        return cell
+    if not isinstance(cell, bytes):
+        found = array_of(cell) if getattr(cell, "ndim", 0) else plain(cell)
+        if found is None or isinstance(found, str | list | np.ndarray):
+            return found
+    raise InputError(
+        f"X: found {type(cell).__name__}; expected texts, lists of symbols or arrays. "
+        "Reshape your data"
+    )
+
+
+def given_labels(y: Any) -> Any:
+    """Return y as a list of lists if its examples have lists of labels, else as it is.
+
+    A column with a type of its own, such as a nullable or an Arrow type, becomes an array.
+    """
+    if isinstance(getattr(y, "dtype", None), np.dtype) and y.dtype.kind != "O":
+        return y
+    if hasattr(y, "to_list") or hasattr(y, "dtype"):
+        cells = as_list(cells_of_values(y))
+        if are_lists(cells):
+            return cells
+        if hasattr(y, "to_list") and not isinstance(y.dtype, np.dtype):
+            has_text = any(isinstance(cell, str) for cell in cells)
+            return np.array(cells, dtype=object if has_text or None in cells else None)
+    return y
 
 
 def are_lists(y: Any) -> bool:
@@ -86,18 +140,6 @@ def are_lists(y: Any) -> bool:
     return len({*map(len, y)}) > 1 or any(isinstance(label, str) for each in y for label in each)
 
 
-def are_whole_numbers(sequence: Any) -> bool:
-    """Return True if a sequence is a list or tuple of whole numbers (`int`), at least one.
-
-    Numbers of NumPy and bools aren't whole numbers here.
-    """
-    return (
-        isinstance(sequence, list | tuple)
-        and bool(sequence)
-        and all(isinstance(value, int) and not isinstance(value, bool) for value in sequence)
-    )
-
-
 def kind_of_sequences(sequences: list[Any]) -> str:
     """Return the value of the config key data.kind for sequences: "text", "tokens" or "features".
 
@@ -110,7 +152,16 @@ def kind_of_sequences(sequences: list[Any]) -> str:
     return "tokens" if isinstance(first[0], str) else "features"
 
 
-def series_of(array: Array, layout: str) -> list[Any]:
+def without_padding(series: Array) -> Array:
+    """Return a series, (T,) or (T, C), without its last steps that are NaN in all channels.
+
+    If all steps are NaN, the result is empty.
+    """
+    valid = ~np.isnan(series.reshape(len(series), -1)).all(axis=1)
+    return series[: 1 + max(np.flatnonzero(valid), default=-1)]
+
+
+def padded_series(array: Array, layout: str) -> list[Any]:
     """Return the series of an array as a list of arrays (T, C), without padding.
 
     Trailing steps that are NaN in all channels are padding. Warn if a series has fewer steps than
@@ -132,41 +183,7 @@ def series_of(array: Array, layout: str) -> list[Any]:
     return [without_padding(row) for row in array]
 
 
-def steps_first(series: list[Any], layout: str) -> list[Any]:
-    """Return sequences in which each array with two axes is (T, C).
-
-    Args:
-        series: Sequences. Arrays with two axes are (C, T) in the layout "channels_time". All other
-            sequences are returned unchanged.
-        layout: Order of the axes of an array, one of LAYOUTS.
-    """
-    if layout != "channels_time":
-        return series
-    return [np.asarray(x).T if getattr(x, "ndim", 1) == 2 else x for x in series]
-
-
-def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
-    """Return sequences, with lists of whole numbers as lists of texts if `kind` is "tokens".
-
-    For all other kinds, the sequences are returned unchanged. In training without a kind, warn if
-    the first sequence is a list of whole numbers: they may be tokens or measurements.
-
-    Args:
-        sequences: Sequences, at least one.
-        kind: Value of data.kind, or None if the user didn't set it.
-        is_training: True in training, False in prediction.
-    """
-    if kind is None and is_training and are_whole_numbers(sequences[0]):
-        warn(
-            "X: lists of whole numbers were read as series; if they are ids of tokens, set "
-            "data__kind='tokens', and data__kind='features' if they are measurements",
-        )
-    if kind != "tokens":
-        return sequences
-    return [[*map(str, x)] if are_whole_numbers(x) else x for x in sequences]
-
-
-def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
+def sequence_column(table: Any, names: list[str], sequence: str | None) -> list[Any]:
     """Return the sequences of a table, one for each row.
 
     Args:
@@ -211,7 +228,7 @@ def with_labels(model: Model, classes: list[Any]) -> Model:
     """Return a model whose labels are those of y, in place of their indices.
 
     A model of labels that a file can't hold is returned unchanged: of several types, of other types
-    than `TYPE_NAMES`, blank or padded with blanks, or with the separator of labels in them.
+    than `TYPES_OF_LABELS`, blank or padded with blanks, or with the separator of labels in them.
 
     Args:
         model: The model. Its labels are indices of `classes`, as text.
@@ -224,8 +241,13 @@ def with_labels(model: Model, classes: list[Any]) -> Model:
     separator = label_set.separator
     is_clear = all(name.strip() == name != "" for name in names) and len({*names}) == len(names)
     has_separator = separator is not None and any(separator in name for name in names)
-    if kind not in TYPE_NAMES or {*map(type, labels)} != {kind} or has_separator or not is_clear:
+    if (
+        kind not in TYPES_OF_LABELS
+        or {*map(type, labels)} != {kind}
+        or has_separator
+        or not is_clear
+    ):
         return model
-    kind_name: Any = TYPE_NAMES[kind]
+    kind_name: Any = TYPES_OF_LABELS[kind]
     named = replace(label_set, classes=names, type=kind_name)
     return replace(model, preprocessing=replace(model.preprocessing, label_set=named))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.api.load import check_alike, load_one
+from seqtrain.api.classifier import Classifier, check_alike, load, one_model, refuse_multi_label
 from seqtrain.api.named_runs import NO_TEST, RunLike, default_split, directory_of, learned_rows
-from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, parameter, warn
 from seqtrain.evaluation.logits import branch_logits
@@ -31,7 +31,7 @@ from seqtrain.runs.run_directory import (
     name_one,
 )
 from seqtrain.runs.starting_point import keeps_old_preprocessing
-from seqtrain.sequences.dataset import PreparedData, held_out_fractions, prepare
+from seqtrain.sequences.dataset import held_out_fractions, prepare
 from seqtrain.sequences.inputs import Input, digests_of, table_source, unchanged
 from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.loading import load_inputs
@@ -39,10 +39,10 @@ from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
-SPLITS = ("test", "validation", "train")
+SCORED_SPLITS = ("test", "validation", "train")
 A_FILE = f"a labelled file with {parameter('data')}"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
-SMALLEST, LARGEST = 1e-300, 1 - 1e-16
+LEAST_PROBABILITY, MOST_PROBABILITY = 1e-300, 1 - 1e-16
 """Probabilities that replace 0 and 1, because their logits aren't finite."""
 
 
@@ -60,7 +60,6 @@ class Labelled:
         split: Split of the run's config, or None for other data.
         trained_on_rows: True if the model was trained on these rows, False if it wasn't, or None if
             it is unknown.
-        logits: Logits of each branch, (B, C), or None to compute them.
     """
 
     classifier: Classifier
@@ -71,20 +70,25 @@ class Labelled:
     warnings: list[str]
     split: str | None = None
     trained_on_rows: bool | None = None
-    logits: Sequence[Tensor] | None = None
 
-    def scores(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
-        """Return the model's logits, (B, C), their scores, and the scores of each branch by name.
+    @cached_property
+    def scored(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
+        """The model's logits, (B, C), their scores, and the scores of each branch by name.
 
         There are no scores of branches if the model has one branch.
 
         Raises:
             RunError: If memory ran out, or a logit isn't finite.
         """
-        one = self.classifier
-        branches = self.logits or branch_logits(one.network, self.store, one.device)
-        decision = one.labels, one.decision_thresholds
-        return score_branches(one.network, branches, self.store, *decision)
+        one, store = self.classifier, self.store
+        branches = branch_logits(one.network, store, one.device)
+        return score_branches(one.network, branches, store, one.labels, one.decision_thresholds)
+
+    @property
+    def probabilities(self) -> Tensor:
+        """Probability of each class, (B, C) float64."""
+        found: Tensor = self.classifier.network.probabilities(self.scored[0])
+        return found
 
     def by_share(self) -> list[dict[str, float]]:
         """Return scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them.
@@ -112,24 +116,27 @@ def load_labelled(
             labels.
         CheckpointError, RunError: If `evaluate` would raise it.
     """
-    if split not in (*SPLITS, None):
-        raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
+    if split not in (*SCORED_SPLITS, None):
+        raise ConfigError(f"split: found {split!r}; expected {', '.join(SCORED_SPLITS)}")
     if split is not None and data is not None:
         both = f"{parameter('data')} names the file to score on; give one of them"
         raise ConfigError(f"{parameter('split')}: {both}")
     directory = directory_of(run)
-    classifier = load_one(run if isinstance(run, Classifier) else directory.path, device=device)
-    if data is not None:
-        found = _read_data(classifier, data)
-        learned = _learned_files(directory, found.digests)
-        if learned:
-            line = f"the model was trained on these rows ({learned}), so its scores are too high"
-            found.warnings.insert(0, line)
-            found = replace(found, trained_on_rows=True)
-    else:
+    classifier = one_model(load(run, device=device))
+    if data is None:
         found = read_split(directory, classifier, split or default_split(directory.path))
         if found.split == "validation" and split is None:
             found.warnings.insert(0, NO_TEST)
+    elif isinstance(data, str | PathLike):
+        found = _read_files(classifier, fspath(data), parameter("data"))
+    else:
+        table = table_source(data, classifier.preprocessing.schema)
+        found = _encoded(classifier, table.name, [table])
+    learned = _learned_files(directory, found.digests) if data is not None else ""
+    if learned:
+        line = f"the model was trained on these rows ({learned}), so its scores are too high"
+        found.warnings.insert(0, line)
+        found = replace(found, trained_on_rows=True)
     if not len(found.store):
         raise DataError(f"{found.source}: no rows to score")
     if unknown_rows(found.store.labels).all():
@@ -161,7 +168,7 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     config = run.config()
     named = getattr(config.data, split)
     if named is None:
-        given = [name for name in SPLITS if getattr(config.data, name) is not None]
+        given = [name for name in SCORED_SPLITS if getattr(config.data, name) is not None]
         advice = f"give {parameter('split')} {one_of(given)}, or {A_FILE}"
         raise ConfigError(f"{parameter('split')}: {run.path} has no {split} split; {advice}")
     held_out = held_out_fractions(config.data)
@@ -202,15 +209,6 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
     return ""
 
 
-def _read_data(classifier: Classifier, data: Any) -> Labelled:
-    """Read and encode labelled data: a path, a pattern of several files, or a table in memory."""
-    fitted = classifier.preprocessing
-    if isinstance(data, str | PathLike):
-        return _read_files(classifier, fspath(data), parameter("data"))
-    table = table_source(data, fitted.schema)
-    return _encoded(classifier, table.name, [table])
-
-
 def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Labelled:
     """Read and encode labelled files.
 
@@ -219,7 +217,8 @@ def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Lab
         value: Path, pattern or list of paths.
         key: Config key or option that named the files, for messages.
     """
-    sources = [source_of(path, classifier.preprocessing.schema) for path in files_of(key, value)]
+    schema = classifier.preprocessing.schema
+    sources = [source_of(path, schema.beside(path)) for path in files_of(key, value)]
     is_table = isinstance(value, str) and sources[0].table is not None
     return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
 
@@ -241,30 +240,17 @@ def _hold_out_again(
         CheckpointError: If `check_same_data` raises it. Files that are only scored may differ.
         DataError: If the data can't be read.
     """
-    known = classifier.preprocessing if keeps_old_preprocessing(run) else None
-    prepared = prepare(config, known=known)
-    scored = ("data.validation", "data.test")
-    check_same_data(run, config, prepared, classifier.preprocessing, scored)
-    return prepared_split(classifier, config, prepared, split)
-
-
-def prepared_split(
-    classifier: Classifier, config: Config, prepared: PreparedData, split: str
-) -> Labelled:
-    """Return a split ("test", "validation" or "train") of data that is already encoded.
-
-    The result names the files of the split, or the files of train if the split is held out of
-    train. Its `trained_on_rows` is None.
-    """
-    is_part = split in held_out_fractions(config.data)
-    key = "train" if is_part else split
-    named = getattr(config.data, key)
-    name = split if is_part else display_name(named_text(named))
-    schema = classifier.preprocessing.schema
-    files = [source_of(path, schema) for path in files_of(f"data.{key}", named)]
+    fitted = classifier.preprocessing
+    prepared = prepare(config, known=fitted if keeps_old_preprocessing(run) else None)
+    check_same_data(run, config, prepared, fitted, ("data.validation", "data.test"))
+    joins: Any = tuple(config.data.join or ())
+    schema = replace(fitted.schema, join=joins)
+    files = [source_of(path, schema) for path in files_of("data.train", config.data.train)]
     digests = {source.path: prepared.digests[source.path] for source in files}
-    warnings, store = prepared.reports[split].notices(name), prepared.splits[split]
-    return Labelled(classifier, named_text(named), files, digests, store, warnings, split)
+    name = named_text(config.data.train)
+    shown = display_name(name) if split == "train" else split
+    warnings = prepared.reports[split].notices(shown)
+    return Labelled(classifier, name, files, digests, prepared.splits[split], warnings)
 
 
 @dataclass(frozen=True, repr=False)
@@ -346,7 +332,7 @@ def evaluate(
     chosen: list[RunLike] = [*runs] or [run if isinstance(run, Classifier) else path]
     each = [load_labelled(one, split=split, data=data, device=device) for one in chosen]
     first = each[0]
-    scores, parts = score_together(path, each) if runs else first.scores()[1:]
+    scores, parts = score_together(path, each) if runs else first.scored[1:]
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     warnings += single_class_warnings(scores, first.split or display_name(first.source))
     warn(*warnings)
@@ -371,9 +357,9 @@ def evaluate(
 def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
     """Return the scores of an ensemble, and the scores of each run by its name.
 
-    An ensemble predicts by the means of its runs' probabilities and thresholds. In validation
-    splits of folds, each row is predicted only by the run that held it out. For such splits, the
-    first item of `each` gets the warning EACH_BY_ONE.
+    An ensemble predicts by the means of its runs' probabilities and thresholds. If the runs hold
+    out different rows for validation, each row is predicted only by a run that held it out. Then
+    the first item of `each` gets the warning EACH_BY_ONE.
 
     Args:
         path: Directory of the ensemble.
@@ -381,34 +367,26 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
 
     Raises:
         CheckpointError: If the runs differ in their labels or kind of sequences.
-        ConfigError: If the runs hold out different rows, unless they are validation splits of
-            folds.
+        ConfigError: If the runs hold out different rows, unless these are validation splits.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
-    first = each[0]
-    lines = [one.store.lines for one in each]
-    shared = all(np.array_equal(own, lines[0]) for own in lines)
-    configs = (RunDirectory(one.classifier.path).config() for one in each)
-    pooled = first.split == "validation" and all(
-        isinstance(config.data.validation, dict) for config in configs
-    )
-    if {one.source for one in each} != {first.source} or not (shared or pooled):
-        raise ConfigError(
-            f"{parameter('split')}: the runs in {path} hold out different rows, so that "
-            f"{first.split} differs; name one of them, such as {first.classifier.path}, or {A_FILE}"
-        )
-    scored = {one.classifier.path.name: one.scores() for one in each}
-    own = [first.classifier.network.probabilities(logits) for logits, _, _ in scored.values()]
+    first, stores = each[0], [one.store for one in each]
+    shared = all(np.array_equal(store.lines, stores[0].lines) for store in stores)
+    same_files = {one.source for one in each} == {first.source}
+    if not same_files or not (shared or first.split == "validation"):
+        such = f"name one, such as {first.classifier.path}, or give {A_FILE}"
+        raise ConfigError(f"{parameter('split')}: each run has other rows in {first.split}; {such}")
+    own = [one.probabilities for one in each]
+    least = np.array([one.classifier.decision_thresholds for one in each])
     if shared:
         together, true, lengths = torch.stack(own).mean(0), first.store.labels, first.store.lengths
+        thresholds = least.mean(axis=0)
     else:
         first.warnings.append(EACH_BY_ONE)
-        together, true = torch.cat(own), np.concatenate([one.store.labels for one in each])
-        lengths = np.concatenate([one.store.lengths for one in each])
-    together = together.clamp(SMALLEST, LARGEST)
+        together, true = torch.cat(own), np.concatenate([store.labels for store in stores])
+        lengths = np.concatenate([store.lengths for store in stores])
+        thresholds = least.repeat([len(store) for store in stores], axis=0)
+    together = together.clamp(LEAST_PROBABILITY, MOST_PROBABILITY)
     logits = together.logit() if first.classifier.preprocessing.multi_label else together.log()
-    least = np.array([one.classifier.decision_thresholds for one in each])
-    sizes = [len(one.store) for one in each]
-    thresholds = least.mean(axis=0) if shared else least.repeat(sizes, axis=0)
-    parts = {name: scores for name, (_, scores, _) in scored.items()}
+    parts = {one.classifier.path.name: one.scored[1] for one in each}
     return score(logits, true, lengths, first.classifier.labels, thresholds, ranked=True), parts

@@ -3,8 +3,8 @@
 from os import PathLike
 from pathlib import Path
 
+from seqtrain.api.classifier import Classifier, one_model
 from seqtrain.api.named_runs import RunLike, directory_of
-from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.errors import either
 from seqtrain.exports.export_folder import Exported, export_model
 from seqtrain.runs.destination import check_destination

@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 from seqtrain.api.named_runs import Run, RunLike
-from seqtrain.api.predictions import save_predictions
 from seqtrain.api.progress import FitProgress
-from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent, StoppingListener
+from seqtrain.api.run_events import DataEvent, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.engines.choice import choose_engine
-from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted, warn
+from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
@@ -114,7 +113,7 @@ def fit(
     resolved = resolved_config(resolved, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
-    told = StoppingListener(_reporting(listener, FitProgress() if progress else None))
+    told = StoppingListener(listener, FitProgress() if progress else None)
     with ExitStack() as stack:
         chosen = select_device(resolved.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
@@ -131,7 +130,9 @@ def fit(
             force=force,
         )
         data = _read_data(resolved, start, processes, told)
-        _raise_if_unwanted(told)
+        if told.wants_stop:
+            stopped = "stopped by the listener before training; nothing written"
+            raise told.error or Interrupted(signal.SIGINT, stopped)
         _check_data(resolved, data, chosen, processes)
         stack.enter_context(_training_mode(resolved, processes))
         weights = None if sample_weight is None else _weights_of_rows(sample_weight, resolved, data)
@@ -141,7 +142,7 @@ def fit(
             return _follow(session, finish=finish)
         writer = _start_writer(session, start, directory, name, origin, told, stack)
         run = replace(_write_run(session, writer, told, finish=finish), tables=tables)
-    told.tell_end(run)
+    told.tell(run)  # training has ended
     return run
 
 
@@ -180,24 +181,6 @@ def _source_of(config: object) -> Path | None:
     )
 
 
-def _reporting(listener: Listener, progress: FitProgress | None) -> Listener:
-    """Return a listener that issues warnings and shows progress, and then calls `listener`.
-
-    Args:
-        listener: The listener to call with each event.
-        progress: FitProgress to show, or None to show none.
-    """
-
-    def report(event: Event) -> object:
-        if isinstance(event, DataEvent | StartEvent | Run):
-            warn(*event.warnings)
-        if progress is not None:
-            progress(event)
-        return listener(event)
-
-    return report
-
-
 @contextmanager
 def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
     """Enable gradients in a block, and deterministic algorithms if the config asks for them.
@@ -207,14 +190,6 @@ def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
     deterministic = deterministic_algorithms(config.training.deterministic)
     with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
         yield
-
-
-def _raise_if_unwanted(told: StoppingListener) -> None:
-    """Raise the error of a listener that wants no run, or Interrupted. Nothing was written yet."""
-    if told.error is not None:
-        raise told.error
-    if told.wants_stop:
-        raise Interrupted(signal.SIGINT, "stopped by the listener before training; nothing written")
 
 
 def _follow(session: Trainer, *, finish: bool) -> Run:
@@ -235,7 +210,7 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
         session: The training session at its start.
         writer: Writer of the run directory.
         told: Listener that is called with each UpdateEvent and EpochEvent.
-        finish: As for `fit`. If it is False, no predictions are saved.
+        finish: As for `fit`.
 
     Raises:
         RunError: If training failed, or a file can't be written.
@@ -259,8 +234,6 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
         saved = writer.stop(stop.signal_number, stopped_by)
         raise (told.error or saved) from None
     writer.finish()
-    if finish:
-        save_predictions(session, writer.run)
     return _finished_run(session, writer.run.path, writer.warnings())
 
 

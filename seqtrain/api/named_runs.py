@@ -13,7 +13,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import Summarized
 
 if TYPE_CHECKING:
-    from seqtrain.api.predictors import Classifier
+    from seqtrain.api.classifier import Classifier
     from seqtrain.sequences.inputs import Input
 
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"

@@ -5,115 +5,40 @@ Rows are predicted as they arrive. T steps of a sequence, C classes.
 
 from __future__ import annotations
 
-import queue
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import eq
-from os import PathLike, fspath
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqtrain.api.load import load
+from seqtrain.api.classifier import load, one_model, refuse_multi_label
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
-from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
-from seqtrain.api.python_input import sequences_of
-from seqtrain.errors import ConfigError, RunError, parameter
+from seqtrain.api.prediction_input import input_parts
+from seqtrain.errors import parameter
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
 from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.sequences.batch import map_batches
 from seqtrain.sequences.decisions import best_class
-from seqtrain.sequences.examples import Example, Sequences, chunked, joined
-from seqtrain.sequences.inputs import Input
+from seqtrain.sequences.examples import Example, chunked
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
-from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
-from seqtrain.sequences.schema import STDIN, Column, Schema
-from seqtrain.tables.formats import check_encoding, formats_with
-from seqtrain.tables.memory import columns_of
-from seqtrain.text import one_of
+from seqtrain.sequences.preprocessing import EncodingReport, unknown_shares
 
-WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
-"""Formats whose columns can be copied to the predictions."""
-READ_AHEAD = 1024
-"""Largest number of parts of standard input that wait in memory for their predictions."""
 STEP_ROWS = 128
 """Number of sequences that are read together in `predict_steps`. Each has a prediction per step."""
 
 
-def input_parts(
-    given: Any,
-    fitted: Preprocessing,
-    *,
-    input_format: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    keep: Sequence[Column] = (),
-) -> tuple[Iterator[Sequences], str]:
-    """Return the parts of an input as they arrive, and its name.
-
-    Args:
-        given: Path of a file or folder, or "-" for standard input; sequences, or a table.
-        fitted: Preprocessing of the model.
-        input_format: Name of the format, or None to go by the file's name.
-        delimiter: Delimiter of a csv file, or None for the one of training.
-        encoding: Encoding of a file, or None for the one of training.
-        keep: Columns to copy to the predictions.
-
-    Raises:
-        ConfigError: If there is no such encoding, or columns are to be kept of a format without
-            columns.
-        DataError: If the input can't be read as the model reads inputs.
-    """
-    check_encoding(encoding)
-    if not isinstance(given, str | PathLike):
-        name = "sequences" if columns_of(given) is None else "data"
-        return sequences_of(given, fitted, keep=keep), name
-    path = fspath(given)
-    schema = fitted.schema.for_input(
-        path, input_format=input_format, delimiter=delimiter, encoding=encoding
-    )
-    if keep:
-        if schema.format not in WITH_COLUMNS and schema.steps is None:
-            columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
-            raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
-        keep = _columns_by_index(keep, schema)
-    source = Input(path, schema)
-    reader = source.reader(source.labels(labelled=False), keep)
-    return (arrivals(reader) if path == STDIN else reader.chunks()), source.name
-
-
-def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
-    """Return the names of columns to keep, as the reader needs them.
-
-    If the model names all sequence columns by index, texts of at most four digits become indexes.
-    If the model names only the id by index, only this index is converted.
-
-    Args:
-        keep: Names of columns, as the user wrote them.
-        schema: Columns that the model reads.
-    """
-    if all(isinstance(column, int) for column in schema.sequence_columns):
-        return [int(x) if isinstance(x, str) and x.isdecimal() and len(x) < 5 else x for x in keep]
-    if isinstance(schema.id, int):
-        return [schema.id if x == str(schema.id) else x for x in keep]
-    return list(keep)
-
-
 def predict(
     source: Any,
-    run: RunLike | Classifier = None,
+    run: RunLike = None,
     *,
     device: str = "auto",
-    ranks: int | None = None,
     report: EncodingReport | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
@@ -136,8 +61,6 @@ def predict(
         run: What `fit` or `load` returned, a run directory, a model folder, or None for the newest
             run.
         device: auto, cpu, cuda, cuda:N or mps.
-        ranks: Number of most probable labels that get a probability, or None for all. It is ignored
-            if multi-label.
         report: Receives counts of the rows that were read, cut or empty, or None.
         input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe; or None for the one of
@@ -169,52 +92,8 @@ def predict(
         encoding=encoding,
         keep=keep,
     )
-    found = classifier.predict_parts(parts, name, report, ranks, empty, bad_rows)
+    found = classifier.predict_parts(parts, name, report, empty, bad_rows)
     return PredictionStream(found, classifier.preprocessing.label_set.values)
-
-
-def arrivals(reader: SequenceReader) -> Iterator[Sequences]:
-    """Yield the sequences of standard input in parts that are available at the same time.
-
-    Standard input is read by a second thread, and each part has the sequences that arrived
-    meanwhile, at most `CHUNK_ROWS`. An error is raised after the sequences before it.
-
-    Raises:
-        DataError: If the input can't be read.
-        RunError: If the thread can't be started.
-    """
-    arrived: queue.Queue[Sequences | BaseException | None] = queue.Queue(READ_AHEAD)
-
-    def read() -> None:
-        # While this frame holds it, shutdown can't close the stream that a read waits on: to
-        # close it then would abort the process.
-        stream = sys.stdin
-        try:
-            for part in reader.read():
-                arrived.put(part)
-            arrived.put(None)
-        except BaseException as error:
-            arrived.put(error)
-        del stream
-
-    try:
-        threading.Thread(target=read, daemon=True).start()
-    except RuntimeError as error:
-        advice = "give a file, or allow more processes (ulimit -u)"
-        raise RunError(f"stdin: {error} to read it; {advice}") from None
-    while True:
-        waiting, last = list[Sequences](), arrived.get()
-        while isinstance(last, Sequences):
-            waiting.append(last)
-            if sum(map(len, waiting)) >= CHUNK_ROWS or arrived.empty():
-                break
-            last = arrived.get()
-        if waiting:
-            yield from chunked(joined(waiting), CHUNK_ROWS)
-        if last is None:
-            return
-        if isinstance(last, BaseException):
-            raise last
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +133,7 @@ class StepPredictions:
 
 def predict_steps(
     source: Any,
-    run: RunLike | Classifier = None,
+    run: RunLike = None,
     *,
     device: str = "auto",
     report: EncodingReport | None = None,
@@ -289,29 +168,26 @@ def predict_steps(
         encoding=encoding,
         keep=keep,
     )
-    return _step_predictions(one, parts, name, report)
 
+    def predictions() -> Iterator[StepPredictions]:
+        fitted, carried = one.preprocessing, CarriedStates()
+        small = (piece for part in parts for piece in chunked(part, STEP_ROWS))
+        for part, store in fitted.for_prediction().predictable(small, name, report):
+            every_logits = predict_step_logits(one.network, store, one.device, carried)
+            unknown = unknown_shares(store, fitted.token_columns)
+            for index, logits in enumerate(every_logits):
+                example = part.example(index)
+                yield StepPredictions(
+                    one.labels,
+                    torch.softmax(logits.double(), dim=1),
+                    fitted.pieces(example.sequence),
+                    fitted.sequence.tokenizer_name,
+                    unknown[index],
+                    example,
+                    one.decision_thresholds,
+                )
 
-def _step_predictions(
-    one: Classifier, parts: Iterator[Sequences], name: str, report: EncodingReport | None
-) -> Iterator[StepPredictions]:
-    """Yield the predictions for each sequence of the parts of an input."""
-    fitted, carried = one.preprocessing, CarriedStates()
-    small = (piece for part in parts for piece in chunked(part, STEP_ROWS))
-    for part, store in fitted.for_prediction().predictable(small, name, report):
-        every_logits = predict_step_logits(one.network, store, one.device, carried)
-        unknown = unknown_shares(store, fitted.token_columns)
-        for index, logits in enumerate(every_logits):
-            example = part.example(index)
-            yield StepPredictions(
-                one.labels,
-                torch.softmax(logits.double(), dim=1),
-                fitted.pieces(example.sequence),
-                fitted.sequence.tokenizer_name,
-                unknown[index],
-                example,
-                one.decision_thresholds,
-            )
+    return predictions()
 
 
 @dataclass(frozen=True)

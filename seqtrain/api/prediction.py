@@ -1,10 +1,12 @@
-"""Predictions: one for a sequence, a list of them, and a stream that reads them one by one."""
+"""Predictions: one for a sequence, a list of them, and a stream that computes them one by one.
+
+B sequences, C classes.
+"""
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -13,19 +15,18 @@ from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from seqtrain.errors import ConfigError
 from seqtrain.sequences.examples import Example
-from seqtrain.sequences.labels import LabelSet
 from seqtrain.tables.cells import text_of
 from seqtrain.text import Summarized
 
 NO_EXAMPLE = Example("", None, 0)
+Shares = npt.NDArray[np.float64]
+"""Probabilities in [0, 1]."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class Prediction(Summarized):
     """Prediction for one sequence.
 
@@ -37,29 +38,46 @@ class Prediction(Summarized):
         probability: Probability of the prediction, in [0, 1], or NaN if there is a problem. In a
             multi-label task it is the probability that exactly these labels are right, if labels
             are independent.
-        probabilities: Maps labels to their probabilities, from the most to the least probable. In a
-            single-label task the predicted label is always first. All labels are included, unless
-            `ranks` limits their number. Empty if there is a problem.
+        labels: Each predicted label, in the order of the classes. Empty if there is a problem.
+        classes: All labels of the classifier.
+        shares: Probability of each class, (C,), in the order of `classes`.
         unknown: Share of the sequence's tokens that the model doesn't know, in [0, 1]. It is 0 if
             there is a problem.
         example: The sequence, its line, file and kept columns.
-        labels: Each predicted label, in the order of the classes. Empty if there is a problem.
+        multi_label: True if a sequence may have several labels.
     """
 
     label: Any
     probability: float
-    probabilities: dict[Any, float]
-    unknown: float
-    example: Example = field(default=NO_EXAMPLE, repr=False, compare=False)
     labels: tuple[Any, ...] = ()
+    classes: tuple[Any, ...] = ()
+    # An array takes a ninth of the memory of a dict, and many predictions may be kept.
+    shares: Shares = field(default_factory=lambda: np.zeros(0), compare=False)
+    unknown: float = 0.0
+    example: Example = field(default=NO_EXAMPLE, compare=False)
+    multi_label: bool = False
+
+    @property
+    def probabilities(self) -> dict[Any, float]:
+        """A dict that maps each label to its probability, from the most to the least probable.
+
+        In a single-label task the predicted label is always first. Empty if there is a problem.
+        """
+        if self.problem is not None:
+            return {}
+        order = np.argsort(-self.shares, kind="stable").tolist()
+        values = self.shares.tolist()
+        ranked = {self.classes[index]: values[index] for index in order}
+        if self.multi_label:
+            return ranked
+        return {self.label: self.probability, **ranked}
 
     def as_text(self) -> Prediction:
         """Return the prediction with all labels as text, as files of predictions have them."""
-        if isinstance(self.label, str) and all(isinstance(label, str) for label in self.labels):
+        if all(isinstance(label, str) for label in self.classes):
             return self
-        shares = {label_text(label): share for label, share in self.probabilities.items()}
-        labels = tuple(map(label_text, self.labels))
-        return replace(self, label=label_text(self.label), probabilities=shares, labels=labels)
+        labels, classes = (tuple(map(label_text, x)) for x in (self.labels, self.classes))
+        return replace(self, label=label_text(self.label), labels=labels, classes=classes)
 
     def summary(self) -> dict[str, str]:
         """Return label and probability, or else the problem, as texts by heading."""
@@ -86,62 +104,8 @@ def label_text(label: Any) -> str:
     return "" if text.isspace() else text
 
 
-def predictions_of(
-    examples: Sequence[Example],
-    unknown: Sequence[float],
-    probabilities: Tensor,
-    decisions: tuple[list[list[int]], list[float]],
-    label_set: LabelSet,
-    ranks: int | None,
-) -> Iterator[Prediction]:
-    """Yield the prediction for each of B examples.
-
-    Args:
-        examples: The examples. One with a problem gets an empty label, and NaN as probability.
-        unknown: Share of unknown tokens of each example, (B,).
-        probabilities: Probability of each class, (B, C) float64.
-        decisions: Predicted classes of each example, and their probability, as `Classifier.decide`
-            returns them.
-        label_set: The labels.
-        ranks: Number of most probable labels that get a probability, or None for all. It is ignored
-            if multi-label.
-    """
-    decided, sure_of = decisions
-    names, multi_label = np.array(label_set.values, dtype=object), label_set.multi_label
-    most = None if multi_label else ranks  # a multi-label row may have any of them
-    order = _ranked(probabilities, None if multi_label else decided, most)
-    columns = names[order.numpy()].tolist(), probabilities.gather(1, order).tolist()
-    of_rows = zip(examples, unknown, *columns, decided, sure_of, strict=True)
-    for example, share, own, row, best, sure in of_rows:
-        if example.problem is None:
-            labels = tuple(label_set.values[index] for index in best)
-            found = dict(zip(own[:most], row[:most], strict=True))
-            label = label_set.join(label_set.decode(best)) if multi_label else labels[0]
-            yield Prediction(label, sure, found, share, example, labels)
-        else:
-            yield Prediction("", math.nan, {}, 0.0, example)
-
-
-def _ranked(probabilities: Tensor, first: list[list[int]] | None, ranks: int | None) -> Tensor:
-    """Return the indices of the classes of each example, the most probable first, (B, C).
-
-    Args:
-        probabilities: Probability of each class, (B, C).
-        first: Class that comes first for each example, as a list of one. None to order by
-            probability only.
-        ranks: If 1 and `first` is set, only the first class is returned, (B, 1).
-    """
-    if first is None:
-        return probabilities.argsort(dim=1, descending=True, stable=True)
-    best = torch.tensor(first, device="cpu")
-    if ranks == 1:
-        return best
-    scores = probabilities.scatter_add(1, best, torch.ones_like(probabilities))
-    return scores.argsort(dim=1, descending=True, stable=True)
-
-
 class Predictions(list[Prediction]):
-    """A list of predictions, in the order of their sequences.
+    """A list of predictions, in the order of their sequences. A slice is of the same type.
 
     Args:
         predictions: The predictions.
@@ -171,14 +135,12 @@ class Predictions(list[Prediction]):
         return [each.label for each in self]
 
     @property
-    def probabilities(self) -> npt.NDArray[np.float64]:
+    def probabilities(self) -> Shares:
         """Probability of each class for each sequence, (B, C).
 
-        NaN for classes without a probability, and for all classes of a sequence with a problem.
+        NaN for all classes of a sequence with a problem.
         """
-        rows = [
-            [each.probabilities.get(label, math.nan) for label in self.classes] for each in self
-        ]
+        rows = [each.shares for each in self]
         return np.array(rows, dtype=np.float64).reshape(len(self), len(self.classes))
 
     def to_frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
@@ -240,7 +202,7 @@ class PredictionStream(Iterator[Prediction]):
         return rest
 
     @property
-    def probabilities(self) -> npt.NDArray[np.float64]:
+    def probabilities(self) -> Shares:
         """Probability of each class, as in `Predictions`, for the predictions in `rest`."""
         return self.rest.probabilities
 

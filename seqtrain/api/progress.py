@@ -11,8 +11,6 @@ from seqtrain.training.events import EpochEvent, UpdateEvent
 
 PROGRESS_METRICS = ("loss", "accuracy", "macro_f1")
 """Names of the metrics of validation that are shown for each epoch."""
-WIDTH = 12
-"""Width of a column of the epochs, in characters."""
 
 
 class FitProgress:
@@ -23,22 +21,15 @@ class FitProgress:
 
     def __init__(self) -> None:
         self._bar: Any = None
-        self._headings: list[str] = []
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, UpdateEvent):
             self._show_update(event)
             return
-        self._close_bar()
-        if isinstance(event, DataEvent):
-            self._say(*_data_lines(event))
-        elif isinstance(event, StartEvent):
-            self._headings = []
-            self._say(*start_lines(event))
-        elif isinstance(event, EpochEvent):
-            self._show_epoch(_epoch_row(event))
-        elif isinstance(event, Run):
-            self._say(*_end_lines(event))
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+        print(*map(printable, _lines(event)), sep="\n", file=sys.stderr)
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Show the share of the epoch that is done, and the loss."""
@@ -56,27 +47,35 @@ class FitProgress:
         self._bar.set_postfix_str(f"loss {event.loss:.4f}", refresh=False)
         self._bar.update(event.batch - self._bar.n)
 
-    def _close_bar(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
 
-    def _say(self, *lines: str) -> None:
-        print(*map(printable, lines), sep="\n", file=sys.stderr)
+def _lines(event: DataEvent | StartEvent | EpochEvent | Run) -> list[str]:
+    """Return lines about an event."""
+    if isinstance(event, DataEvent):
+        rows = [f"{name} {summary.rows:,}" for name, summary in event.summaries.items()]
+        return [f"rows: {', '.join(rows)}; classes: {len(event.data.preprocessing.labels):,}"]
+    if isinstance(event, StartEvent):
+        return start_lines(event)
+    if isinstance(event, EpochEvent):
+        return [_epoch_line(event)]
+    lines = [best_epoch_line(event)]
+    if event.test is not None:
+        scores = [f"{name} {value}" for name, value in event.test.summary().items()]
+        lines.append(f"test: {', '.join(scores)}")
+    if event.advice:
+        lines.append(event.advice)
+    return lines
 
-    def _show_epoch(self, row: dict[str, str]) -> None:
-        """Show the row of an epoch. Its headings precede it if they are new."""
-        if self._headings != [*row]:
-            self._headings = [*row]
-            self._say(" ".join(f"{heading:>{WIDTH}}" for heading in row))
-        self._say(" ".join(f"{cell:>{WIDTH}}" for cell in row.values()))
 
-
-def _data_lines(event: DataEvent) -> list[str]:
-    """Return a line with the numbers of rows and classes."""
-    rows = [f"{name} {summary.rows:,}" for name, summary in event.summaries.items()]
-    classes = len(event.data.preprocessing.labels)
-    return [f"rows: {', '.join(rows)}; classes: {classes:,}"]
+def _epoch_line(event: EpochEvent) -> str:
+    """Return a line about an epoch. A star marks the best epoch so far."""
+    phase = "" if event.phase == "training" else f"{event.phase}, "
+    mark = " *" if event.is_best else ""
+    parts = [f"{phase}epoch {event.epoch}{mark}: train loss {event.loss:.4f}"]
+    if event.validation is not None:
+        for name in PROGRESS_METRICS:
+            metric = METRICS[name]
+            parts.append(f"val. {metric.title} {event.validation.text(metric)}")
+    return ", ".join([*parts, f"{event.seconds:.1f} s"])
 
 
 def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
@@ -99,19 +98,6 @@ def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
     return [*filter(None, lines), f"run directory: {event.run}"]
 
 
-def _epoch_row(event: EpochEvent) -> dict[str, str]:
-    """Return the cells of an epoch's row by their headings."""
-    phase = "" if event.phase == "training" else f"{event.phase} "
-    row = {
-        "epoch": f"{phase}{event.epoch}{' *' if event.is_best else ''}",
-        "train loss": f"{event.loss:.4f}",
-    }
-    if event.validation is not None:
-        for name in PROGRESS_METRICS:
-            row[f"val. {METRICS[name].title}"] = event.validation.text(METRICS[name])
-    return {**row, "seconds": f"{event.seconds:.1f}"}
-
-
 def best_epoch_line(run: Run) -> str:
     """Return a line about the best epoch of a finished run.
 
@@ -122,15 +108,6 @@ def best_epoch_line(run: Run) -> str:
         return f"best epoch {run.best_epoch}; the model of the refit is kept ({epochs})"
     reason = ", stopped early" if run.stopped_early else ""
     return f"best epoch {run.best_epoch} of {run.epochs}{reason}"
-
-
-def _end_lines(run: Run) -> list[str]:
-    """Return lines about the best epoch, the scores on test, and advice, if there is any."""
-    lines = [best_epoch_line(run)]
-    if run.test is not None:
-        scores = [f"{name} {value}" for name, value in run.test.summary().items()]
-        lines.append(f"test: {', '.join(scores)}")
-    return lines + ([run.advice] if run.advice else [])
 
 
 def _in_notebook() -> bool:

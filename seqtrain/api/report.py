@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
-from seqtrain.api.split_results import split_results
 from seqtrain.config import render_config
 from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at
@@ -97,10 +96,12 @@ def run_facts(
 
     The other arguments and the errors are as for `report`.
     """
+    from seqtrain.api.split_results import split_results  # with torch: wrong names are found first
+
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     held_out = config.data.test or config.data.validation
-    split = split if split or data or held_out else "train"  # all that there is
+    split = split if split or data is not None or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
     shown = split_results(directory.path, split=split, data=data, device=device)
     prefixes = []

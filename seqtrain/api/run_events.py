@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from seqtrain.api.named_runs import Run
 from seqtrain.config.schema import Config
+from seqtrain.errors import warn
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.training.events import EpochEvent, UpdateEvent
@@ -101,31 +102,37 @@ STOP: Final = Stop.STOP
 
 
 class StoppingListener:
-    """Listener that calls another one, and keeps its wish to end training.
+    """Listener that issues warnings, shows progress and calls the user's listener.
 
-    After that wish, the other listener isn't called any more.
+    It keeps the wish of the user's listener to end training. After that wish, the user's listener
+    isn't called any more.
 
     Args:
-        listener: The other listener.
+        listener: The user's listener.
+        progress: Listener that shows progress, or None.
 
     Attributes:
-        wants_stop: True if the listener returned `STOP` or raised an exception.
+        wants_stop: True if the user's listener returned `STOP` or raised an exception.
         error: The exception, or None.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, progress: Listener | None) -> None:
         self.wants_stop = False
         self.error: Exception | None = None
-        self._listener = listener
+        self._listener, self._progress = listener, progress
 
     def __call__(self, event: Event) -> None:
         if self.wants_stop:
             return
         try:
-            self.wants_stop = self._listener(event) is STOP
+            self.wants_stop = self.tell(event) is STOP
         except Exception as error:
             self.error, self.wants_stop = error, True
 
-    def tell_end(self, run: Run) -> None:
-        """Call the other listener with the finished run, whose training can't be ended any more."""
-        self._listener(run)
+    def tell(self, event: Event) -> object:
+        """Pass an event on, and return the answer of the user's listener."""
+        if isinstance(event, DataEvent | StartEvent | Run):
+            warn(*event.warnings)
+        if self._progress is not None:
+            self._progress(event)
+        return self._listener(event)

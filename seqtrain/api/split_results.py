@@ -1,12 +1,48 @@
-"""Predictions of a run for a split: loaded if `fit` saved them, or else computed."""
+"""Predictions of a run for every example of a split, as `errors`, `diff` and `report` show them."""
 
-from dataclasses import replace
-from os import PathLike
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from seqtrain.api.named_runs import NO_TEST, Run, RunLike, default_split, directory_of
-from seqtrain.runs.run_directory import holds_folds
-from seqtrain.runs.saved_predictions import SplitResults, saved_results
+import torch
+
+from seqtrain.api.evaluate import Labelled, load_labelled, score_together
+from seqtrain.api.named_runs import RunLike, directory_of
+from seqtrain.evaluation.occlusion import occlusion_weights
+from seqtrain.evaluation.predicted_example import (
+    PredictedExample,
+    SplitResults,
+    most_confident_errors,
+)
+from seqtrain.evaluation.thresholds import coverage_points
+from seqtrain.runs.run_directory import holds_folds, members
+from seqtrain.sequences.examples import Example, Steps
+from seqtrain.sequences.labels import class_counts, has_class
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.sources import numbered_sequences
+from seqtrain.tables.times import NUMBER
+from seqtrain.text import duration
+
+RELIABILITY_BINS = 10
+"""Number of intervals of probability in which reliability is measured."""
+CURVES, CURVE_POINTS = 6, 50
+"""Number of large classes with a curve of precision and recall, and largest number of points."""
+
+
+@dataclass(frozen=True)
+class SplitPredictions:
+    """Predictions of one run for the examples of a split.
+
+    Attributes:
+        found: The classifier, and the encoded examples.
+        rows: Prediction for each encoded example, in the order of the files and their rows.
+    """
+
+    found: Labelled
+    rows: list[PredictedExample]
 
 
 def split_results(
@@ -17,14 +53,12 @@ def split_results(
     explain: int = 0,
     device: str = "auto",
 ) -> SplitResults:
-    """Return the predictions of a run for a split or a file.
+    """Return scores and wrong predictions of a run for a split or other labelled data.
 
-    If `fit` saved the predictions for a split, and nothing changed since, they are loaded without
-    importing torch. With `explain` they are always computed. If validation replaces a missing test
-    split, a warning is added.
-
-    For the directory of folds, these are out-of-fold predictions: each row of train is predicted by
-    the run that held it out. They have no curves.
+    If validation replaces a missing test split, a warning is added. For the directory of folds,
+    these are out-of-fold predictions: each row of train is predicted by the run that held it out.
+    Rows whose prediction contradicts their label with a high probability are often labelled
+    wrongly. Out-of-fold predictions have no curves.
 
     Args:
         run: One run, as `evaluate` takes it, or the directory of folds.
@@ -36,21 +70,189 @@ def split_results(
     Raises:
         CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it.
     """
-    directory = directory_of(run)
-    chosen = split or (default_split(directory.path) if data is None else None)
-    if data is None and split in (None, "validation") and holds_folds(directory.path):
-        from seqtrain.api.predictions import predict_folds
+    path = directory_of(run).path
+    if data is None and split in (None, "validation") and holds_folds(path):
+        return _results_of_folds(path, explain, device)
+    found = load_labelled(run, split=split, data=data, device=device)
+    return _results_of(_predictions_of(found, explain))
 
-        return predict_folds(directory.path, explain=explain, device=device)
-    found = None
-    if chosen is not None and data is None and not explain:
-        found = saved_results(directory, chosen)
-    if found is None:
-        from seqtrain.api.predictions import predict_split, results_of
 
-        one = directory.path if isinstance(run, Run | str | PathLike | None) else run
-        rows = predict_split(one, split=chosen, data=data, explain=explain, device=device)
-        found = results_of(rows)
-    if chosen == "validation" and split is None:
-        return replace(found, warnings=[NO_TEST, *found.warnings])
+def predict_split(
+    run: RunLike = None, *, split: str | None = None, data: Any = None, device: str = "auto"
+) -> SplitPredictions:
+    """Return a run's predictions for every example of a split or a file.
+
+    Arguments and errors are as for `split_results`, but the run can't be a directory of folds.
+    """
+    return _predictions_of(load_labelled(run, split=split, data=data, device=device))
+
+
+def _predictions_of(found: Labelled, explain: int = 0) -> SplitPredictions:
+    """Return the predictions for encoded examples, whose texts are read again.
+
+    Weights of time steps are computed for the `explain` most confident errors.
+
+    Raises:
+        DataError: If a file can't be read, or changed since it was encoded.
+        RunError: If memory ran out, or a logit isn't finite.
+    """
+    fitted = found.classifier.preprocessing
+    decided, sure = found.classifier.decide(found.probabilities)
+    examples = _read_again(found)
+    rows = list[PredictedExample]()
+    for index, example in enumerate(examples):
+        row = PredictedExample(
+            line=example.line,
+            text=_sequence_text(example, fitted),
+            labels=example.labels or (),
+            predicted_labels=tuple(sorted(fitted.label_set.decode(decided[index]))),
+            separator=fitted.label_set.separator,
+            probability=sure[index],
+            length=int(found.store.lengths[index]),
+            file=example.file,
+        )
+        rows.append(row)
+    for row in most_confident_errors(rows)[:explain]:
+        index = rows.index(row)
+        rows[index] = replace(row, weights=_weights(found, index, examples[index]))
+    return SplitPredictions(found, rows)
+
+
+def _results_of(shown: SplitPredictions) -> SplitResults:
+    """Return scores, errors and curves of the predictions for a split."""
+    found = shown.found
+    _, scores, branches = found.scored
+    probabilities, labels = found.probabilities, found.store.labels
+    curves = {}
+    counted = class_counts(labels, len(scores.labels))
+    for index in counted.argsort()[::-1][:CURVES].tolist():
+        has = torch.from_numpy(has_class(labels, index))
+        points = coverage_points(probabilities[:, index], has, CURVE_POINTS, of_class=True)
+        curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
+    weights = sum(weight.numel() for weight in found.classifier.network.parameters())
+    return SplitResults(
+        data=found.source,
+        split=found.split,
+        digests=found.digests,
+        warnings=found.warnings,
+        model=f"{found.classifier.summary()['model']}; {weights:,} parameters",
+        scores=scores,
+        branches=branches,
+        errors=most_confident_errors(shown.rows),
+        reliability=_reliability(shown.rows),
+        precision_recall=curves,
+        trained_on_rows=bool(found.trained_on_rows),
+    )
+
+
+def _reliability(rows: Sequence[PredictedExample]) -> list[tuple[float, float]]:
+    """Return mean probability and accuracy of the predictions in each interval of probability."""
+    bins: dict[int, list[PredictedExample]] = {}
+    for row in rows:
+        number = min(RELIABILITY_BINS - 1, int(row.probability * RELIABILITY_BINS))
+        bins.setdefault(number, []).append(row)
+    found = []
+    for _, own in sorted(bins.items()):
+        right = fmean(row.is_correct for row in own)
+        found.append((fmean(row.probability for row in own), right))
     return found
+
+
+def _results_of_folds(path: Path, explain: int, device: str) -> SplitResults:
+    """Return the out-of-fold predictions of the runs of folds, all together, without curves."""
+    each = [load_labelled(run, split="validation", device=device) for run in members(path)]
+    folds = [_predictions_of(found, explain) for found in each]
+    scores, _ = score_together(path, each)
+    return replace(
+        _results_of(folds[0]),
+        warnings=[*dict.fromkeys(line for found in each for line in found.warnings)],
+        scores=scores,
+        branches={},
+        errors=most_confident_errors([row for fold in folds for row in fold.rows]),
+        reliability=[],
+        precision_recall={},
+    )
+
+
+def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
+    """Return the time steps of a row as text, each with its weight for the prediction.
+
+    In a table of steps each cell has a weight, with the text "step:column=cell". Row features
+    follow, with the text "column=cell".
+
+    Args:
+        found: The classifier, and the encoded examples.
+        index: Index of the row in the store.
+        example: The same row with its text.
+    """
+    classifier, rules = found.classifier, found.classifier.preprocessing
+    weights, of_facts = occlusion_weights(
+        classifier.network,
+        found.store,
+        index,
+        classifier.device,
+        classifier.decision_thresholds,
+        rules.steps,
+        rules.row_features,
+    )
+    if rules.steps is not None and isinstance(example.sequence, Steps):
+        names = []
+        for step, row in enumerate(rules.lengths.cut(_readable_cells(example.sequence, rules)), 1):
+            for name, cell in zip(rules.steps.names, row, strict=True):
+                names.append(f"{step}:{name}={cell}")
+    else:
+        tokens = rules.pieces(example.sequence)
+        names = tokens or [f"step {step}" for step in range(1, len(weights) + 1)]
+    features = []
+    if rules.row_features is not None and example.static is not None:
+        for name, cell in zip(rules.row_features.names, example.static.cells()[0], strict=True):
+            features.append(f"{name}={cell}")
+    return list(zip([*names, *features], [*weights, *of_facts], strict=True))
+
+
+def _read_again(found: Labelled) -> list[Example]:
+    """Return the rows of a store with their texts, in order, by reading the files again.
+
+    Raises:
+        DataError: If a file can't be read, or changed since it was encoded.
+    """
+    wanted = dict.fromkeys(found.store.lines.tolist())
+    known = found.classifier.preprocessing.label_set
+    examples: dict[int, Example] = {}
+    for source, (_, start) in zip(found.files, found.store.files, strict=True):
+        name = source.name if len(found.files) > 1 else None
+        for number, example in numbered_sequences(source, start, found.digests, known):
+            if number in wanted and example.problem is None:
+                examples[number] = example._replace(file=example.file or name)
+    return [examples[number] for number in wanted]
+
+
+def _readable_cells(steps: Steps, rules: Preprocessing) -> list[list[str]]:
+    """Return the cells of each time step as text. Elapsed times are texts such as "2 h"."""
+    rows, schema, tokens = steps.cells(), rules.schema, len(steps.tokens)
+    if rules.steps is None or schema.steps is None or schema.order_type in (None, NUMBER):
+        return rows
+    for index, name in enumerate(rules.steps.names):
+        if schema.steps.get(name) == "order":
+            for row, value in zip(rows, steps.numbers[:, index - tokens].tolist(), strict=True):
+                row[index] = row[index] if math.isnan(value) else duration(value)
+    return rows
+
+
+def _sequence_text(example: Example, rules: Preprocessing) -> str:
+    """Return the sequence of an example as text for people.
+
+    Symbols are joined by spaces. In a table of time steps, commas join the cells of a step, and
+    spaces join the steps, after "id:". A sequence of feature vectors is shown as its size, such as
+    "90 × 3 values".
+    """
+    sequence = example.sequence
+    if isinstance(sequence, Steps):
+        steps = [",".join(row) for row in _readable_cells(sequence, rules)]
+        return " ".join([f"{example.id}:", *steps])
+    if isinstance(sequence, str):
+        return sequence
+    if isinstance(sequence, list):
+        return " ".join(sequence)
+    steps, channels = sequence.shape
+    return f"{steps} × {channels} values"

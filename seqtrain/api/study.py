@@ -78,7 +78,7 @@ class Trial:
     problem: str | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunningTrial:
     """A trial that this process trains.
 
@@ -88,7 +88,6 @@ class RunningTrial:
         run_dir: Directory for the run of the trial.
         asked: The trial as an object of Optuna.
         lock: Holds the lock of the trial until it is closed.
-        score: Best monitored value so far, negated if smaller is better; or None.
     """
 
     number: int
@@ -96,12 +95,6 @@ class RunningTrial:
     run_dir: Path
     asked: Any
     lock: ExitStack
-    score: float | None = None
-
-    def report(self, score: float, epoch: int) -> None:
-        """Report the monitored value after an epoch, negated if smaller is better."""
-        self.score = score if self.score is None else max(self.score, score)
-        self.asked.report(self.score, epoch)
 
 
 def import_optuna() -> Any:
@@ -156,8 +149,7 @@ class Study:
     @property
     def trials(self) -> list[Trial]:
         """Finished trials of all processes, in the order of their numbers."""
-        found = self._study.get_trials(deepcopy=False)
-        return [result_of(trial) for trial in found if trial.state.is_finished()]
+        return [result_of(trial) for trial in self._all() if trial.state.is_finished()]
 
     @property
     def best(self) -> Trial | None:
@@ -165,11 +157,11 @@ class Study:
 
         The best monitored value decides, then the lower loss, then the lower number.
         """
-        complete = self._study.get_trials(deepcopy=False, states=(self._states.COMPLETE,))
 
         def order(trial: Any) -> tuple[float, float, int]:
             return trial.value, -(result_of(trial).loss or 0.0), -trial.number
 
+        complete = self._all(self._states.COMPLETE)
         return result_of(max(complete, key=order)) if complete else None
 
     @property
@@ -178,8 +170,8 @@ class Study:
         number: int | None = self._study.user_attrs.get("winner")
         return number
 
-    def begin(self, most: int | None, *, is_late: bool) -> RunningTrial | None:
-        """Begin the next trial and hold its lock, or return None if none may begin.
+    def begin(self, most: int | None, *, is_late: bool) -> tuple[RunningTrial | None, int]:
+        """Begin the next trial and hold its lock.
 
         A lost trial begins again, with its settings. Of new trials, trial 0 has the values of the
         config itself. The next ones keep about half of these values. After `FIRST_TRIALS` trials,
@@ -188,54 +180,52 @@ class Study:
         Args:
             most: Largest number of finished and running trials together, or None for no limit.
             is_late: True if the time is over. Then only the first trial of a search may begin.
+
+        Returns:
+            The trial, or None if none may begin; and the number of trials that other processes
+            train.
         """
         with self.exclusive():
-            begun = len(self.trials) + self._count_running()
+            others = self._count_running()
+            begun = len(self.trials) + others
             if (is_late and begun) or (most is not None and begun >= most):
-                return None
-            waiting = self._study.get_trials(deepcopy=False, states=(self._states.WAITING,))
-            if waiting:
-                number = waiting[0].number
-            else:
-                number = len(self._study.get_trials(deepcopy=False))
+                return None, others
+            waiting = self._all(self._states.WAITING)
+            number = waiting[0].number if waiting else len(self._all())
+            if not waiting:
                 self._study.enqueue_trial(self._kept_values(number))
             # The draws depend on the number of the trial alone, not on restarts of the search.
             seed = Random(f"{self.config.seed} {number}").getrandbits(32)
             self._study.sampler = self._sampler(seed=seed, n_startup_trials=FIRST_TRIALS)
             asked = self._study.ask({key: _distribution(x) for key, x in self.space.items()})
             lock = ExitStack()
-            lock.enter_context(locked(self._lock_folder(asked.number)))
-        own = values_by_key(self.config)
-        settings = {
-            key: value_of_choice(self.space[key], chosen, own[key])
-            for key, chosen in asked.params.items()
-        }
-        run_dir = self.directory / TRIALS / str(asked.number)
+            lock.enter_context(locked(self._lock_folder(number)))
+        settings, own = {}, values_by_key(self.config)
+        for key, chosen in asked.params.items():
+            settings[key] = value_of_choice(self.space[key], chosen, own[key])
+        run_dir = self.directory / TRIALS / str(number)
         remove(run_dir)  # of an earlier attempt that was lost
-        return RunningTrial(asked.number, settings, run_dir, asked, lock)
+        return RunningTrial(number, settings, run_dir, asked, lock), others
 
-    def must_wait(self, *, is_late: bool) -> bool:
-        """Return True if a trial of another process may still decide the result of this one.
-
-        Args:
-            is_late: True if the time is over. Then only the first complete trial is waited for.
-        """
-        with self.exclusive():
-            return self._count_running() > 0 and not (is_late and self.best)
-
-    def end(self, running: RunningTrial, result: Trial) -> bool:
+    def end(self, running: RunningTrial, result: Trial, score: float | None) -> bool:
         """Record the result of a trial, and return True if it is the best trial so far.
 
         best.yaml is written, and run directories of trials that can't be the best are removed.
+
+        Args:
+            running: The trial.
+            result: Its result.
+            score: Best monitored value, negated if smaller is better; or None.
         """
+        ends = {"complete": self._states.COMPLETE, "pruned": self._states.PRUNED}
         with self.exclusive():
-            self._record(running.asked, result, running.score)
+            running.asked.set_user_attr("result", asdict(result))
+            value = score if result.state == "complete" else None
+            self._study.tell(running.asked, value, ends.get(result.state, self._states.FAIL))
             best = self.best
             if best is not None:
                 self._write_best(best)
-            for path in (self.directory / TRIALS).glob("*"):
-                if path.name in {str(x.number) for x in self.trials if x != best}:
-                    remove(path)
+            self.remove_ended()
             self._release(running)
         return result == best
 
@@ -245,6 +235,13 @@ class Study:
             self._storage.set_trial_state_values(self._id_of(running.number), self._states.WAITING)
             self._release(running)
 
+    def remove_ended(self) -> None:
+        """Remove the run directories of trials that have ended, except for the best one."""
+        best = self.best
+        for trial in self.trials:
+            if trial != best:
+                remove(self.directory / TRIALS / str(trial.number))
+
     def set_winner(self, trial: Trial) -> None:
         """Record the trial whose run is in the directory of the search."""
         self._study.set_user_attr("winner", trial.number)
@@ -252,6 +249,11 @@ class Study:
     def exclusive(self) -> Any:
         """Return a context manager in which no other process begins or ends a trial."""
         return waiting_lock(self.directory / LOCKS / "study")
+
+    def _all(self, *states: Any) -> list[Any]:
+        """Return Optuna's trials in some states, or all trials."""
+        found: list[Any] = self._study.get_trials(deepcopy=False, states=states or None)
+        return found
 
     def _release(self, running: RunningTrial) -> None:
         """Release the lock of a trial. The caller must have exclusive access."""
@@ -261,40 +263,26 @@ class Study:
     def _count_running(self) -> int:
         """Return the number of trials that run, and put lost trials back into the queue.
 
-        The caller must have exclusive access.
+        A trial that was lost `MOST_LOSSES` times has failed. The caller must have exclusive access.
         """
         count = 0
-        for trial in self._study.get_trials(deepcopy=False, states=(self._states.RUNNING,)):
+        for trial in self._all(self._states.RUNNING):
             try:
                 with locked(self._lock_folder(trial.number)):
-                    self._requeue(trial)
+                    losses = trial.user_attrs.get("losses", 0) + 1
+                    trial_id = self._id_of(trial.number)
+                    if losses < MOST_LOSSES or trial.number == 0:
+                        self._storage.set_trial_user_attr(trial_id, "losses", losses)
+                        self._storage.set_trial_state_values(trial_id, self._states.WAITING)
+                        continue
+                    problem = f"its process was killed {losses} times; memory may have run out"
+                    settings = {key: str(value) for key, value in trial.params.items()}
+                    result = Trial(trial.number, settings, problem=problem)
+                    self._storage.set_trial_user_attr(trial_id, "result", asdict(result))
+                    self._study.tell(trial.number, state=self._states.FAIL)
             except CheckpointError:  # its process holds the lock
                 count += 1
         return count
-
-    def _requeue(self, trial: Any) -> None:
-        """Put a lost trial back into the queue, or let it fail if it was lost `MOST_LOSSES` times.
-
-        A trial that was lost after its result was written ends with this result.
-        """
-        losses = trial.user_attrs.get("losses", 0) + 1
-        trial_id = self._id_of(trial.number)
-        if losses >= MOST_LOSSES and trial.number > 0:
-            problem = f"its process was killed {losses} times; memory may have run out"
-            settings = {key: str(value) for key, value in trial.params.items()}
-            result = Trial(trial.number, settings, problem=problem)
-            self._storage.set_trial_user_attr(trial_id, "result", asdict(result))
-            self._study.tell(trial.number, state=self._states.FAIL)
-        else:
-            self._storage.set_trial_user_attr(trial_id, "losses", losses)
-            self._storage.set_trial_state_values(trial_id, self._states.WAITING)
-
-    def _record(self, asked: Any, result: Trial, score: float | None) -> None:
-        """Write the result of a trial into the journal."""
-        ends = {"complete": self._states.COMPLETE, "pruned": self._states.PRUNED}
-        asked.set_user_attr("result", asdict(result))
-        value = score if result.state == "complete" else None
-        self._study.tell(asked, value, ends.get(result.state, self._states.FAIL))
 
     def _kept_values(self, number: int) -> dict[str, Any]:
         """Return the values of the config that a new trial keeps, in Optuna's form, by key.

@@ -166,7 +166,10 @@ def tune(
         _run_trials(study, end, trials, listener)
         run = _finish_best(study)
     except Interrupted as error:
-        raise _interrupted(error, study) from None
+        done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
+        again = f"to go on, call tune again with run_dir={str(directory)!r}"
+        line = f"{done}; {either('go on with the same command', again)}"
+        raise Interrupted(error.signal_number, line) from None
     best = study.best
     assert best is not None
     return Tuned(run, best, study.trials)
@@ -252,7 +255,8 @@ def _run_trials(
 ) -> None:
     """Train trials until a limit is reached.
 
-    At the end, wait for trials of other processes that may still decide the result.
+    At the end, wait for trials of other processes that may still decide the result. When the time
+    is over, only the first complete trial is waited for.
 
     Args:
         study: The study.
@@ -262,28 +266,29 @@ def _run_trials(
     """
     while True:
         is_late = end is not None and time.monotonic() > end
-        running = study.begin(most, is_late=is_late)
-        if running is not None:
-            try:
-                result = _train(study, running, end if study.best else None)
-            except BaseException:
-                study.give_back(running)
-                raise
-            listener(result, study.end(running, result))
-        elif study.must_wait(is_late=is_late):
+        running, others = study.begin(most, is_late=is_late)
+        if running is None:
+            if not others or (is_late and study.best):
+                return
             time.sleep(TRIALS_PAUSE)
-        else:
-            return
+            continue
+        try:
+            result, score = _train(study, running, end if study.best else None)
+        except BaseException:
+            study.give_back(running)
+            raise
+        listener(result, study.end(running, result, score))
 
 
 class _TrialEnded(Exception):
     """Exception by which a listener ends the training of a trial before its last epoch."""
 
 
-def _train(study: Study, running: RunningTrial, end: float | None) -> Trial:
-    """Train a trial, and return its result.
+def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Trial, float | None]:
+    """Train a trial, and return its result and its best score.
 
-    If memory runs out, or a SeqtrainError is raised, the trial has failed. Other errors, and
+    The score is the monitored value, negated if smaller is better; None if no epoch ended. If
+    memory runs out, or a SeqtrainError is raised, the trial has failed. Other errors, and
     Interrupted, are raised.
 
     Args:
@@ -293,6 +298,7 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> Trial:
     """
     start, monitor = time.monotonic(), study.config.training.monitor
     epochs, state, problem = 0, "complete", None
+    reported = list[float]()
     scored: dict[str, Any] = {}
 
     def follow(event: Event) -> None:
@@ -305,7 +311,8 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> Trial:
         if event.is_best or not scored:
             value = getattr(scores, monitor)
             scored.update(value=value, loss=scores.loss, best_epoch=event.epoch)
-        running.report(scores.monitored(monitor), event.epoch)
+        reported.append(scores.monitored(monitor))
+        running.asked.report(max(reported), event.epoch)
         if event.epoch >= epochs:
             return
         if end is not None and time.monotonic() > end:
@@ -317,13 +324,7 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> Trial:
 
     try:
         tried = changed(study.config, differing(study.config, running.settings))
-        fit(
-            tried,
-            run_dir=running.run_dir,
-            finish=False,
-            progress=False,
-            listener=follow,
-        )
+        fit(tried, run_dir=running.run_dir, finish=False, progress=False, listener=follow)
     except _TrialEnded:
         pass
     except SeqtrainError as error:
@@ -333,8 +334,10 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> Trial:
             raise
         state, problem = "failed", "memory ran out"
     seconds = round(time.monotonic() - start, 2)
-    settings = running.settings
-    return Trial(running.number, settings, state, **scored, seconds=seconds, problem=problem)
+    result = Trial(
+        running.number, running.settings, state, **scored, seconds=seconds, problem=problem
+    )
+    return result, max(reported, default=None)
 
 
 def _finish_best(study: Study) -> Run:
@@ -350,7 +353,10 @@ def _finish_best(study: Study) -> Run:
         with study.exclusive():
             best = study.best
             if best is None:
-                raise RunError(_no_complete_trial(study))
+                problems = [trial.problem for trial in study.trials if trial.problem]
+                too_short = "the time ended before the first trial did; give it more"
+                reason = problems[0] if problems else too_short
+                raise RunError(f"{directory}: no trial was completed; {reason}")
             trial_dir = directory / TRIALS / str(best.number)
             is_there = study.winner == best.number and (directory / CONFIG).exists()
             if trial_dir.is_dir():
@@ -358,34 +364,12 @@ def _finish_best(study: Study) -> Run:
                 _move(trial_dir, directory)
                 is_there = True
         config = changed(study.config, best.settings)
-        run = fit(
-            config,
-            run_dir=directory,
-            resume=is_there,
-            force=not is_there,
-            progress=False,
-        )
+        run = fit(config, run_dir=directory, resume=is_there, force=not is_there, progress=False)
         study.set_winner(best)
-        _remove_ended(study)
+        study.remove_ended()  # what killed processes left
     with suppress(OSError):  # another process still trains a trial
         (directory / TRIALS).rmdir()
     return run
-
-
-def _remove_ended(study: Study) -> None:
-    """Remove what killed processes left of trials that have ended, but for the best one."""
-    best = study.best
-    for trial in study.trials:
-        if best is None or trial.number != best.number:
-            remove(study.directory / TRIALS / str(trial.number))
-
-
-def _no_complete_trial(study: Study) -> str:
-    """Return the message for a search without a complete trial."""
-    problems = [trial.problem for trial in study.trials if trial.problem]
-    too_short = "the time ended before the first trial did; give it more"
-    reason = problems[0] if problems else too_short
-    return f"{study.directory}: no trial was completed; {reason}"
 
 
 def _move(source: Path, directory: Path) -> None:
@@ -402,13 +386,3 @@ def _move(source: Path, directory: Path) -> None:
     for path in sorted(source.iterdir(), key=lambda path: path.name == CONFIG):
         os.replace(path, directory / path.name)
     remove(source)
-
-
-def _interrupted(error: Interrupted, study: Study) -> Interrupted:
-    """Return the error for a search that a signal stopped, with the way to go on."""
-    done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
-    again = either(
-        "go on with the same command",
-        f"to go on, call tune again with run_dir={str(study.directory)!r}",
-    )
-    return Interrupted(error.signal_number, f"{done}; {again}")

@@ -71,7 +71,7 @@ def complete_override(incomplete: str) -> list[str]:
 SplitName: TypeAlias = Literal["test", "validation", "train"] | None
 Delimiter: TypeAlias = Literal["comma", "semicolon", "tab", "pipe"] | None
 
-CONFIG = argument("YAML file of the run.", "CONFIG")
+CONFIG_FILE = argument("YAML file of the run.", "CONFIG")
 OVERRIDES = option(
     "Set a key of the config, such as training.lr=3e-4. Can be repeated.",
     "SECTION.KEY=VALUE",

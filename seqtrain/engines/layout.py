@@ -116,9 +116,14 @@ class Packed(Layout):
         return to_device(self.places[0], self.device)
 
     @cached_property
+    def lengths_on_cpu(self) -> Tensor:
+        """Number of time steps of each sequence, (B,) int64, on the CPU."""
+        return self.places[0].bincount()
+
+    @cached_property
     def lengths(self) -> Tensor:
         """Number of time steps of each sequence, (B, 1) int64, on the device of the steps."""
-        return to_device(self.places[0].bincount(minlength=self.rows).unsqueeze(1), self.device)
+        return to_device(self.lengths_on_cpu.unsqueeze(1), self.device)
 
     @property
     def valid(self) -> Tensor:
@@ -146,7 +151,7 @@ class Packed(Layout):
 
     def pack(self, padded: Tensor) -> Tensor:
         """Return the valid steps of a padded tensor, (T, B, …) -> (N, …)."""
-        return pack_padded_sequence(padded, lengths_of(self.batch_sizes)).data
+        return pack_padded_sequence(padded, self.lengths_on_cpu).data
 
     def padded(self) -> Padded:
         """Return the layout of the same sequences after `pad`."""
@@ -154,7 +159,7 @@ class Packed(Layout):
 
     def windows(self, steps: Tensor, kernel: int, stride: int) -> tuple[Tensor, Packed]:
         """Return windows of packed steps and their layout; see `Layout.windows`."""
-        lengths = lengths_of(self.batch_sizes)
+        lengths = self.lengths_on_cpu
         first = self.batch_sizes.cumsum(0) - self.batch_sizes
         shorter = (lengths + stride - 1) // stride
         layout = Packed(len(lengths) - shorter.bincount()[:-1].cumsum(0), self.device)
@@ -260,12 +265,3 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
     row = np.arange(len(first)) - first
     step = np.repeat(np.arange(len(sizes)), sizes)
     return torch.from_numpy(row), torch.from_numpy(step)
-
-
-def lengths_of(batch_sizes: Tensor) -> Tensor:
-    """Return the number of time steps of each packed sequence, (B,) int64, on the CPU.
-
-    Args:
-        batch_sizes: number of sequences at each time step, (T,), on the CPU.
-    """
-    return rows_and_steps(batch_sizes)[0].bincount()

@@ -86,54 +86,56 @@ class TorchEngine(Engine):
             The states, (steps, D * H), and the last states, (S, D, B, H).
         """
         if isinstance(layout, Padded):
-            return _padded(cell, steps, layout, start, weights)
+            return _over_padding(cell, steps, layout, start, weights, masked=False)
         assert isinstance(layout, Packed)
         if self.unroll == "packed" and steps.is_cpu:
             return _in_rectangles(cell, steps, layout, start, weights)
         if self.unroll == "packed":
             return _kernel(cell, steps, start, weights, layout.batch_sizes)
-        run = _padded if self.unroll == "padded" else _masked
-        states, last = run(cell, layout.pad(steps), layout.padded(), start, weights)
+        masked = self.unroll == "masked"
+        padded = layout.pad(steps), layout.padded()
+        states, last = _over_padding(cell, *padded, start, weights, masked=masked)
         return layout.pack(states), last
 
 
-def _padded(
-    cell: Cell, steps: Tensor, layout: Padded, start: Tensor, weights: Sequence[Sequence[Tensor]]
+def _over_padding(
+    cell: Cell,
+    steps: Tensor,
+    layout: Padded,
+    start: Tensor,
+    weights: Sequence[Sequence[Tensor]],
+    *,
+    masked: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run one layer over valid steps and padding; see `TorchEngine._run_layer`.
+    """Run one layer over padded rows; see `TorchEngine._run_layer`.
 
-    For the backward direction, each sequence is reversed within its length.
+    For the backward direction, each sequence is reversed within its length. If `masked` is True,
+    the rows go step by step, and keep their state after their end.
     """
     states, last = [], []
     for direction, own in enumerate(weights):
         read = layout.reverse(steps) if direction else steps
-        found, _ = _kernel(cell, read, start[:, direction : direction + 1], [own])
-        last.append(layout.last(found))
+        if masked:
+            found, end = _step_by_step(cell, read, layout, start[:, direction], own)
+        else:
+            found, _ = _kernel(cell, read, start[:, direction : direction + 1], [own])
+            end = layout.last(found).unsqueeze(0)
         states.append(layout.reverse(found) if direction else found)
-    return torch.cat(states, dim=2), torch.stack(last).unsqueeze(0)
-
-
-def _masked(
-    cell: Cell, steps: Tensor, layout: Padded, start: Tensor, weights: Sequence[Sequence[Tensor]]
-) -> tuple[Tensor, Tensor]:
-    """Run one layer step by step over padded rows; see `TorchEngine._run_layer`.
-
-    A row keeps its state after its end.
-    """
-    states, last = [], []
-    for direction, (w_ih, w_hh, b_ih, b_hh) in enumerate(weights):
-        read = layout.reverse(steps) if direction else steps
-        projected = functional.linear(read, w_ih, b_ih)
-        state, found = start[:, direction], []
-        for step, valid in enumerate(layout.valid):
-            recurrent = functional.linear(state[0], w_hh, b_hh)
-            after = cell.step(projected[step], recurrent, state)
-            state = torch.where(valid, after, state)
-            found.append(state[0])
-        last.append(state)
-        both = torch.stack(found)
-        states.append(layout.reverse(both) if direction else both)
+        last.append(end)
     return torch.cat(states, dim=2), torch.stack(last, dim=1)
+
+
+def _step_by_step(
+    cell: Cell, steps: Tensor, layout: Padded, state: Tensor, weights: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Return the states of one direction, (T, B, H), and the last states, (S, B, H)."""
+    w_ih, w_hh, b_ih, b_hh = weights
+    projected, states = functional.linear(steps, w_ih, b_ih), []
+    for step, valid in zip(projected, layout.valid, strict=True):
+        after = cell.step(step, functional.linear(state[0], w_hh, b_hh), state)
+        state = torch.where(valid, after, state)
+        states.append(state[0])
+    return torch.stack(states), state
 
 
 def _in_rectangles(

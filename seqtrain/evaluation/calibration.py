@@ -40,7 +40,7 @@ FEWEST_OF_A_CLASS = 10
 """Fewest validation examples of a class for which a threshold is chosen."""
 NEWTON_STEPS = 200
 """Largest number of steps of the search for a temperature. About ten suffice."""
-MOST_ROWS = 10_000
+MOST_ROWS_OF_WEIGHTS = 10_000
 """Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10
 """Branch weights are tried in steps of 1 / TENTHS."""
@@ -48,7 +48,7 @@ DISTANCE_COST = 6.0
 """Nats that branch weights at a squared distance of 1 from the default ones must gain. Few rows
 then choose weights near the default ones, and many rows choose freely. Without it, 28 to 100 rows
 chose weights that lost up to a point on test; two standard errors chose none."""
-CELLS = 2**22
+LOGITS_AT_ONCE = 2**22
 """Number of logits that are converted to double precision at once, to bound memory."""
 
 Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
@@ -177,15 +177,15 @@ def _derivatives(
 
 
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield logits in double precision with their labels, in blocks of at most CELLS logits.
+    """Yield logits in double precision with their labels, in blocks of LOGITS_AT_ONCE at most.
 
-    If C is greater than CELLS, a block is one example.
+    If C is greater than LOGITS_AT_ONCE, a block is one example.
 
     Args:
         logits: Logits, (B, C).
         labels: Labels, with B as the first dimension.
     """
-    size = max(1, CELLS // logits.shape[1])
+    size = max(1, LOGITS_AT_ONCE // logits.shape[1])
     blocks = zip(torch.split(logits, size), torch.split(labels, size), strict=True)
     for block, block_labels in blocks:
         yield block.double(), block_labels
@@ -214,7 +214,7 @@ def adjustment(strength: float, counts: Array) -> list[float] | None:
     return additions
 
 
-def calibrate(
+def fit_calibration(
     branches: Sequence[Tensor],
     labels: Tensor,
     before: Calibration | None = None,
@@ -375,8 +375,8 @@ def fit_branch_weights(
     ones beforehand.
 
     All weights are multiples of 1 / TENTHS. They are compared at one temperature, which is fitted
-    to the default weights. If there are more than MOST_ROWS examples, an evenly spaced sample is
-    used.
+    to the default weights. If there are more than MOST_ROWS_OF_WEIGHTS examples, an evenly spaced
+    sample is used.
 
     Args:
         branches: Logits of each branch, (B, C).
@@ -394,7 +394,7 @@ def fit_branch_weights(
     right = combined(branches, default).argmax(1) == labels
     if len(branches) == 1 or bool(right[labels >= 0].all()):
         return default
-    some = slice(None, None, -(-len(labels) // MOST_ROWS))
+    some = slice(None, None, -(-len(labels) // MOST_ROWS_OF_WEIGHTS))
     branches, labels = [logits[some] for logits in branches], labels[some]
     weights = _counted(labels, None if weights is None else weights[some])
     temperature = fit_temperature(combined(branches, default), labels, weights)

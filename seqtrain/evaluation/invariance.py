@@ -28,7 +28,7 @@ SHUFFLED_SIZE = 16
 """Size of the shuffled batches, and of the batches with other padding."""
 FOREIGN_NUMBER = 1e4
 """Value of padded steps of numbers in one comparison. Real values are standardized."""
-PADDED = "padded with other values"
+OTHER_PADDING = "padded with other values"
 """Name of the batches whose padding holds another token, or `FOREIGN_NUMBER`."""
 
 
@@ -71,7 +71,7 @@ def differences(
     groups = carried_groups(model, store)
     ways, engines = _plans(store, groups), engines_by_name(model.config, device)
     foreign = model.input_size - 1 if store.values.ndim == 1 else FOREIGN_NUMBER
-    collates = {PADDED: partial(collate_padded, value=foreign)}
+    collates = {OTHER_PADDING: partial(collate_padded, value=foreign)}
 
     def logits(way: str, variant: str) -> Tensor:
         found = predict_logits(
@@ -139,7 +139,7 @@ def _plans(store: SequenceStore, groups: Ints | None) -> dict[str, list[Ints]]:
     plans["by length, as predict"] = plan_in_order_of_length(
         store.lengths, EVALUATION_BATCHING, groups
     )
-    plans[PADDED] = _cut(rounds, SHUFFLED_SIZE)
+    plans[OTHER_PADDING] = _cut(rounds, SHUFFLED_SIZE)
     return plans
 
 

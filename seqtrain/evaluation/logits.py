@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -16,14 +15,13 @@ from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.network import ClassifierNetwork
-from seqtrain.sequences.batch import Batch, collate, map_batches
+from seqtrain.sequences.batch import Batch, Result, collate, map_batches
 from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.plan import plan_in_order_of_length
 from seqtrain.sequences.store import Ints, SequenceStore
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 """Batching for evaluation. Batches are large, because a token is embedded once per batch."""
-Result = TypeVar("Result")
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """Predictions for labelled examples, with the text that people read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seqtrain.evaluation.scores import Scores
 from seqtrain.sequences.labels import Labels, joined_labels
 
 
@@ -54,3 +55,36 @@ class PredictedExample:
 def most_confident_errors(rows: Sequence[PredictedExample]) -> list[PredictedExample]:
     """Return the examples with a wrong prediction, the most confident first."""
     return sorted((row for row in rows if not row.is_correct), key=lambda row: -row.probability)
+
+
+@dataclass(frozen=True)
+class SplitResults:
+    """Predictions of a run for one split or file, as `errors` and `report` show them.
+
+    Attributes:
+        data: Description of the data, such as the name of the file.
+        split: Split of the run's config, or None for other data.
+        digests: Maps the path of each data file to its SHA-256.
+        warnings: Warnings about the rows, one line each.
+        model: Description of the model for people.
+        scores: Scores of the whole model.
+        branches: Maps the name of each branch to its scores; empty if there is one branch.
+        errors: The wrong predictions, the most confident first.
+        reliability: Pairs of mean probability and accuracy, for predictions with a probability from
+            0 to 0.1, from 0.1 to 0.2, and so on. Intervals without predictions have no pair.
+        precision_recall: Maps the label of each large class to pairs of recall and precision at
+            some thresholds.
+        trained_on_rows: True if the model was trained on these rows, so the scores are too high.
+    """
+
+    data: str
+    split: str | None
+    digests: Mapping[str, str]
+    warnings: Sequence[str]
+    model: str
+    scores: Scores
+    branches: Mapping[str, Scores]
+    errors: Sequence[PredictedExample]
+    reliability: Sequence[tuple[float, float]]
+    precision_recall: Mapping[str, Sequence[tuple[float, float]]]
+    trained_on_rows: bool = False

@@ -31,7 +31,7 @@ from seqtrain.sequences.store import Ints, SequenceStore
 
 SHARES = 10
 """Number of shares in `score_prefixes`: it scores after each tenth of a sequence."""
-STEPS_AT_ONCE = 2**20
+PREFIX_STEPS_AT_ONCE = 2**20
 """Approximate number of steps of all prefixes that are in memory at one time."""
 
 
@@ -65,7 +65,7 @@ def predict_step_logits(
         starts = _start_states(model, store, device, carried)
         rows = np.arange(len(store)).repeat(store.lengths)
         ends = np.arange(len(rows)) - store.offsets[rows] + 1
-        cuts = np.flatnonzero(np.diff(ends.cumsum() // STEPS_AT_ONCE)) + 1
+        cuts = np.flatnonzero(np.diff(ends.cumsum() // PREFIX_STEPS_AT_ONCE)) + 1
         parts = zip(np.split(rows, cuts), np.split(ends, cuts), strict=True)
         found = [_logits_of_prefixes(model, store, *part, device, starts) for part in parts]
         logits = list(torch.cat(found).split_with_sizes(store.lengths.tolist()))

@@ -4,7 +4,6 @@ This module imports no torch, so that saved scores are shown without it.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics
@@ -91,13 +90,9 @@ class Scores(Metrics, Summarized):
         support = [int(row["support"]) for row in self.per_class.values()]
         return not self.multi_label and rare_class(support) is not None
 
-    def metric_values(self, names: Sequence[str] = EPOCH_METRICS) -> dict[str, float]:
-        """Return the values of metrics by name.
-
-        Args:
-            names: Names of the metrics. Default: those that are computed after every epoch.
-        """
-        return {name: getattr(self, name) for name in names}
+    def metric_values(self) -> dict[str, float]:
+        """Return the values of the metrics that are computed after every epoch, by name."""
+        return {name: getattr(self, name) for name in EPOCH_METRICS}
 
     def monitored(self, name: str) -> float:
         """Return the value of the metric `name`, negated if smaller is better, as for a loss."""

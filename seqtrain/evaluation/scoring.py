@@ -5,6 +5,7 @@ B examples, C classes. Definitions follow scikit-learn, and tests compare with i
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.evaluation.calibration import CELLS, double_blocks
+from seqtrain.evaluation.calibration import LOGITS_AT_ONCE, double_blocks
 from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import (
@@ -126,14 +127,18 @@ def score(
         least = least if least.size else _common_threshold(logits, labels)
         correct, counts = _count_decisions(logits, labels, least)
     else:
-        correct, counts, details = _count_classes(logits, labels, least, names)
+        decided, confidence, counts = _count_classes(logits, labels, least)
+        correct = decided == labels
+        points = coverage_points(confidence, correct, COVERAGE_LEVELS)
+        details["risk_coverage"] = [point.model_dump() for point in points]
+        details |= _confusions(names, decided, labels)
     outcome = Outcome(
         multi_label=labels.ndim == 2,
         num_examples=len(labels),
         num_unknown=int(unknown_rows(labels).sum()),
         num_correct=int(correct.sum()),
-        auc=_mean([auc for auc, _ in ranks.values()]),
-        average_precision=_mean([precision for _, precision in ranks.values()]),
+        auc=fmean(auc for auc, _ in ranks.values()) if ranks else None,
+        average_precision=fmean(precision for _, precision in ranks.values()) if ranks else None,
         **counts,
     )
     metrics: dict[str, Any] = {name: metric.compute(outcome) for name, metric in METRICS.items()}
@@ -154,6 +159,9 @@ def _count_decisions(
 ) -> tuple[Tensor, dict[str, Any]]:
     """Return which examples of a multi-label task are right, and fields of `Outcome` by name.
 
+    Loss and Brier score are summed over the classes, and averaged over the examples whose labels
+    are all known.
+
     Args:
         logits: Logits, (B, C).
         labels: Labels as in a SequenceStore, (B, C).
@@ -165,43 +173,69 @@ def _count_decisions(
     is_known = ~unknown_rows(labels)
     decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
     has = labels > 0
-    counts = (each.sum(0).double().numpy() for each in (decided & has, has, decided))
-    errors = _errors_of_decisions(logits[is_known], has[is_known])
-    names = ("hits", "support", "predicted", "loss", "brier", "ece")
-    return (decided == has).all(1) & is_known, dict(zip(names, (*counts, *errors), strict=True))
+    loss = brier = 0.0
+    surplus = torch.zeros(CONFIDENCE_BINS, dtype=torch.float64, device="cpu")
+    for block, true in double_blocks(logits[is_known], has[is_known]):
+        probabilities = block.sigmoid()
+        loss += float(
+            functional.binary_cross_entropy_with_logits(block, true.double(), reduction="sum")
+        )
+        brier += float((probabilities - true.double()).square().sum())
+        surplus += _overconfidence(probabilities.flatten(), true.flatten())
+    number = max(1, int(is_known.sum()))
+    counts = {
+        "hits": (decided & has).sum(0).double().numpy(),
+        "support": has.sum(0).double().numpy(),
+        "predicted": decided.sum(0).double().numpy(),
+        "loss": loss / number,
+        "brier": brier / number,
+        "ece": float(surplus.abs().sum()) / (number * logits.shape[1]),
+    }
+    return (decided == has).all(1) & is_known, counts
 
 
 def _count_classes(
-    logits: Tensor, labels: Tensor, thresholds: Array, names: Sequence[str]
-) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
-    """Return which examples of a single-label task are right, and two dicts of fields by name.
+    logits: Tensor, labels: Tensor, thresholds: Array
+) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    """Return predictions of a single-label task, and fields of `Outcome` by name.
+
+    Loss and Brier score are means over the examples with a known label.
 
     Args:
         logits: Logits, (B, C).
         labels: Class indices, (B,), -1 for a label that the training split lacks.
         thresholds: Threshold of each class, (C,), or also for each example, (B, C); or empty.
-        names: Label of each class.
 
     Returns:
-        True for each example whose prediction is right, (B,) bool; fields of `Outcome`; and fields
-        of `Scores`.
+        Predicted class of each example, (B,); its probability, (B,); and the fields.
     """
-    decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds)
-    correct = decided == labels
-    counted = {"hits": labels[correct], "support": labels[labels >= 0], "predicted": decided}
-    counts: dict[str, Any] = {
-        name: torch.bincount(classes, minlength=len(names)).double().numpy()
-        for name, classes in counted.items()
-    }
-    counts |= {"loss": loss, "brier": brier}
-    counts["ece"] = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
-    points = coverage_points(confidence, correct, COVERAGE_LEVELS)
-    coverage = {"risk_coverage": [point.model_dump() for point in points]}
-    return correct, counts, _confusions(names, decided, labels) | coverage
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    predicted, confidence = [], []
+    loss, brier, done = 0.0, 0.0, 0
+    for block, true in double_blocks(logits, labels):
+        logarithms = block.log_softmax(dim=1)
+        probabilities = logarithms.exp()
+        least = thresholds[done : done + len(block)] if thresholds.ndim == 2 else thresholds
+        done += len(block)
+        chosen = torch.from_numpy(best_class(probabilities, least))
+        predicted.append(chosen)
+        confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
+        known = true >= 0
+        of_label = logarithms[known].gather(1, true[known].unsqueeze(1))
+        loss -= float(of_label.sum())
+        squares = probabilities[known].square().sum(dim=1)
+        brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
+    decided, sure = torch.cat(predicted), torch.cat(confidence)
+    number = max(1, int((labels >= 0).sum()))
+    counts: dict[str, Any] = {"loss": loss / number, "brier": brier / number}
+    counts["ece"] = float(_overconfidence(sure, decided == labels).abs().sum()) / len(labels)
+    size = logits.shape[1]
+    for name, those in (
+        ("hits", labels[decided == labels]),
+        ("support", labels[labels >= 0]),
+        ("predicted", decided),
+    ):
+        counts[name] = torch.bincount(those, minlength=size).double().numpy()
+    return decided, sure, counts
 
 
 def _class_scores(
@@ -292,66 +326,15 @@ def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, floa
 def _common_threshold(logits: Tensor, labels: Tensor) -> Array:
     """Return the threshold with the best micro F1, repeated for each class, (C,).
 
-    If there are more than CELLS logits, it is chosen on a sample of the examples.
+    If there are more than LOGITS_AT_ONCE logits, it is chosen on a sample of the examples.
 
     Args:
         logits: Logits, (B, C).
         labels: Labels as in a SequenceStore, (B, C).
     """
-    some = slice(None, None, -(-logits.numel() // CELLS))
+    some = slice(None, None, -(-logits.numel() // LOGITS_AT_ONCE))
     best = best_threshold(logits[some].double().sigmoid().flatten(), labels[some].flatten() > 0)
     return np.full(logits.shape[1], best)
-
-
-def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
-    """Return the log loss, the Brier score, and the expected calibration error.
-
-    Log loss and Brier score are summed over the classes, and averaged over the examples.
-
-    Args:
-        logits: Logits, (B, C).
-        has: True where an example has the class, (B, C) bool.
-    """
-    loss = brier = 0.0
-    surplus = torch.zeros(CONFIDENCE_BINS, dtype=torch.float64, device="cpu")
-    for block, block_has in double_blocks(logits, has):
-        probabilities, true = block.sigmoid(), block_has.double()
-        loss += float(functional.binary_cross_entropy_with_logits(block, true, reduction="sum"))
-        brier += float((probabilities - true).square().sum())
-        surplus += _overconfidence(probabilities.flatten(), block_has.flatten())
-    number = max(1, len(has))
-    return loss / number, brier / number, float(surplus.abs().sum()) / max(1, has.numel())
-
-
-def _errors_of_classes(
-    logits: Tensor, labels: Tensor, thresholds: Array
-) -> tuple[Tensor, Tensor, float, float]:
-    """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score.
-
-    Cross-entropy and Brier score are means over the examples with a known label.
-
-    Args:
-        logits: Logits, (B, C).
-        labels: Class indices, (B,), -1 for a label that the training split lacks.
-        thresholds: Threshold of each class, (C,), or also for each example, (B, C); or empty.
-    """
-    predicted, confidence = [], []
-    loss, brier, done = 0.0, 0.0, 0
-    for block, true in double_blocks(logits, labels):
-        logarithms = block.log_softmax(dim=1)
-        probabilities = logarithms.exp()
-        least = thresholds[done : done + len(block)] if thresholds.ndim == 2 else thresholds
-        done += len(block)
-        chosen = torch.from_numpy(best_class(probabilities, least))
-        predicted.append(chosen)
-        confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
-        known = true >= 0
-        of_label = logarithms[known].gather(1, true[known].unsqueeze(1))
-        loss -= float(of_label.sum())
-        squares = probabilities[known].square().sum(dim=1)
-        brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
-    number = max(1, int((labels >= 0).sum()))
-    return torch.cat(predicted), torch.cat(confidence), loss / number, brier / number
 
 
 def _overconfidence(confidence: Tensor, correct: Tensor) -> Tensor:

@@ -17,8 +17,6 @@ TIE = 1e-12
 """Scores that differ by less count as equal, because the difference may come from rounding."""
 MARGIN = 1e-5
 """Least relative distance between the two probabilities that a threshold separates."""
-Z_95 = 1.96
-"""Number of standard deviations: 95 % of a normal distribution are as near to its mean."""
 CLASS_LEVELS = 20
 """Largest number of points in the coverage of one class."""
 
@@ -38,19 +36,6 @@ class CoveragePoint(Section):
     """The threshold."""
     accuracy: Share
     """Share of these predictions that are right. For one class: its precision."""
-
-    def lowest_accuracy(self, rows: int) -> float:
-        """Return the lower end of the 95 % confidence interval of `accuracy`.
-
-        Args:
-            rows: Number of the predictions that reach the threshold.
-
-        Reference:
-            Wilson 1927, "Probable inference, the law of succession, and statistical inference".
-        """
-        square = Z_95 * Z_95 / rows
-        spread = math.sqrt(square * self.accuracy * (1 - self.accuracy) + square * square / 4)
-        return (self.accuracy + square / 2 - spread) / (1 + square)
 
 
 def threshold_curve(

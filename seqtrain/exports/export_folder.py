@@ -17,20 +17,25 @@ from seqtrain.exports.golden_rows import golden_rows
 from seqtrain.exports.onnx import FEATURES, IDS, LENGTHS, NGRAM_COUNTS, STATIC, to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
-from seqtrain.runs.model_folder import Model
+from seqtrain.runs.model_folder import VOCABULARY, Model
 from seqtrain.text import json_line
 
-MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
-NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "golden.jsonl"
+MODEL, PREPROCESSING = "model.onnx", "preprocessing.json"
+NGRAMS_FILE, SCRIPT, MODULES_FILE, GOLDEN_FILE = (
+    "ngrams.npz",
+    "predict.py",
+    "reading.zip",
+    "golden.jsonl",
+)
 FORMAT_VERSION = 3
 """Version of preprocessing.json in an export."""
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "exports" / "script.py"
 ROOMS = ("sequences", "tables", "files")
 """Folders of the package whose modules go into reading.zip."""
-EMPTY = ("seqtrain/__init__.py",)
+EMPTIED = ("seqtrain/__init__.py",)
 """Files that are empty in reading.zip, because they import modules that it doesn't have."""
-EPOCH = (1980, 1, 1, 0, 0, 0)
+ARCHIVE_TIME = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal modules give equal bytes."""
 TOLERANCE = 1e-5
 """Largest allowed difference between probabilities of the exported model and of the run."""
@@ -100,13 +105,13 @@ def export_model(model: Model, folder: Path) -> Exported:
         PREPROCESSING: to_json(rules),
         VOCABULARY: to_json(fitted.token_lists()),
         SCRIPT: SOURCE.read_bytes(),
-        READING: archive_of_modules(),
-        GOLDEN: "".join(lines).encode(),
+        MODULES_FILE: archive_of_modules(),
+        GOLDEN_FILE: "".join(lines).encode(),
     }
     if fitted.ngrams is not None:
         arrays = io.BytesIO()
         np.savez(arrays, keys=fitted.ngrams.keys, idf=fitted.ngrams.idf)
-        contents[NGRAMS] = arrays.getvalue()
+        contents[NGRAMS_FILE] = arrays.getvalue()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -150,6 +155,6 @@ def archive_of_modules() -> bytes:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted([*PACKAGE.glob("*.py"), *inner]):
             name = path.relative_to(PACKAGE.parent).as_posix()
-            text = b"" if name in EMPTY else path.read_bytes()
-            archive.writestr(zipfile.ZipInfo(name, EPOCH), text, zipfile.ZIP_DEFLATED)
+            text = b"" if name in EMPTIED else path.read_bytes()
+            archive.writestr(zipfile.ZipInfo(name, ARCHIVE_TIME), text, zipfile.ZIP_DEFLATED)
     return content.getvalue()

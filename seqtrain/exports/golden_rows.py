@@ -1,7 +1,7 @@
 """Golden rows: made-up sequences with the predictions of a model, for tests of its ports.
 
 The sequences are drawn from the vocabulary, or around the mean of each channel. To models of text,
-`TEXTS` are given, too. So an exported model contains no row of the user's data.
+`TRICKY_TEXTS` are given, too. So an exported model contains no row of the user's data.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.tables.blocks import Coded
 
-LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144, 0)
+DRAWN_LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144, 0)
 """Time steps of the sequences. Length-1 rows are mixed with longer ones, to exercise packing."""
 UNKNOWN_SYMBOL = "no such symbol"
-TEXTS = (
+TRICKY_TEXTS = (
     "It's 20% OFF, isn't it? naïve  café — ½ price; don't\tmiss (item_7)!",
     "東京 ΟΔΥΣΣΕΥΣ 😀 e\u0301 x̄ \u00a0 Ⅻ we'll've",
 )
@@ -65,10 +65,10 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
 def _sequences(rules: Preprocessing, draw: np.random.Generator) -> Sequences:
     """Return made-up sequences as a reader returns them.
 
-    Their lengths are `LENGTHS`. With a `max_length`, one sequence is longer by 7 time steps, but
-    has at most 1,007. If sequences are texts, `TEXTS` follow.
+    Their lengths are `DRAWN_LENGTHS`. With a `max_length`, one sequence is longer by 7 time steps,
+    but has at most 1,007. If sequences are texts, `TRICKY_TEXTS` follow.
     """
-    lengths, content = [*LENGTHS], list[Any]()
+    lengths, content = [*DRAWN_LENGTHS], list[Any]()
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
     for length in lengths:
@@ -77,7 +77,7 @@ def _sequences(rules: Preprocessing, draw: np.random.Generator) -> Sequences:
         elif rules.vocabulary is not None:
             content.append(_draw_tokens(rules, rules.vocabulary.tokens, draw, length))
     if rules.kind == "text":
-        content += TEXTS
+        content += TRICKY_TEXTS
     count = len(lengths) if rules.steps is not None else len(content)
     lines, labels = np.arange(1, count + 1), Coded(np.full(count, -1, np.int32), [])
     if rules.steps is None:

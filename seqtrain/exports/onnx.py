@@ -24,11 +24,11 @@ from seqtrain.sequences.batch import Spellings
 from seqtrain.sequences.vocabulary import UNK
 
 IDS, FEATURES, LENGTHS, STATIC = "input_ids", "features", "lengths", "static"
-NGRAMS, NGRAM_COUNTS, NGRAM_VALUES = "ngrams", "ngram_counts", "ngram_values"
+NGRAM_IDS, NGRAM_COUNTS, NGRAM_VALUES = "ngrams", "ngram_counts", "ngram_values"
 UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 OPERATORS = 17
 """Version of the set of ONNX operators. It is from 2022, and all runtimes support it."""
-LARGEST = 2**31 - 2**24
+LARGEST_WEIGHTS = 2**31 - 2**24
 """Largest total size of the weights in bytes. The format is limited to 2 GiB."""
 
 
@@ -57,7 +57,7 @@ class PaddedClassifier(nn.Module):
         if static is not None:
             self.inputs[STATIC] = torch.ones(2, static.columns), ["batch"]
         if network.find(NgramBranch) is not None:
-            self.inputs[NGRAMS] = torch.tensor([0, 1]), ["n-grams"]
+            self.inputs[NGRAM_IDS] = torch.tensor([0, 1]), ["n-grams"]
             self.inputs[NGRAM_COUNTS] = torch.tensor([1, 1]), ["batch"]
             self.inputs[NGRAM_VALUES] = torch.ones(2), ["n-grams"]
         if self.subwords is not None:
@@ -76,8 +76,8 @@ class PaddedClassifier(nn.Module):
         layout = Padded(valid_steps(steps.shape[0], lengths), lengths)
         steps = layout.pad(steps)
         spellings = ngrams = None
-        if NGRAMS in named:
-            ngrams = SparseRows.of(named[NGRAMS], named[NGRAM_VALUES], named[NGRAM_COUNTS])
+        if NGRAM_IDS in named:
+            ngrams = SparseRows.of(named[NGRAM_IDS], named[NGRAM_VALUES], named[NGRAM_COUNTS])
         if self.subwords is not None:
             beyond = steps >= len(self.subwords)
             spellings = _spellings(named, torch.where(beyond, steps - len(self.subwords), -1))
@@ -118,8 +118,10 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     except ModuleNotFoundError as error:
         raise missing_package("export", error.name, "export") from None
     size = sum(weight.nbytes for weight in network.state_dict().values())
-    if size > LARGEST:
-        raise ConfigError(f"export: {size:,} bytes of weights; an ONNX file holds {LARGEST:,}")
+    if size > LARGEST_WEIGHTS:
+        raise ConfigError(
+            f"export: {size:,} bytes of weights; an ONNX file holds {LARGEST_WEIGHTS:,}"
+        )
     model = PaddedClassifier(network).eval()
     axes = {name: dict(enumerate(sizes)) for name, (_, sizes) in model.inputs.items()}
     with TemporaryDirectory() as folder, warnings.catch_warnings(), torch.no_grad():

@@ -22,25 +22,24 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from seqtrain.errors import DataError, SeqtrainError
-from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.examples import Example
-from seqtrain.sequences.inputs import Input
-from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values
-from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing
-from seqtrain.sequences.saved import rebuilt
-from seqtrain.sequences.store import SequenceStore
-from seqtrain.text import delimited_line, display_name, one_line, printable
-
-FOLDER = os.path.dirname(os.path.abspath(__file__))
-READING = os.path.join(FOLDER, "reading.zip")
+EXPORT = os.path.dirname(os.path.abspath(__file__))
+MODULES = os.path.join(EXPORT, "reading.zip")
 AGAIN = "missing or damaged; export the model again"
 if __name__ == "__main__":
-    if not zipfile.is_zipfile(READING):
-        print(f"{READING}: {AGAIN}", file=sys.stderr)
+    if not zipfile.is_zipfile(MODULES):
+        print(f"{MODULES}: {AGAIN}", file=sys.stderr)
         sys.exit(2)
-    sys.path.insert(0, READING)
+    sys.path.insert(0, MODULES)  # before the modules of seqtrain are imported
 
+from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
+from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
+from seqtrain.sequences.examples import Example  # noqa: E402
+from seqtrain.sequences.inputs import Input  # noqa: E402
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
+from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing  # noqa: E402
+from seqtrain.sequences.saved import rebuilt  # noqa: E402
+from seqtrain.sequences.store import SequenceStore  # noqa: E402
+from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
 
 PADDED_STEPS = 16384
 """Largest number of time steps of a batch, padding included."""
@@ -139,7 +138,7 @@ def damage_in(name: str) -> Iterator[None]:
         raise DataError(f"{name}: {AGAIN} ({type(error).__name__})") from None
 
 
-def load(folder: str) -> ExportedModel:
+def load_export(folder: str) -> ExportedModel:
     """Return the model in the folder of an export.
 
     Raises:
@@ -207,7 +206,7 @@ def main() -> int:
     shown = printable if output.isatty() else str
     where, names = list[str](), list[str]()
     try:
-        model = load(FOLDER)
+        model = load_export(EXPORT)
         fitted = model.fitted
         rows = predictions(arguments[0], model, report)
         first = [*islice(rows, 1)]

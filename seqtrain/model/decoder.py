@@ -10,6 +10,7 @@ B sequences, N steps of all sequences, S tensors of a state. D directions, H hid
 the states that predict, V vocabulary.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -38,7 +39,7 @@ LARGEST_GROUP = 2000
 """Largest number of ids in a group. A smaller group has as many ids as all groups before it."""
 SHRINKING = 1.15
 """Factor by which the number of dimensions shrinks from group to group, for wide states."""
-SMALLEST = 8
+_SMALLEST = 8
 """Least number of dimensions of the last group."""
 WIDE = 64
 """Width from which on a state counts as wide."""
@@ -81,9 +82,44 @@ class PretrainingModel(nn.Module):
         tensors = self.state_dict()
         return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
 
-    def _pretraining_numbers(self, random: RandomNumbers | None) -> RandomNumbers | None:
+    def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
+        """Return the loss of each predicted token in nats, as `predict_tokens` lists them.
+
+        Args:
+            batch: packed or padded.
+            random: random numbers for dropout and random initial states, or None for evaluation.
+
+        Raises:
+            ValueError: If `random` is None and training needs it, for dropout or random initial
+                states.
+        """
         self.recurrent.check_random(random, self.dropout)
-        return None if random is None else random.at(Purpose.PRETRAINING)
+        own = None if random is None else random.at(Purpose.PRETRAINING)
+        packed = batch.packed
+        layout = Packed.of(packed)
+        inputs = self._embed(batch, layout, own)
+        states, tokens = self.predict_tokens(packed, inputs, layout, own)
+        # Under autocast torch's softmax would mix types.
+        with torch.autocast(states.device.type, enabled=False):
+            losses: Tensor = -self.softmax(states.to(self.softmax.head.weight), tokens).output
+        return losses.float()
+
+    @abstractmethod
+    def predict_tokens(
+        self,
+        packed: PackedSequence,
+        inputs: DistinctInputs,
+        layout: Packed,
+        random: RandomNumbers | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the states that predict tokens, (P, W), and these tokens, (P,).
+
+        Args:
+            packed: ids of the sequences.
+            inputs: their vectors.
+            layout: positions of the time steps.
+            random: random numbers of pretraining, or None for evaluation.
+        """
 
     def _embed(
         self, batch: Batch, layout: Packed, random: RandomNumbers | None = None
@@ -127,12 +163,6 @@ class PretrainingModel(nn.Module):
         assert states is not None
         return states, last
 
-    def _losses(self, states: Tensor, tokens: Tensor) -> Tensor:
-        # Under autocast torch's softmax would mix types.
-        with torch.autocast(states.device.type, enabled=False):
-            losses: Tensor = -self.softmax(states.to(self.softmax.head.weight), tokens).output
-        return losses.float()
-
 
 class LanguageModel(PretrainingModel):
     """Language model that predicts the next token from each state of the forward direction.
@@ -145,32 +175,26 @@ class LanguageModel(PretrainingModel):
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
-    def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each predicted token in nats.
+    def predict_tokens(
+        self,
+        packed: PackedSequence,
+        inputs: DistinctInputs,
+        layout: Packed,
+        random: RandomNumbers | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the states of all steps and the tokens after them, (D * N,); see the base class.
 
-        Args:
-            batch: packed or padded.
-            random: random numbers for dropout and random initial states, or None for evaluation.
-
-        Returns:
-            The losses, (D * N,), for the token after each step, in packed order. If the classifier
-            is bidirectional, the losses for the token before each step follow.
-
-        Raises:
-            ValueError: If `random` is None and training needs it, for dropout or random initial
-                states.
+        If the classifier is bidirectional, the tokens before each step follow.
         """
-        packed, own = batch.packed, self._pretraining_numbers(random)
-        layout = Packed.of(packed)
-        states, _ = self._encode(self._embed(batch, layout, own), layout, own)
-        if own is not None:
-            states = own.drop_steps(states, self.dropout, Purpose.HEAD, layout)
+        states, _ = self._encode(inputs, layout, random)
+        if random is not None:
+            states = random.drop_steps(states, self.dropout, Purpose.HEAD, layout)
         following, preceding = neighbours(packed)
         tokens = following[layout.rows :]
         if self.classifier.config.bidirectional:
             states = torch.cat(states.chunk(2, dim=1))
             tokens = torch.cat((tokens, preceding))
-        return self._losses(states, tokens)
+        return states, tokens
 
 
 class Autoencoder(PretrainingModel):
@@ -190,33 +214,25 @@ class Autoencoder(PretrainingModel):
             decoder = CELLS[config.rnn].module(config.width, width, batch_first=True)
         self.decoder = decoder.float()
 
-    def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each predicted token in nats.
+    def predict_tokens(
+        self,
+        packed: PackedSequence,
+        inputs: DistinctInputs,
+        layout: Packed,
+        random: RandomNumbers | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the decoder's states and the tokens, (B + N,); see the base class.
 
-        Each token is predicted from the encoder's last state and all true tokens before it.
-
-        Args:
-            batch: packed or padded.
-            random: random numbers for dropout and random initial states, or None for evaluation.
-
-        Returns:
-            The losses, (B + N,), for the first token of each sequence, then for the token after
-            each step, in packed order.
-
-        Raises:
-            ValueError: If `random` is None and training needs it, for dropout or random initial
-                states.
+        The first token of each sequence comes first, then the token after each step. Each token is
+        predicted from the encoder's last state and all true tokens before it.
         """
-        packed, own = batch.packed, self._pretraining_numbers(random)
-        layout = Packed.of(packed)
-        inputs = self._embed(batch, layout, own)
-        start = self._start(inputs, layout, own)
+        start = self._start(inputs, layout, random)
         states, _ = self._run(self.decoder, inputs, layout, start)
         first = start[0, 0]
-        if own is not None:
-            first = own.drop(first, self.dropout, Purpose.FIRST_TOKEN, own.examples)
-            states = own.drop_steps(states, self.dropout, Purpose.HEAD, layout)
-        return self._losses(torch.cat((first, states)), neighbours(packed)[0])
+        if random is not None:
+            first = random.drop(first, self.dropout, Purpose.FIRST_TOKEN, random.examples)
+            states = random.drop_steps(states, self.dropout, Purpose.HEAD, layout)
+        return torch.cat((first, states)), neighbours(packed)[0]
 
     @torch.no_grad()
     def reconstruct(self, batch: Batch, steps: int) -> list[list[int]]:
@@ -296,7 +312,7 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     cutoffs = [min(FREQUENT, vocab_size - 1)]
     while (following := cutoffs[-1] + min(cutoffs[-1], LARGEST_GROUP)) < vocab_size:
         cutoffs.append(following)
-    shrinking = min(SHRINKING, (width / SMALLEST) ** (1 / len(cutoffs))) if width >= WIDE else 1.0
+    shrinking = min(SHRINKING, (width / _SMALLEST) ** (1 / len(cutoffs))) if width >= WIDE else 1.0
     return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)
 
 

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.cells import CELLS
-from seqtrain.engines.layout import Layout, Packed, lengths_of
+from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.pooling import PoolingList
 from seqtrain.sequences.transfer import to_device
 
@@ -82,7 +82,7 @@ def segments_of(steps: Tensor, layout: Packed, length: int) -> Iterator[Segment]
     A segment has `length` time steps of each of its sequences. Only the first segment of a sequence
     may have fewer.
     """
-    lengths = lengths_of(layout.batch_sizes)
+    lengths = layout.lengths_on_cpu
     first_of_step = layout.batch_sizes.cumsum(0) - layout.batch_sizes
     for later in range((int(lengths[0]) - 1) // length, -1, -1):
         stop = lengths - later * length

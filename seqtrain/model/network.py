@@ -186,7 +186,7 @@ class ClassifierNetwork(nn.Module):
             start=None if start is None else start[:, :, order.to(start.device)],
             random=None if random is None else random.rows(order),
         )
-        logits = self.branch_logits(pack_batch(batch), own, names)
+        logits = self.branch_logits(_packed(batch), own, names)
         back = order.argsort().to(batch.inputs.data.device)
         if own.final_states is not None:
             context.final_states = own.final_states[:, :, back]
@@ -251,30 +251,22 @@ class ClassifierNetwork(nn.Module):
         return [weight / sum(weights) for weight in weights]
 
 
-def pack_batch(batch: Batch) -> Batch:
-    """Return a copy of a padded batch, with its rows sorted by length and packed.
-
-    `sorted_indices` and `unsorted_indices` are adapted, so that `Batch.restore` still works.
+def _packed(batch: Batch) -> Batch:
+    """Return what branches read of a padded batch, with its rows sorted by length and packed.
 
     Raises:
         ValueError: If the lengths don't fit the padded inputs.
     """
     packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
-    cpu_order = order.cpu()
-    sorted_indices = batch.sorted_indices[cpu_order]
-    spellings, static = batch.spellings, batch.static
+    spellings, static, vectors = batch.spellings, batch.static, batch.vectors
     return replace(
         batch,
         inputs=packed,
-        lengths=batch.lengths[cpu_order],
-        labels=batch.labels[order],
-        groups=None if batch.groups is None else batch.groups[cpu_order.numpy()],
-        sorted_indices=sorted_indices,
-        unsorted_indices=sorted_indices.argsort(),
+        lengths=batch.lengths[order.cpu()],
         spellings=None if spellings is None else spellings.packed(batch.lengths),
         static=None if static is None else static[order],
-        vectors=None if batch.vectors is None else batch.vectors[order],
-        on_host=None if batch.on_host is None else pack_batch(batch.on_host),
+        vectors=None if vectors is None else vectors[order],
+        on_host=None if batch.on_host is None else _packed(batch.on_host),
     )
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from seqtrain.engines.choice import ops_for
 from seqtrain.engines.layout import Layout, Packed
 
-LAST = "last"
+LAST_STATE = "last"
 """Value of model.pooling for the last valid state, which isn't a `Pooling`."""
 
 
@@ -154,7 +154,7 @@ POOLINGS: Mapping[str, type[Pooling]] = {
     "sum": SumPooling,
     "attention": AttentionPooling,
 }
-"""Maps each value of model.pooling except `LAST` to its class."""
+"""Maps each value of model.pooling except `LAST_STATE` to its class."""
 
 
 class PoolingList(nn.ModuleDict):
@@ -243,4 +243,4 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
         pooling: value of model.pooling: a name, or several.
     """
     names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
-    return tuple(sorted(names, key=lambda name: name != LAST))
+    return tuple(sorted(names, key=lambda name: name != LAST_STATE))

@@ -6,10 +6,10 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config.schema import Config
+from seqtrain.evaluation.predicted_example import SplitResults
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
-from seqtrain.runs.saved_predictions import SplitResults
 from seqtrain.sequences.sources import named_text
 from seqtrain.text import duration, listed, shorten
 

@@ -28,9 +28,7 @@ refit."""
 BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST_CHECKPOINT, PREVIOUS, PRETRAINED)
-PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
-"""Maps a split to the name of the file with its saved predictions."""
-FILES = (CONFIG, ENVIRONMENT, METRICS_FILE, TEST, VALIDATION, ENSEMBLE, *PREDICTIONS.values())
+FILES = (CONFIG, ENVIRONMENT, METRICS_FILE, TEST, VALIDATION, ENSEMBLE)
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
 MOST_RUNS = 1000

@@ -106,7 +106,7 @@ def unfitted(config: Config, schema: Schema, known: Preprocessing | None = None)
         missing = MASK if data.missing == LAST else data.missing
         features = ColumnTable.from_kinds("static", data.static, missing)  # type: ignore[arg-type]
     return Preprocessing(
-        schema=replace(schema, weight=None),
+        schema=replace(schema, weight=None, join=schema.join_names()),
         sequence=_column(config, known),
         lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
         row_features=features,

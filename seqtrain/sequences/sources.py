@@ -15,7 +15,7 @@ import numpy as np
 from seqtrain.config import resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, parameter
 from seqtrain.files.reading import nearest_file
 from seqtrain.sequences.examples import Example, Sequences
 from seqtrain.sequences.inputs import Input, table_source, was_changed
@@ -115,7 +115,7 @@ def table_named(path: str, key: str = "data") -> Input:
     """
     found = [table for table in _TABLES.values() if table.path == path]
     if not found:
-        again = "give the same data again, or score a labelled file (--data)"
+        again = f"give the same data again, or a labelled file ({parameter('data')})"
         raise DataError(f"{key}: {path} was a table in Python that isn't in memory now; {again}")
     return found[-1]
 

@@ -21,8 +21,8 @@ TEXT, LABEL = "text", "label"
 """Names of the columns of formats whose columns have no names."""
 FILE, FOLDER = "file", "folder"
 """Names of the columns that every file has: its path, and the name of its folder."""
-REST = "…"
-"""Name of the column of the fields that a selection doesn't name."""
+REST = "rest"
+"""Name of the column of the fields that a selection doesn't name, in csv and tsv."""
 
 Name: TypeAlias = str | int
 """Name of a column, or its index from 0."""

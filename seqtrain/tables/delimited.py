@@ -163,6 +163,8 @@ class _Columns:
         except UnreadableError as error:
             advice = _advice(first, header=header)
             raise UnreadableError(line, *(each + advice for each in error.problems)) from None
+        if self.keeps_rest and REST in names:  # the file's own column goes before
+            self.keeps_rest, self.places[REST] = False, names[REST]
         if self.keeps_rest:
             self.least = max(self.places.values(), default=0) + 1
 

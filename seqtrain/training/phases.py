@@ -17,8 +17,12 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresholds
-from seqtrain.evaluation.calibration import calibrate as fit_calibration
+from seqtrain.evaluation.calibration import (
+    Calibration,
+    adjustment,
+    fit_calibration,
+    rare_thresholds,
+)
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score, score_branches
 from seqtrain.model.decoder import PretrainingModel

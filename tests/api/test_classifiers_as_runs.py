@@ -86,7 +86,8 @@ def test_a_loaded_classifier_stands_for_its_run(run, tmp_path):
     by_classifier = seqtrain.evaluate(loaded, split="validation")
     assert by_classifier.scores == by_run.scores
     page = tmp_path / "r.html"
-    seqtrain.report(loaded, page, data=TABLE)
+    frame = pytest.importorskip("pandas").DataFrame(TABLE)
+    seqtrain.report(loaded, page, data=frame)
     assert page.exists()
     mistakes = seqtrain.split_results(loaded, data=TABLE, explain=1)
     assert mistakes.scores.num_examples == len(TEXTS)

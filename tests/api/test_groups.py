@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.api import predict, python_input
-from seqtrain.api.predictors import Classifier
-from seqtrain.api.python_input import sequences_of
+from seqtrain.api import predict, prediction_input
+from seqtrain.api.classifier import Classifier
+from seqtrain.api.prediction_input import memory_parts
 from seqtrain.config import resolved_config
 from seqtrain.errors import DataError, Interrupted
 from seqtrain.sequences.dataset import prepare
@@ -60,7 +60,7 @@ def test_predict_goes_on_within_groups_across_chunks(run, tmp_path, monkeypatch)
     found = list(seqtrain.predict(write_jsonl(tmp_path / "more.jsonl", rows), run))
     assert np.mean([a.label == r["label"] for a, r in zip(found, rows, strict=True)]) > 0.97
     texts, talks = [row["text"] for row in rows], [row["talk"] for row in rows]
-    monkeypatch.setattr(python_input, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(prediction_input, "CHUNK_ROWS", 7)
     again = seqtrain.load(run).predict(texts, groups=talks)
     assert [a.label for a in again] == [a.label for a in found]
     assert [a.probability for a in again] == pytest.approx([a.probability for a in found])
@@ -90,7 +90,7 @@ def test_states_of_several_models_pass_from_burst_to_burst():
     draw = random.Random(0)
     words = [draw.choices(WORDS[2:], k=1 + n % 4) for n in range(60)]
     groups = [f"g{n % 3}" for n in range(60)]
-    (rows,) = sequences_of(words, ensemble.preprocessing, groups)
+    ((rows,), _) = memory_parts(words, ensemble.preprocessing, groups)
     whole = list(ensemble.predict_parts([rows], "rows"))
     cuts = [(0, 25), (25, 25), (25, 26), (26, 60)]
     parts = [rows.at(np.arange(start, stop)) for start, stop in cuts]

@@ -9,8 +9,8 @@ import pytest
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
-from seqtrain.api.predictions import predict_split
 from seqtrain.api.report import run_facts
+from seqtrain.api.split_results import predict_split
 from seqtrain.errors import CheckpointError
 
 

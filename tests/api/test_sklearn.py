@@ -216,8 +216,8 @@ def test_keys_of_the_config_are_parameters():
     assert search.fit(list(TEXTS), list(LABELS)).best_params_["model__num_layers"] in (1, 2)
     with pytest.raises(TypeError, match="num_layerz"):
         small(num_layerz=2)
-    with pytest.raises(ValueError, match=r"^model__num_layerz"):
-        small(model__num_layerz=2).fit(list(TEXTS), list(LABELS))
+    with pytest.raises(ValueError, match=r"^model__num_layers"):
+        small(model__num_layers=-2).fit(list(TEXTS), list(LABELS))
 
 
 def test_steps_that_are_nan_in_all_channels_at_the_end_are_padding():

@@ -31,7 +31,7 @@ from seqtrain.api.compare import (
     VARIANTS,
     new_trainer,
     prediction_work,
-    read_data,
+    read_splits,
     take_turns,
     training_work,
     updates,
@@ -159,7 +159,7 @@ def measure_all(report: Report, settings: list[str], sizes: list[int], seconds: 
             changes = [*settings, f"batching.batch_size={size}", "batching.max_tokens=null"]
             try:
                 config = seqtrain.load_config(f"configs/{name}.yaml", changes)
-                config, data = read_data(config, None, torch.device("cuda"))
+                config, data = read_splits(config, None, torch.device("cuda"))
             except SeqtrainError as error:
                 report.add(f"| {name} | {size} | left out: {error.problems[0]} | | | | |")
                 break

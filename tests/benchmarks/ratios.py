@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 from seqtrain.api.compare import (
     new_trainer,
     prediction_work,
-    read_data,
+    read_splits,
     take_turns,
     training_work,
 )
@@ -137,7 +137,7 @@ def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     changes = [f"model.{key}" for key in PLAIN + keys]
     config = load_config(path, [*changes, "batching.batch_size=64", *given])
     cpu = torch.device("cpu")
-    config, data = read_data(config, None, cpu)
+    config, data = read_splits(config, None, cpu)
     works: dict[str, dict[str, Callable[[], int]]] = {"training": {}, "prediction": {}}
     for name in names:
         if name in SCRIPTS:

@@ -17,7 +17,6 @@ def test_run_directory_holds_what_the_contract_lists(trained):
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "environment.json", "metrics.jsonl", "test.json", "validation.json"),
         *("best", "last"),
-        "predictions-test.json",
     }
     assert {p.name for p in (run / "best").iterdir()} == folder_files
     state = {p.name for p in (run / "last").iterdir()} - folder_files

@@ -147,8 +147,18 @@ def test_folds_hold_out_every_row_once(project, cli):
     assert min(means) < max(means)
     cli("fit", "c.yaml", "--run-dir", "two", "--folds", "2", "--quiet")
     for runs in ("many", "two"):  # of two folds no row is in both trains
-        refused = cli("eval", runs, "--split", "train", code=2)
-        assert "different rows" in refused.err
+        refused = cli("eval", runs, "--split", "train", code=2).err
+        assert f"{runs}/fold-1" in refused
+        assert refused.rstrip().endswith("--data")
+
+
+def test_seeds_without_test_are_scored_on_what_each_held_out(project, cli):
+    without = ("--set", "data.test=null", "--set", "data.validation=0.25")
+    cli("fit", "c.yaml", "--run-dir", "many", "--seeds", "0,1", *without, "--quiet")
+    scores = cli("eval", "many", "--json").json
+    assert scores["num_examples"] == 20
+    alone = [cli("eval", f"many/seed-{n}", "--json").json["accuracy"] for n in (0, 1)]
+    assert scores["accuracy"] == pytest.approx(np.mean(alone))
 
 
 def test_stopped_runs_go_on(project, beside, cli):
@@ -185,7 +195,8 @@ def test_what_needs_one_run_says_so(beside, cli, words):
 def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project, cli):
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
-    assert "seqtrain eval folds\n" in cli("fit", "c.yaml", *settings).err
+    said = cli("fit", "c.yaml", *settings).err
+    assert "seqtrain eval folds, seqtrain errors folds\n" in said
     assert not load_config("folds/fold-1/config.yaml", []).training.refit
     assert cli("eval", "folds", "--json").json["trained_on_rows"] is False
 

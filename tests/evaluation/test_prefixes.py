@@ -107,6 +107,6 @@ def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling):
 def test_prefixes_laid_out_in_parts_give_the_same(monkeypatch):
     model, store = network_and_store("convolutions", 9)
     at_once = torch.cat(predict_step_logits(model, store, CPU))
-    monkeypatch.setattr(prefixes, "STEPS_AT_ONCE", 7)
+    monkeypatch.setattr(prefixes, "PREFIX_STEPS_AT_ONCE", 7)
     in_parts = torch.cat(predict_step_logits(model, store, CPU))
     torch.testing.assert_close(in_parts, at_once, atol=1e-6, rtol=0)

@@ -39,7 +39,7 @@ ROWS: dict[str, list[Any]] = {
 }
 LONG = "n-grams and long subwords"
 ALONE = """\
-import pathlib, runpy, sys
+import os, pathlib, runpy, sys
 script, *sys.argv[1:] = sys.argv[1:]
 hidden = ["torch", "pydantic", "yaml", "rich", "safetensors"]
 rules = pathlib.Path(script).with_name("preprocessing.json")
@@ -47,8 +47,11 @@ if not rules.exists() or b'"bpe"' not in rules.read_bytes():
     hidden.append("tokenizers")
 for name in hidden:
     sys.modules[name] = None
+sys.path[:] = [path for path in sys.path if not os.path.isdir(os.path.join(path, "seqtrain"))]
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
 runpy.run_path(script, run_name="__main__")
 """
+"""Program that runs a script where neither seqtrain is installed, nor packages that it needs."""
 
 
 def rows_as(ending: str, kind: str, values: list[Any]) -> str:

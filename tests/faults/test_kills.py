@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.api.load import load
+from seqtrain.api.classifier import load
 from tests.helpers.program import KILLED, fit, fit_arguments, signals_within, started
 from tests.helpers.tiny import fingerprint
 

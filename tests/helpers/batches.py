@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.engines.layout import Packed, lengths_of
+from seqtrain.engines.layout import Packed
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.network import ClassifierNetwork
@@ -23,7 +23,7 @@ def batch_of(
 ) -> Batch:
     """Return a batch of packed sequences, or of padded ones with their lengths."""
     if isinstance(inputs, PackedSequence):
-        lengths = lengths_of(inputs.batch_sizes)
+        lengths = Packed.of(inputs).lengths_on_cpu
     assert lengths is not None
     rows = torch.arange(len(lengths))
     return Batch(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from seqtrain.api.python_input import sequences_of
+from seqtrain.api.prediction_input import memory_parts
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
@@ -115,5 +115,5 @@ def only_label(row: Example) -> str | None:
 
 def encoded(rules: Preprocessing, sequences: list[Any], groups: list[str] | None = None) -> Any:
     """Return sequences as a store, as `predict` encodes them."""
-    ((_, store),) = rules.predictable(sequences_of(sequences, rules, groups), "rows")
+    ((_, store),) = rules.predictable(*memory_parts(sequences, rules, groups))
     return store

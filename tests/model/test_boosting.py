@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.engines.growing import DEPTH, grow_tree, grow_tree_in_torch
 from seqtrain.model.aggregates import AggregateLayout
-from seqtrain.model.boosting import BINS, Boosting, bin_edges, binned, fit_trees
+from seqtrain.model.boosting import (
+    DEPTH,
+    bin_edges,
+    binned,
+    fit_trees,
+    grow_tree,
+    grow_tree_in_torch,
+)
 
 ONES = torch.ones(300, dtype=torch.float64)
 
@@ -81,28 +87,6 @@ def test_the_native_tree_is_that_of_torch(rows, columns):
         strict=True,
     ):
         assert torch.equal(native, plain)
-
-
-def test_columns_of_few_values_are_split_between_them():
-    values = torch.tensor([1.0, 2, 2, 3, torch.nan]).unsqueeze(1)
-    edges = bin_edges(values)
-    assert edges[0, :3].tolist() == [1.5, 2.5, torch.inf]
-    assert binned(values, edges).tolist() == [[1, 2, 2, 3, 0]]
-    assert int(binned(random_table(500, 1, 0), bin_edges(random_table(500, 1, 0))).max()) < BINS
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_saved_trees_give_the_logits_of_training(classes):
-    values = random_table(300, 6, seed=classes)
-    labels = (values[:, 2].nan_to_num(1.0) > 0).long() + (classes > 2) * (values[:, 0] > 1).long()
-    targets = torch.nn.functional.one_hot(labels, classes).double()
-    boosting = Boosting(
-        values, targets, torch.ones(300).double(), False, torch.Generator().manual_seed(0)
-    )
-    for _ in range(20):
-        boosting.add_round()
-    logits = boosting.trees().logits(values)
-    torch.testing.assert_close(logits.double(), boosting.logits, rtol=1e-5, atol=1e-5)
 
 
 def test_a_threshold_on_one_column_is_found():

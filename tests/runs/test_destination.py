@@ -19,7 +19,6 @@ EXPORT = {
 JSON = {
     "environment.json",
     "metrics.jsonl",
-    "predictions-test.json",
     "test.json",
     "validation.json",
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.api.python_input import cell_of
+from seqtrain.api.prediction_input import given_cell
 from seqtrain.sequences.content import ContentReader
 from seqtrain.sequences.labels import LABEL_TYPES, LabelReader
 from seqtrain.tables.blocks import TEXT
@@ -18,7 +18,7 @@ from seqtrain.tables.python_values import plain
 
 def sequence_from_python(value: Any, kind: str) -> Any:
     """Return the sequence in a Python value, as `predict` reads it."""
-    cell = cell_of(value, kind)
+    cell = given_cell(value, kind)
     problems: dict[int, str] = {}
     (found,) = ContentReader(kind, ".").read({TEXT: [cell]}, 1, problems)
     if problems:

@@ -68,17 +68,25 @@ def test_labels_of_another_file_are_joined(cli):
         Path(f"X_{split}.csv").write_text("\n".join(rows) + "\n")
         Path(f"y_{split}.csv").write_text("\n".join([*labels, "s999,soft"]) + "\n")
     Path("c.yaml").write_text(
-        "data: {train: X_train.csv, validation: 0.25, test: X_test.csv, id: id, order: t,\n"
+        f"data: {{train: {Path.cwd()}/X_train.csv, validation: 0.25, test: X_test.csv,\n"
+        "  id: id, order: t,\n"
         "  steps: {x: number}, label: surface,\n"
-        "  join: [{file: y_train.csv, on: {left: id, right: key}}]}\ntraining: {max_epochs: 8}\n"
+        f"  join: [{{file: {Path.cwd()}/y_train.csv, on: {{left: id, right: key}}}}]}}\n"
+        "training: {max_epochs: 8}\n"
     )
     ended = cli("fit", "c.yaml", "--run-dir", "r")
     assert "s999" in ended.err
     assert json.loads(Path("r/test.json").read_text())["accuracy"] >= 0.9
-    for name in ("y_train.csv", "y_test.csv"):
-        Path(name).unlink()
+    Path("elsewhere").mkdir()
+    for name in ("X_test.csv", "y_test.csv"):
+        Path(name).rename(Path("elsewhere", name))
+    scores = cli("eval", "r", "--data", "elsewhere/X_test.csv", "--json").json
+    assert scores["accuracy"] == json.loads(Path("r/test.json").read_text())["accuracy"]
+    Path("elsewhere/X_test.csv").rename("X_test.csv")
+    Path("y_train.csv").unlink()
     rows = cli("predict", "X_test.csv", "r").out.splitlines()
     assert len(rows) == 11
+    assert str(Path.cwd()) not in Path("r/best/model.json").read_text()
 
 
 def test_files_aligned_row_by_row_are_joined(cli):

@@ -122,6 +122,22 @@ def test_equal_sequences_under_several_labels(warned):
     assert "data.label" in line
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_rows_are_equal_if_the_config_makes_them_equal(warned, lowercase):
+    train = [("Red blue", "x"), ("one two", "y"), ("Red green", "x"), ("one three", "y")]
+    held = [("red blue", "x"), ("ONE two", "y")]
+    lines = warned(train, validation=held, lowercase=lowercase)
+    assert any("in train too" in line for line in lines) == lowercase
+
+
+def test_row_features_do_not_change_what_is_said_of_the_vocabulary(tmp_path, make_config):
+    lines = [f"{'abc'[i % 3]} b{i % 4},{'xy'[i % 2]},{'mno'[i % 3]}" for i in range(24)]
+    (tmp_path / "a.csv").write_text("\n".join(["text,label,land", *lines, ""]))
+    config = make_config(train=str(tmp_path / "a.csv"), static={"land": "token"})
+    data = prepare(config)
+    assert not any("vocabulary" in line for line in warnings(data, summarize(data), config))
+
+
 def test_a_header_read_as_data(warned):
     rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
     keys = {"sequence": 0, "label": 1}

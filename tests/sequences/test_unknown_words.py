@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.api.python_input import sequences_of
+from seqtrain.api.prediction_input import memory_parts
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.sequences import vocabulary
 from seqtrain.sequences.dataset import PreparedData, prepare
@@ -60,7 +60,7 @@ def test_spellings_stay_beside_their_steps_where_splits_are_joined(write):
 def test_each_chunk_numbers_its_own(write):
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     for word in ("zebra", "yak"):
-        parts = sequences_of([f"common {word}"], preprocessing)
+        parts, _ = memory_parts([f"common {word}"], preprocessing)
         ((_, store),) = preprocessing.predictable(parts, "x")
         assert spelled_out(store, 0) == [None, buckets_of(word, 3, 5)]
         assert len(store.words) == 1
@@ -69,7 +69,7 @@ def test_each_chunk_numbers_its_own(write):
 def test_beyond_a_number_unknown_words_are_unk_alone(write, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_SPELLINGS", 2)
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
-    parts = sequences_of(["a1 b1 c1 a1"], preprocessing)
+    parts, _ = memory_parts(["a1 b1 c1 a1"], preprocessing)
     ((_, store),) = preprocessing.predictable(parts, "x")
     found = spelled_out(store, 0)
     assert store.values.tolist() == [UNK] * 4

@@ -136,6 +136,8 @@ def test_the_tail_of_a_ragged_row_is_one_column(read):
         ("sit", ["5", "6", "7", "8", "9"]),
         ("stand", []),
     ]
+    (own,) = read("label,rest,more\nwalk,1,2\n", "a.csv", "label", rest=True)
+    assert own.cells[REST] == "1"
     assert [row.problem for row in read(content, "a.csv", 0, header=False)] == [
         None,
         "expected 4 fields as in the first row, found 2",

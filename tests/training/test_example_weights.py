@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.evaluation.calibration import calibrate, fit_temperature
+from seqtrain.evaluation.calibration import fit_calibration, fit_temperature
 from seqtrain.sklearn import SequenceClassifier
 
 BRANCHES: list[dict[str, Any]] = [
@@ -74,8 +74,8 @@ def test_a_weight_of_2_is_the_row_twice_in_calibration():
     labels = (torch.rand(60, generator=generator) < 0.2).long()
     weights = torch.randint(0, 3, (60,), generator=generator)
     rows = torch.arange(60).repeat_interleave(weights)
-    found = calibrate(logits, labels, rare=1, weights=weights.float())
-    expected = calibrate([own[rows] for own in logits], labels[rows], rare=1)
+    found = fit_calibration(logits, labels, rare=1, weights=weights.float())
+    expected = fit_calibration([own[rows] for own in logits], labels[rows], rare=1)
     assert found.temperature == pytest.approx(expected.temperature)
     assert found.branch_weights == expected.branch_weights
     assert found.thresholds == pytest.approx(expected.thresholds)
@@ -89,7 +89,7 @@ def test_weights_reach_the_thresholds_of_several_labels():
     labels = (torch.rand(60, 3, generator=generator) < 0.5).to(torch.int8)
     weights = torch.randint(0, 3, (60,), generator=generator)
     rows = torch.arange(60).repeat_interleave(weights)
-    found = calibrate([logits], labels, weights=weights.float())
-    expected = calibrate([logits[rows]], labels[rows])
+    found = fit_calibration([logits], labels, weights=weights.float())
+    expected = fit_calibration([logits[rows]], labels[rows])
     assert found.thresholds == pytest.approx(expected.thresholds)
     assert found.temperature == pytest.approx(expected.temperature)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import AS_JSON, CONFIG, OVERRIDES, TRAIN_DEVICE, option
+from seqtrain.cli.options import AS_JSON, CONFIG_FILE, OVERRIDES, TRAIN_DEVICE, option
 
 
 def compare(
-    config: str = CONFIG,
+    config: str = CONFIG_FILE,
     overrides: list[str] | None = OVERRIDES,
     seconds: int = option(
         "Seconds for measuring; the start takes about 10 more.", "S", min=1, default=60

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import AS_JSON, CONFIG, OVERRIDES, option
+from seqtrain.cli.options import AS_JSON, CONFIG_FILE, OVERRIDES, option
 
 
 def data(
-    config: str = CONFIG,
+    config: str = CONFIG_FILE,
     overrides: list[str] | None = OVERRIDES,
     top: int = option("Number of rows and labels shown of each kind.", "N", min=1, default=5),
     as_json: bool = AS_JSON,

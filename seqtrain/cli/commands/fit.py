@@ -45,7 +45,7 @@ VERBOSE = flag(
 
 def fit(
     context: typer.Context,
-    config: str = options.CONFIG,
+    config: str = options.CONFIG_FILE,
     overrides: list[str] | None = options.OVERRIDES,
     device: str | None = options.TRAIN_DEVICE,
     run_dir: str | None = RUN_DIR,

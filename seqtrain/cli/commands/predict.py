@@ -19,7 +19,7 @@ from seqtrain.tables.formats import InputFormat
 from seqtrain.text import one_of, quote
 
 if TYPE_CHECKING:
-    from seqtrain.api.predictors import Classifier
+    from seqtrain.api.classifier import Classifier
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Maps the ending of an output file, before .gz or .zst, to its format."""
@@ -92,7 +92,7 @@ def predict(
     written = _output_format(format, output, steps=steps)
     path = chosen_run(run, named)
 
-    from seqtrain.api.load import load
+    from seqtrain.api.classifier import load
     from seqtrain.cli.screens.console import note
     from seqtrain.cli.screens.output import write_predictions
     from seqtrain.cli.screens.rows import RowFormat

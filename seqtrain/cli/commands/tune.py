@@ -13,7 +13,7 @@ DEFAULT_BUDGET = 600.0
 
 
 def tune(
-    config: str = options.CONFIG,
+    config: str = options.CONFIG_FILE,
     overrides: list[str] | None = options.OVERRIDES,
     budget: str | None = option(
         "Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"

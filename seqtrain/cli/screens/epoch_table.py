@@ -23,7 +23,7 @@ WIDTHS = {
 """Width of each column, without the column of the third metric on validation."""
 LEFT_OUT_COLUMNS = ("lr", "acc.", "train loss", "tokens/s", "s")
 """Columns that a terminal which is too narrow doesn't show, the first ones first."""
-LEGEND = "* the best epoch so far; train loss is measured during the epoch, with {}"
+EPOCH_LEGEND = "* the best epoch so far; train loss is measured during the epoch, with {}"
 
 
 class EpochTable:
@@ -86,7 +86,7 @@ class EpochTable:
             differences.append("label smoothing")
         if self._training.class_weights:
             differences.append("class weights")
-        return LEGEND.format(" and ".join(differences))
+        return EPOCH_LEGEND.format(" and ".join(differences))
 
 
 def _score(scores: Scores | None, metric: str) -> str:

@@ -187,7 +187,8 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
     held_out = data.test or (None if config.training.refit else data.validation)
     # `eval` needs rows that all runs score and none was trained on, or the part of each fold.
     can_evaluate = folds or isinstance(held_out, str | list)
-    note_next(path, "predict FILE", *["eval"] * can_evaluate)
+    commands = ["eval"] * can_evaluate + ["errors"] * folds
+    note_next(path, "predict FILE", *commands)
 
 
 def show_scores(scores: Mapping[str, Sequence[float]]) -> None:

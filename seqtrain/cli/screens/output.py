@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
+from seqtrain.api.classifier import Classifier, one_model
 from seqtrain.api.predict import predict, predict_steps
-from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.screens.console import note, warn
 from seqtrain.cli.screens.rows import RowFormat
 from seqtrain.errors import ConfigError, RunError
@@ -75,7 +75,7 @@ def _predictions(
     """Return an iterator over a `Prediction` per row, or `StepPredictions` with --steps."""
     arguments: dict[str, Any] = {"report": report, **options}
     if not rows.steps:
-        return predict(source, classifier, ranks=rows.read_ranks, **arguments)
+        return predict(source, classifier, **arguments)
     slow = one_model(classifier, "--steps").network.whole_sequence_key
     if slow is not None:
         note(f"{slow}: {SLOW_STEPS}")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TextIO
 
+import numpy as np
+
 from seqtrain.api.predict import StepPredictions
 from seqtrain.api.prediction import Prediction
 from seqtrain.sequences.examples import Example
@@ -49,19 +51,11 @@ class RowFormat:
     separator: str | None = None
     steps: bool = False
 
-    @property
-    def read_ranks(self) -> int | None:
-        """Number of most probable labels that each prediction must have, or None for all."""
-        if self.each_class or (self.format == "jsonl" and not self.top_k):
-            return None
-        return min(self.top_k or 1, len(self.labels))
-
     @cached_property
     def predicted(self) -> list[str]:
         """Names of the columns that a prediction fills."""
-        first = self.labels[0]
-        shares = dict.fromkeys(self.labels, 0.0)
-        return [*self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))]
+        first, classes = self.labels[0], tuple(self.labels)
+        return [*self.values(Prediction(first, 0.0, (first,), classes, np.zeros(len(classes))))]
 
     @cached_property
     def copied(self) -> list[str]:
@@ -128,11 +122,12 @@ class RowFormat:
         prediction = prediction.as_text()
         if self.format == "jsonl":
             return self._json_values(prediction)
-        found, label = prediction.probabilities, prediction.label
+        label = prediction.label
         shown = "" if self.is_undecided(prediction) else label
         row = dict[str, Any]()
         if self.top_k:
-            for rank, (name, share) in enumerate([*found.items()][: self.top_k], start=1):
+            ranked = [*prediction.probabilities.items()][: self.top_k]
+            for rank, (name, share) in enumerate(ranked, start=1):
                 row[f"label_{rank}"] = shown if rank == 1 and self.threshold is not None else name
                 row[f"probability_{rank}"] = share
         else:
@@ -140,29 +135,33 @@ class RowFormat:
         if self.threshold is not None:
             row["guess"] = label
         if self.each_class:
-            row |= {f"probability_{name}": found[name] for name in self.labels}
+            shares = prediction.shares.tolist()
+            for name, share in zip(self.labels, shares, strict=True):
+                row[f"probability_{name}"] = share
         return row
 
     def _json_values(self, prediction: Prediction) -> dict[str, Any]:
         """Return the values of a prediction by the keys of its JSON object."""
         rounded = {name: round(share, 6) for name, share in prediction.probabilities.items()}
-        prediction = replace(prediction, probabilities=rounded)
         row: dict[str, Any] = {"label": "" if self.is_undecided(prediction) else prediction.label}
         if self.separator is not None:
             row["labels"] = [*prediction.labels]
         elif self.threshold is not None:
             row["guess"] = prediction.label
-        row["probability"] = self._share(prediction)
+        share = self._share(prediction)
+        row["probability"] = (
+            [round(each, 6) for each in share] if isinstance(share, list) else round(share, 6)
+        )
         order = self.labels if self.each_class else [*rounded][: self.top_k]
         row["probabilities"] = {name: rounded[name] for name in order}
         return row
 
     def _share(self, prediction: Prediction) -> float | list[float]:
         """Return the probability of the predicted label, or of each one in a multi-label task."""
+        if self.separator is None:
+            return prediction.probability
         found = prediction.probabilities
-        if self.separator is not None:
-            return [found[label] for label in prediction.labels]
-        return found[prediction.label]
+        return [found[label] for label in prediction.labels]
 
     def is_undecided(self, prediction: Prediction) -> bool:
         """Return True if there is a threshold and the prediction is less probable."""

@@ -227,7 +227,7 @@ def vector_path() -> str:
 
 
 def load_library() -> Library:
-    """Return the compiled library.
+    """Return the compiled library, or under autocast to bfloat16 its variant `rounding`.
 
     Raises:
         RuntimeError: If it can't be used.
@@ -235,7 +235,9 @@ def load_library() -> Library:
     library = find_library()
     if isinstance(library, str):
         raise RuntimeError(library)
-    return library
+    lowered = torch.is_autocast_enabled("cpu")
+    lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
+    return library.rounding if lowered else library
 
 
 def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

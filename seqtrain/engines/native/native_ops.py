@@ -19,12 +19,11 @@ from seqtrain.engines.native.library import (
     load_library,
     new,
 )
-from seqtrain.engines.native.recurrence import chosen_library
 
 PADDING = 64
 """Largest number of unused units per step: attention rounds A up to whole vectors."""
 
-POOLINGS = ("max", "attention")
+_POOLINGS = ("max", "attention")
 """Kinds of poolings that the library computes."""
 
 
@@ -54,7 +53,7 @@ class NativeOps(Ops):
 
     def pool(self, pooling: Any, states: Tensor, layout: Layout) -> Tensor:
         """Return the pooled states of packed sequences; see `Ops.pool`."""
-        if pooling.kind not in POOLINGS or not isinstance(layout, Packed):
+        if pooling.kind not in _POOLINGS or not isinstance(layout, Packed):
             return super().pool(pooling, states, layout)
         # Weight and bias of `project`, and weight of `score`; none for the maximum.
         weights = [weight.contiguous() for weight in pooling.parameters()]
@@ -155,7 +154,7 @@ class _Pool(torch.autograd.Function):
         ctx.hidden = new(len(states) * (len(weights[0]) + PADDING) if weights else 0)
         ctx.weights, pooled = new(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)
-        ctx.library = chosen_library()
+        ctx.library = load_library()
         _call_pool(ctx, "pool", states, batch_sizes, pooled, *weights)
         return pooled
 

@@ -68,7 +68,7 @@ class NativeEngine(Engine):
             ValueError: If a shape, an index or a batch size doesn't fit, or the layout is padded.
             RuntimeError: If the compiled library can't be used.
         """
-        library, directions = chosen_library(), 2 if encoder.bidirectional else 1
+        library, directions = load_library(), 2 if encoder.bidirectional else 1
         vectors, steps = _checked(encoder, inputs, layout, start)
         outputs, lasts, layer_start, weights = None, [], None, encoder.all_weights
         saving = torch.is_grad_enabled() and any(
@@ -272,11 +272,3 @@ def _checked(
     if start is not None and start.shape != shape:
         raise ValueError(f"start: shape {tuple(start.shape)}, must be {shape}")
     return vectors, _Steps(index, sizes, tokens, rows[0])
-
-
-def chosen_library() -> Library:
-    """Return the compiled library, or under autocast to bfloat16 its variant `rounding`."""
-    lowered = torch.is_autocast_enabled("cpu")
-    lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
-    library = load_library()
-    return library.rounding if lowered else library

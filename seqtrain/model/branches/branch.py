@@ -47,7 +47,7 @@ class ForwardContext:
     final_states: Tensor | None = None
 
 
-Table = nn.Embedding | Subwords
+VectorTable = nn.Embedding | Subwords
 """Module with a table of vectors, whose gradient is sparse if the attribute `sparse` is True."""
 
 
@@ -107,7 +107,7 @@ class Branch(nn.Module):
             steps: (N,) or (N, F) if the layout is `Packed`; (T, B) or (T, B, F) if it is `Padded`.
         """
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[VectorTable]:
         """Return the tables whose gradients can be sparse.
 
         These are tables of which a batch uses only some rows.

@@ -29,10 +29,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
-from seqtrain.engines.layout import Layout, Packed, lengths_of
+from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.logistic import Weights
-from seqtrain.model.branches.solved import LinearBranch, targets_of
+from seqtrain.model.branches.solved import LinearBranch, class_matrix
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.standardization import SeriesStandardization
@@ -48,10 +48,10 @@ FEATURES_PER_VIEW = 1200
 """Least number of features of a view for fixed dilations, and again for relative ones."""
 MAX_CHANNELS = 9
 """Largest number of channels that one kernel reads."""
-GRID, LARGEST = 2.0**11, 2.0**17
+GRID, _LARGEST = 2.0**11, 2.0**17
 """Whole number to which one standard deviation is scaled, and the largest absolute value.
 
-Outputs stay below 2^24, since 12 * MAX_CHANNELS * LARGEST does.
+Outputs stay below 2^24, since 12 * MAX_CHANNELS * _LARGEST does.
 """
 BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
 """Sizes of samples of train: sequences for biases, sequences for the scale of views, and steps.
@@ -122,7 +122,7 @@ class SeriesRows:
         if not isinstance(self.layout, Packed):
             return steps.transpose(0, 1).flatten(0, 1)
         row, step = self.layout.places
-        lengths = lengths_of(self.layout.batch_sizes)
+        lengths = self.layout.lengths_on_cpu
         arranged = torch.empty_like(steps)
         arranged[to_device((lengths.cumsum(0) - lengths)[row] + step, steps.device)] = steps
         return arranged
@@ -132,7 +132,7 @@ class SeriesRows:
         if not isinstance(self.layout, Packed):
             yield Piece(self.rows)
             return
-        ends = lengths_of(self.layout.batch_sizes).cumsum(0)  # on the CPU: known without waiting
+        ends = self.layout.lengths_on_cpu.cumsum(0)  # on the CPU: known without waiting
         for begin in range(0, len(self.rows), size):
             rows = self.rows[begin : begin + size]
             bounds = torch.tensor([begin, begin + len(rows) - 1], device="cpu")
@@ -293,7 +293,7 @@ class KernelBranch(LinearBranch):
     def _rounded_views(self, steps: Tensor, layout: Layout, bank: SeriesRows) -> Tensor:
         """Return the views as whole numbers, with a row of zeros at the end; see `_views`."""
         scaled = self._views(steps, layout, bank) * self.gain
-        return functional.pad(scaled.round().clamp(-LARGEST, LARGEST), (0, 0, 0, 1))
+        return functional.pad(scaled.round().clamp(-_LARGEST, _LARGEST), (0, 0, 0, 1))
 
     def _taps(self, bank: SeriesRows, rows: Tensor, kind: int, number: int) -> Tensor:
         """Return the rows of a view that the kernels of a dilation read for each output.
@@ -337,7 +337,7 @@ class KernelBranch(LinearBranch):
             rows = np.sort(draw.choice(rows, MAX_ROWS, replace=False))
             store, weights = store.__getitems__(rows), weights[rows]
         self._fit_bank(store, draw)
-        targets = targets_of(store.labels, self.weight.shape[1])
+        targets = class_matrix(store.labels, self.weight.shape[1])
         is_multi_label = store.labels.ndim == 2
         found = fit_ridge(self.features(store), targets, weights, multi_label=is_multi_label)
         self.keep_coefficients(*found)

@@ -17,10 +17,10 @@ Weights = npt.NDArray[np.float64]
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)
 """Values of C, the inverse of the penalty, of which left-out rows choose one."""
-FOLDS = 3
+_FOLDS = 3
 FEW_ROWS = 2000
 """Number of rows up to which each fold is left out in turn. Of more rows, one fold is enough."""
-MOST_ROWS = 6000
+_MOST_ROWS = 6000
 """Largest number of rows that choose C. It saves time: with more rows, C matters less."""
 MOST_PRODUCTS = 3e7
 """Number of entries of the features times classes above which SGD solves.
@@ -30,7 +30,7 @@ For 1.3 million entries of 77 classes Newton's method took 33 s and SGD 3 s. Wit
 """
 USUAL_STRENGTH = 30.0
 """Value of C for SGD: choosing it would take longer than the solution."""
-ABSENT = -10.0
+_ABSENT = -10.0
 """Distance of the intercept of a class without rows to the smallest one of the others."""
 
 
@@ -72,10 +72,10 @@ def best_strength(features: Any, labels: Ints, weights: Weights, seed: int) -> f
 
     Each C starts from the solution of the one before. The search ends when the loss rises.
     """
-    order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
-    fold = np.arange(len(order)) % FOLDS
+    order = np.random.default_rng(seed).permutation(len(labels))[:_MOST_ROWS]
+    fold = np.arange(len(order)) % _FOLDS
     smoothing = 1 / (len(order) + 2)
-    number_of_folds = FOLDS if len(labels) <= FEW_ROWS else 1
+    number_of_folds = _FOLDS if len(labels) <= FEW_ROWS else 1
     solvers: dict[int, Any] = {}
     losses: list[float] = []
     for strength in STRENGTHS:
@@ -108,7 +108,7 @@ def _fit(
     coefficients = np.zeros((num_classes, features.shape[1]), np.float32)
     intercepts = np.zeros(num_classes, np.float32)
     if len(classes) < 2:
-        intercepts[:] = ABSENT
+        intercepts[:] = _ABSENT
         intercepts[classes] = 0.0
         return coefficients, intercepts
     solver = _newton(strength)
@@ -122,7 +122,7 @@ def _fit(
     else:
         coefficients[classes], intercepts[classes] = solver.coef_, solver.intercept_
     absent = np.setdiff1d(np.arange(num_classes), classes)
-    intercepts[absent] = intercepts[classes].min() + ABSENT
+    intercepts[absent] = intercepts[classes].min() + _ABSENT
     return coefficients, intercepts
 
 

@@ -28,7 +28,7 @@ from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import WordGrams
 
-STEPS_AT_ONCE = 2**18
+_STEPS_AT_ONCE = 2**18
 """Approximate number of time steps whose n-grams `features` computes at once."""
 
 
@@ -76,7 +76,7 @@ class NgramBranch(LinearBranch):
 
         parts = []
         for rows in np.array_split(
-            np.arange(len(store)), max(1, len(store.values) // STEPS_AT_ONCE)
+            np.arange(len(store)), max(1, len(store.values) // _STEPS_AT_ONCE)
         ):
             some = store.__getitems__(rows)
             arrays = some.values, some.offsets, self.vocabulary, self.words

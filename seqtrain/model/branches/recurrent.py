@@ -14,13 +14,13 @@ from seqtrain.engines.cells import zero_state
 from seqtrain.engines.choice import choose_engine
 from seqtrain.engines.interface import Between
 from seqtrain.engines.layout import Layout, Packed
-from seqtrain.model.branches.branch import Branch, ForwardContext, Table
+from seqtrain.model.branches.branch import Branch, ForwardContext, VectorTable
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.encoder import make_encoder, run_in_segments
 from seqtrain.model.initialization import draw_embedding, draw_head, draw_recurrence
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import Inputs, SideInputs
-from seqtrain.model.pooling import LAST, PoolingList, pooling_names
+from seqtrain.model.pooling import LAST_STATE, PoolingList, pooling_names
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.sequences.transfer import to_device
 
@@ -61,8 +61,8 @@ class RecurrentBranch(Branch):
         self.convolutions = self.inputs.convolutions
         self.encoder = make_encoder(config, self.inputs.width)
         names = pooling_names(config.pooling)
-        self.takes_last = LAST in names
-        pooled = [name for name in names if name != LAST]
+        self.takes_last = LAST_STATE in names
+        pooled = [name for name in names if name != LAST_STATE]
         self.pooling = PoolingList(pooled, width, config.attention_size) if pooled else None
         self.static = None
         self.pooled_width = width * len(names)
@@ -100,12 +100,12 @@ class RecurrentBranch(Branch):
         if self.config.initial_state == "learned":
             self.initial_state.zero_()
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[VectorTable]:
         """Return the tables of tokens, of character n-grams, and of all token columns.
 
         The columns are step columns and row features.
         """
-        found: list[Table] = []
+        found: list[VectorTable] = []
         if isinstance(self.embedding, nn.Embedding):
             found.append(self.embedding)
         if self.subwords is not None:

@@ -86,7 +86,7 @@ class LinearBranch(SolvedBranch):
         self.intercept.copy_(torch.from_numpy(np.ascontiguousarray(intercepts)))
 
 
-def targets_of(labels: Array, num_classes: int) -> npt.NDArray[np.bool_]:
+def class_matrix(labels: Array, num_classes: int) -> npt.NDArray[np.bool_]:
     """Return True for each class that a row has, (B, C).
 
     Args:

@@ -16,10 +16,10 @@ from torch import Tensor
 from seqtrain.config.schema import BatchingConfig, ModelConfig
 from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
-from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
+from seqtrain.model.boosting import TREE_SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.logistic import Weights
-from seqtrain.model.branches.solved import SolvedBranch, targets_of
+from seqtrain.model.branches.solved import SolvedBranch, class_matrix
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import collate
@@ -29,7 +29,7 @@ from seqtrain.sequences.vocabulary import Vocabulary
 
 MAX_TOKENS = 60
 """Largest number of tokens of a column that are counted. They are its most frequent tokens."""
-STEPS_AT_ONCE = 2**15
+_STEPS_AT_ONCE = 2**15
 """Approximate number of time steps that `features` aggregates at once, with padding."""
 
 
@@ -57,9 +57,9 @@ class TreeBranch(SolvedBranch):
         super().__init__()
         self.layout = layout
         shape = most_rounds(num_classes), num_classes
-        self.register_buffer("column", torch.zeros(*shape, SPLITS, dtype=torch.long))
-        self.register_buffer("cut", torch.zeros(*shape, SPLITS))
-        self.register_buffer("leaf", torch.zeros(*shape, SPLITS + 1))
+        self.register_buffer("column", torch.zeros(*shape, TREE_SPLITS, dtype=torch.long))
+        self.register_buffer("cut", torch.zeros(*shape, TREE_SPLITS))
+        self.register_buffer("leaf", torch.zeros(*shape, TREE_SPLITS + 1))
         self.register_buffer("start", torch.zeros(num_classes))
         self.register_buffer("rounds", torch.zeros(1, dtype=torch.long))
 
@@ -72,7 +72,7 @@ class TreeBranch(SolvedBranch):
     def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:
         """Return the aggregates of each row of a store, (B, A), NaN where missing."""
         values = np.empty((len(store), self.layout.width), np.float32)
-        batching = BatchingConfig(max_tokens=STEPS_AT_ONCE)
+        batching = BatchingConfig(max_tokens=_STEPS_AT_ONCE)
         for rows in plan_in_order_of_length(store.lengths, batching):
             batch = collate(store.__getitems__(rows))
             layout = Packed.of(batch.packed)
@@ -90,7 +90,7 @@ class TreeBranch(SolvedBranch):
         """
         trees = fit_trees(
             torch.from_numpy(self.features(store)),
-            torch.from_numpy(targets_of(store.labels, len(self.start))),
+            torch.from_numpy(class_matrix(store.labels, len(self.start))),
             torch.from_numpy(weights),
             multi_label=store.labels.ndim == 2,
             seed=seed,

@@ -1,10 +1,10 @@
-"""Classifiers: predictions for sequences, by one model or by an ensemble.
+"""Classifiers: loaded models that predict, one by itself or several as an ensemble.
 
 B sequences, C classes, H width of a vector.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as List
 from itertools import tee
 from os import PathLike
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
-from seqtrain.api.python_input import sequences_of
+from seqtrain.api.named_runs import RunLike, directory_of
+from seqtrain.api.prediction import Prediction, Predictions, label_text
+from seqtrain.api.prediction_input import memory_parts
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import ConfigError, parameter
+from seqtrain.errors import CheckpointError, ConfigError, parameter
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
@@ -29,13 +29,12 @@ from seqtrain.files.writing import write_folder
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.runs.destination import check_destination
-from seqtrain.runs.model_folder import Model, model_files, pack_model, unpack_model
-from seqtrain.runs.run_directory import name_one
+from seqtrain.runs.model_folder import Model, load_model, model_files, pack_model, unpack_model
+from seqtrain.runs.run_directory import members, model_folder, name_one
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
 from seqtrain.tables.cells import BadCellError
-from seqtrain.tables.memory import columns_of
 from seqtrain.text import Summarized, listed, nearest, quote
 
 
@@ -52,6 +51,7 @@ class Classifier(Summarized):
     Attributes:
         models, device, path: The arguments of these names.
         preprocessing: Preprocessing of the first model, which says how sequences are read.
+        labels: Label of each class index, as text.
         thresholds: Maps a label to the lowest probability at which it is predicted. In a
             multi-label task it has all labels, at first with the means of the models' calibrated
             thresholds. In a single-label task it has the labels that `set_threshold` added. Such a
@@ -66,9 +66,12 @@ class Classifier(Summarized):
             if model.preprocessing.pretrained is not None:
                 model.preprocessing.pretrained.device = str(device)
         self.preprocessing: Preprocessing = models[0].preprocessing
+        self.labels: tuple[str, ...] = self.preprocessing.labels
+        calibrated = zip(*(model.thresholds for model in models), strict=True)
+        self._calibrated = [fmean(each) for each in calibrated]
         self.thresholds: dict[str, float] = {}
         if self.preprocessing.multi_label:
-            self.thresholds = dict(zip(self.labels, self._fitted_thresholds(), strict=True))
+            self.thresholds = dict(zip(self.labels, self._calibrated, strict=True))
         self._rules: dict[object, Preprocessing] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,13 +86,6 @@ class Classifier(Summarized):
         models = [unpack_model(files) for files in state["models"]]
         Classifier.__init__(self, models, select_device(state["device"]), Path(state["path"]))
         self.thresholds = state["thresholds"]
-
-    def _fitted_thresholds(self) -> list[float]:
-        """Return the mean of the models' thresholds per class.
-
-        The list is empty if a model has no thresholds.
-        """
-        return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the model to a folder that `load` and all commands take, and return its path.
@@ -176,40 +172,32 @@ class Classifier(Summarized):
         the list is empty unless one of two classes is rare. `decide` then applies thresholds of
         `set_threshold` itself.
         """
-        if self.preprocessing.multi_label:
-            return [*self.thresholds.values()]
-        return self._fitted_thresholds()
+        return [*self.thresholds.values()] if self.preprocessing.multi_label else self._calibrated
 
-    def decide(self, probabilities: Tensor) -> tuple[list[list[int]], list[float]]:
+    def decide(self, probabilities: Any) -> tuple[list[list[int]], list[float]]:
         """Return the predicted classes of each example, and the probability of each prediction.
 
         The calibrated thresholds and `thresholds` are applied.
 
         Args:
-            probabilities: Probability of each class, (B, C) float64.
+            probabilities: Probability of each class, (B, C) float64, an array or a tensor.
 
         Returns:
             For each example, the indices of its predicted classes: one, or any number if
             multi-label. And for each example, the probability that exactly these classes are right.
         """
+        shares = np.asarray(probabilities)
         if self.preprocessing.multi_label:
-            chosen = torch.from_numpy(reached(probabilities, self.decision_thresholds))
-            sure = torch.where(chosen, probabilities, 1 - probabilities).prod(1)
-            return [row.nonzero().flatten().tolist() for row in chosen], sure.tolist()
-        best = torch.from_numpy(best_class(probabilities, self.decision_thresholds))
+            chosen = reached(shares, [*self.thresholds.values()])
+            sure = np.where(chosen, shares, 1 - shares).prod(axis=1)
+            return [np.flatnonzero(row).tolist() for row in chosen], sure.tolist()
+        best = best_class(shares, self._calibrated)
         if self.thresholds:
-            own = [self.thresholds.get(label, math.nan) for label in self.labels]
-            least = torch.tensor(own, dtype=torch.float64, device="cpu")
+            least = np.array([self.thresholds.get(label, math.nan) for label in self.labels])
             # A class at its threshold comes before all others, and one below it after all others.
-            ranks = (probabilities >= least).double() - (probabilities < least).double()
-            best = (probabilities + 2 * ranks).argmax(dim=1)
-        sure = probabilities.gather(1, best.unsqueeze(1)).squeeze(1)
-        return best.unsqueeze(1).tolist(), sure.tolist()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Label of each class index, as text."""
-        return self.preprocessing.labels
+            ranks = (shares >= least) * 1.0 - (shares < least)
+            best = (shares + 2 * ranks).argmax(axis=1)
+        return best[:, None].tolist(), shares[np.arange(len(best)), best].tolist()
 
     def predict(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
@@ -232,10 +220,8 @@ class Classifier(Summarized):
                 `groups` isn't a string or None for each sequence.
             RunError: If memory ran out, or a prediction isn't finite.
         """
-        parts = sequences_of(sequences, self.preprocessing, groups)
-        name = "sequences" if columns_of(sequences) is None else "data"
-        found = self.predict_parts(parts, name)
-        return Predictions(found, self.preprocessing.label_set.values)
+        parts, name = memory_parts(sequences, self.preprocessing, groups)
+        return Predictions(self.predict_parts(parts, name), self.preprocessing.label_set.values)
 
     def embed(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
@@ -255,11 +241,8 @@ class Classifier(Summarized):
         """
         network, carried = one_model(self, "embed").network, CarriedStates()
         vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
-        rules, parts = (
-            self._prediction_rules(0),
-            sequences_of(sequences, self.preprocessing, groups),
-        )
-        for part, store in rules.predictable(parts, "sequences"):
+        parts, name = memory_parts(sequences, self.preprocessing, groups)
+        for part, store in self._prediction_rules(0).predictable(parts, name):
             found = embed_sequences(network, store, self.device, carried).numpy()
             found[list(part.problems)] = np.nan
             vectors.append(found)
@@ -270,7 +253,6 @@ class Classifier(Summarized):
         parts: Iterable[Sequences],
         source: str,
         report: EncodingReport | None = None,
-        ranks: int | None = None,
         empty: str | None = None,
         bad_rows: str = "error",
     ) -> Iterator[Prediction]:
@@ -282,8 +264,6 @@ class Classifier(Summarized):
             parts: Parts of the input. Each is predicted before the next one is read.
             source: Name of the source for messages, such as the name of a file.
             report: Receives counts of the rows that were read, cut or empty, or None.
-            ranks: Number of most probable labels in `Prediction.probabilities`, or None for all. It
-                is ignored if multi-label.
             empty: What an empty sequence gets: "error" raises an error, "unk" reads an unknown
                 token, and "blank" makes no prediction. None is "blank" if the model was trained
                 with ``data.empty: error``, and "unk" if not.
@@ -295,16 +275,34 @@ class Classifier(Summarized):
                 for the rows before it come first.
             RunError: If memory ran out, or a prediction isn't finite.
         """
-        streams = list[Any]()
+        encoded, carried = [], [CarriedStates() for _ in self.models]
         for number, copy in enumerate(tee(parts, len(self.models))):
-            own = None if number else report
-            streams.append(self._probabilities(number, copy, source, own, empty, bad_rows))
+            counts = report if number == 0 else None
+            rules = self._prediction_rules(number, empty)
+            encoded.append(rules.predictable(copy, source, counts, bad_rows=bad_rows))
         label_set = self.preprocessing.label_set
-        for found in zip(*streams, strict=True):
-            mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
-            part, _, unknown = found[0]
-            decisions = self.decide(mean)
-            yield from predictions_of(part.examples(), unknown, mean, decisions, label_set, ranks)
+        classes, multi_label = label_set.values, label_set.multi_label
+        for of_models in zip(*encoded, strict=True):
+            found = []
+            for model, (_, store), states in zip(self.models, of_models, carried, strict=True):
+                logits = predict_logits(model.network, store, self.device, carried=states)
+                found.append(model.network.probabilities(check_finite(logits, store)))
+            shares = torch.stack(found).mean(dim=0).numpy()
+            part, store = of_models[0]
+            unknown = unknown_shares(store, self.preprocessing.token_columns)
+            decided, sure = self.decide(shares)
+            shares[list(part.problems)] = math.nan
+            for index, example in enumerate(part.examples()):
+                own = shares[index]
+                if example.problem is not None:
+                    yield Prediction("", math.nan, (), classes, own, 0.0, example, multi_label)
+                    continue
+                best = decided[index]
+                labels = tuple(classes[number] for number in best)
+                label = label_set.join(label_set.decode(best)) if multi_label else labels[0]
+                yield Prediction(
+                    label, sure[index], labels, classes, own, unknown[index], example, multi_label
+                )
 
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
         """Return a threshold such that predictions from it on reach a precision.
@@ -345,36 +343,6 @@ class Classifier(Summarized):
             )
         return found
 
-    def _probabilities(
-        self,
-        number: int,
-        parts: Iterable[Sequences],
-        source: str,
-        report: EncodingReport | None,
-        empty: str | None,
-        bad_rows: str,
-    ) -> Iterator[tuple[Sequences, Tensor, list[float]]]:
-        """Yield the predictions of one of the models, part by part.
-
-        Args:
-            number: Index of the model in `models`.
-            parts: As for `predict_parts`.
-            source: As for `predict_parts`.
-            report: As for `predict_parts`.
-            empty: As for `predict_parts`.
-            bad_rows: As for `predict_parts`.
-
-        Yields:
-            A part; the probability of each class, (B, C) float64; and the share of unknown tokens
-            of each sequence. The values for a sequence with a problem have no meaning.
-        """
-        model, carried = self.models[number], CarriedStates()
-        rules = self._prediction_rules(number, empty)
-        for part, store in rules.predictable(parts, source, report, bad_rows=bad_rows):
-            logits = predict_logits(model.network, store, self.device, carried=carried)
-            found = model.network.probabilities(check_finite(logits, store))
-            yield part, found, unknown_shares(store, rules.token_columns)
-
     def _prediction_rules(self, number: int, empty: Any = None) -> Preprocessing:
         """Return the preprocessing of a model with rules for prediction.
 
@@ -391,6 +359,51 @@ class Classifier(Summarized):
         if key not in self._rules:
             self._rules[key] = fitted.for_prediction(empty=empty)
         return self._rules[key]
+
+
+def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
+    """Load the classifier of a run, or of an ensemble.
+
+    Processes that are forked after this call compute with one thread of torch.
+
+    Args:
+        run: A run directory, a model folder, what `fit` returned, or None for the newest run. A
+            classifier is returned unchanged, on its device.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError: If there is no run, or no complete model. Also if the models of an ensemble
+            differ in their labels or kind of sequences.
+        ConfigError: If there is no such device.
+    """
+    if isinstance(run, Classifier):
+        return run
+    chosen = select_device(device)
+    path = directory_of(run).path
+    models = {at.name: load_model(model_folder(at)) for at in members(path) or [path]}
+    check_alike({name: model.preprocessing for name, model in models.items()}, path)
+    return Classifier([*models.values()], chosen, path)
+
+
+def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
+    """Check that models can predict together: they need the same labels and kind of sequences.
+
+    Args:
+        fitted: Maps the name of each model to its preprocessing. There is at least one.
+        path: Directory of the models, for messages.
+
+    Raises:
+        CheckpointError: If models differ in the labels or their order, in the kind of sequences, or
+            in whether an example may have several labels.
+    """
+    tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
+    first, task = next(iter(tasks.items()))
+    for name, other in tasks.items():
+        if other != task:
+            raise CheckpointError(
+                f"{path}: {name} has other labels than {first}, so they can't predict together; "
+                "name one of them"
+            )
 
 
 def one_model(classifier: Classifier, option: str = "") -> Classifier:

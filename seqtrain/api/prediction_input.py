@@ -1,0 +1,215 @@
+"""Input of predictions: files, standard input, sequences or a table, as parts that are encoded."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from seqtrain.errors import ConfigError, DataError, RunError, parameter
+from seqtrain.sequences.content import ContentReader
+from seqtrain.sequences.examples import Sequences, chunked, joined
+from seqtrain.sequences.inputs import Input, table_source
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
+from seqtrain.sequences.schema import STDIN, Column, Schema, column_names
+from seqtrain.tables.blocks import TEXT, Coded
+from seqtrain.tables.cells import BadCellError, CodedColumn
+from seqtrain.tables.formats import check_encoding, formats_with
+from seqtrain.tables.memory import columns_of
+from seqtrain.tables.python_values import plain
+from seqtrain.text import listed, one_of
+
+WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
+"""Formats whose columns can be copied to the predictions."""
+READ_AHEAD = 1024
+"""Largest number of parts of standard input that wait in memory for their predictions."""
+
+
+def input_parts(
+    given: Any,
+    fitted: Preprocessing,
+    *,
+    input_format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    keep: Sequence[Column] = (),
+) -> tuple[Iterator[Sequences], str]:
+    """Return the parts of an input as they arrive, and its name for messages.
+
+    Rows are read while the parts are iterated over. Their errors are raised then.
+
+    Args:
+        given: Path of a file or folder, or "-" for standard input; sequences, or a table.
+        fitted: Preprocessing of the model.
+        input_format: Name of the format, or None to go by the file's name.
+        delimiter: Delimiter of a csv file, or None for the one of training.
+        encoding: Encoding of a file, or None for the one of training.
+        keep: Columns to copy to the predictions.
+
+    Raises:
+        ConfigError: If there is no such encoding, or columns are to be kept of a format without
+            columns.
+        DataError: If the input can't be read as the model reads inputs.
+    """
+    check_encoding(encoding)
+    if not isinstance(given, str | PathLike):
+        return memory_parts(given, fitted, keep=keep)
+    path = fspath(given)
+    schema = fitted.schema.for_input(
+        path, input_format=input_format, delimiter=delimiter, encoding=encoding
+    )
+    if keep:
+        if schema.format not in WITH_COLUMNS and schema.steps is None:
+            columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
+            raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
+        keep = _by_index(keep, schema)
+    source = Input(path, schema)
+    reader = source.reader(source.labels(labelled=False), keep)
+    return (_arrivals(reader) if path == STDIN else reader.chunks()), source.name
+
+
+def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
+    """Return the columns to keep, with indexes where the model names its columns by index."""
+    numbers = {str(schema.id): schema.id}
+    if all(isinstance(column, int) for column in schema.sequence_columns):
+        numbers |= {name: int(name) for name in map(str, keep) if name.isdecimal()}
+    return [numbers.get(str(name), name) for name in keep]  # type: ignore[misc] # id isn't None
+
+
+def memory_parts(
+    given: Any,
+    fitted: Preprocessing,
+    groups: Iterable[str | None] | None = None,
+    keep: Sequence[Column] = (),
+) -> tuple[Iterator[Sequences], str]:
+    """Return the parts of sequences or of a table, and the name for messages.
+
+    Args:
+        given: Sequences or a table, as for `Classifier.predict`.
+        fitted: Preprocessing of the model.
+        groups: Group of each sequence, or None. It must be None for a table, because a table has
+            its own column of groups.
+        keep: Columns of a table to copy to the predictions.
+
+    Raises:
+        DataError: If a sequence can't be read, if the model needs a table, or if `groups` isn't a
+            string or None for each sequence.
+    """
+    schema = fitted.schema
+    if columns_of(given) is not None:
+        if groups is not None:
+            raise DataError("groups: a table has its own, in the column of data.group")
+        if not (schema.sequence_columns or schema.is_wide or keep):
+            advice = "give a list, such as list(data['text'])"
+            raise DataError(f"data: the model has no column names; {advice}")
+        table = table_source(given, schema)
+        return table.reader(table.labels(labelled=False), keep).chunks(), "data"
+    given = listed_sequences(given)
+    names = None if groups is None else list(groups)
+    if names is not None:
+        if len(names) != len(given):
+            raise DataError(f"groups: found {len(names)}; expected one for each sequence")
+        if not all(name is None or isinstance(name, str) for name in names):
+            raise DataError("groups: expected a string or None for each sequence")
+    if given and fitted.reads_tables:
+        own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
+        columns = f"the model reads the columns {listed(own)}"
+        raise DataError(f"sequences: {columns}; give a table")
+    problems, cells = dict[int, str](), list[Any]()
+    for row, each in enumerate(given):
+        try:
+            cells.append(given_cell(each, fitted.kind))
+        except BadCellError as error:
+            raise DataError(f"sequence {row + 1}: {error}") from None
+    reader = ContentReader(fitted.kind, schema.decimal, named=False)
+    content = reader.read({TEXT: cells}, len(cells), problems)
+    if problems:
+        first = min(problems)
+        raise DataError(f"sequence {first + 1}: {problems[first]}")
+    found = Sequences(
+        content=content,
+        lines=np.arange(1, len(cells) + 1),
+        labels=Coded(np.full(len(cells), -1, np.int32), []),
+    )
+    if names is not None:
+        column = CodedColumn(str)
+        codes, _ = column.codes_of([name or "" for name in names])
+        found.groups = Coded(codes, column.known.names)
+    return chunked(found, CHUNK_ROWS), "sequences"
+
+
+def given_cell(sequence: Any, kind: str) -> Any:
+    """Return a sequence as a cell of a table.
+
+    Raises:
+        BadCellError: If it is a set, which has no order, or bytes.
+    """
+    if isinstance(sequence, set | frozenset | bytes):
+        found = type(sequence).__name__
+        raise BadCellError(f"found a {found}; expected a text, a list or an array")
+    return sequence if kind == "features" else plain(sequence)
+
+
+def listed_sequences(sequences: Any) -> list[Any]:
+    """Return an iterable of sequences as a list.
+
+    Raises:
+        DataError: If `sequences` is no iterable, or if it is a single text.
+    """
+    try:
+        if not isinstance(sequences, str | bytes):
+            return list(sequences)
+    except TypeError:
+        pass
+    found = f"found one {type(sequences).__name__}"
+    raise DataError(f"sequences: {found}; expected a list of sequences")
+
+
+def _arrivals(reader: SequenceReader) -> Iterator[Sequences]:
+    """Yield the sequences of standard input in parts that are available at the same time.
+
+    Standard input is read by a second thread, and each part has the sequences that arrived
+    meanwhile, at most `CHUNK_ROWS`. An error is raised after the sequences before it.
+
+    Raises:
+        DataError: If the input can't be read.
+        RunError: If the thread can't be started.
+    """
+    arrived: queue.Queue[Sequences | BaseException | None] = queue.Queue(READ_AHEAD)
+
+    def read() -> None:
+        # While this frame holds it, shutdown can't close the stream that a read waits on: to
+        # close it then would abort the process.
+        stream = sys.stdin
+        try:
+            for part in reader.read():
+                arrived.put(part)
+            arrived.put(None)
+        except BaseException as error:
+            arrived.put(error)
+        del stream
+
+    try:
+        threading.Thread(target=read, daemon=True).start()
+    except RuntimeError as error:
+        advice = "give a file, or allow more processes (ulimit -u)"
+        raise RunError(f"stdin: {error} to read it; {advice}") from None
+    while True:
+        waiting, last = list[Sequences](), arrived.get()
+        while isinstance(last, Sequences):
+            waiting.append(last)
+            if sum(map(len, waiting)) >= CHUNK_ROWS or arrived.empty():
+                break
+            last = arrived.get()
+        if waiting:
+            yield from chunked(joined(waiting), CHUNK_ROWS)
+        if last is None:
+            return
+        if isinstance(last, BaseException):
+            raise last

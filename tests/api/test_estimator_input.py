@@ -1,0 +1,94 @@
+"""Forms of X and y that the estimator takes, and forms that it refuses in a line."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import GridSearchCV
+
+from seqtrain.errors import SeqtrainWarning
+from seqtrain.sklearn import SequenceClassifier
+
+SMALL = {"embedding_dim": 4, "hidden_size": 4, "max_epochs": 2, "dropout": 0.0, "lr": 0.03}
+DRAW = np.random.default_rng(0)
+Y = ["up", "down"] * 20
+IDS = [DRAW.integers(0, 4, 6) + 4 * (label == "up") for label in Y]
+SERIES = [DRAW.normal(label == "up", 0.1, (4 + row % 3, 2)) for row, label in enumerate(Y)]
+WORDS = [[f"w{number}" for number in row] for row in IDS]
+
+
+def predicted(X, y=Y, **parameters):
+    return SequenceClassifier(**SMALL, **parameters).fit(X, y).predict(X[:4])
+
+
+def test_tensors_are_arrays():
+    tensors = [torch.tensor(each, requires_grad=True) for each in SERIES]
+    assert predicted(tensors).tolist() == predicted(SERIES).tolist()
+
+
+@pytest.mark.parametrize(
+    "form", [np.array, torch.tensor, list, lambda rows: [torch.tensor(row) for row in rows]]
+)
+def test_whole_numbers_are_tokens_if_the_kind_says_so(form):
+    found = predicted(form(np.array(IDS)), data__kind="tokens")
+    assert found.tolist() == predicted([[*map(str, row)] for row in IDS]).tolist()
+
+
+def test_columns_of_polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"s": WORDS, "l": Y})
+    expected = predicted(WORDS).tolist()
+    assert predicted(frame["s"], frame["l"]).tolist() == expected
+    assert predicted(frame.select("s"), frame["l"], sequence="s").tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["string", "category", "string[pyarrow]"])
+def test_columns_of_pandas_with_types_of_their_own(dtype):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    texts = pandas.Series([" ".join(row) for row in WORDS])
+    found = predicted(texts.astype(dtype), pandas.Series(Y).astype(dtype))
+    assert found.tolist() == predicted(list(texts)).tolist()
+
+
+def test_nullable_integers_stay_integers():
+    pandas = pytest.importorskip("pandas")
+    found = predicted(WORDS, pandas.Series([label == "up" for label in Y]).astype("Int64"))
+    assert found.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_series_of_lists_has_several_labels(library):
+    lists = [["up", "down"] if row % 3 else [label] for row, label in enumerate(Y)]
+    labels = pytest.importorskip(library).Series(lists)
+    assert predicted(WORDS, labels) == predicted(WORDS, lists)
+
+
+@pytest.mark.parametrize(
+    "X", [np.zeros((40, 0, 2)), np.zeros((40, 5, 0)), [b"up"] * 40, np.array([b"up"] * 40)]
+)
+def test_empty_axes_and_bytes_are_refused(X):
+    with pytest.raises(ValueError, match=r"^X: found [^\n]*expected[^\n]*$"):
+        SequenceClassifier(**SMALL).fit(X, Y)
+
+
+def test_an_empty_sequence_is_an_error_by_its_row():
+    fitted = SequenceClassifier(**SMALL, data__empty="error").fit(WORDS, Y)
+    with pytest.raises(ValueError, match=r"^X: row 2: "):
+        fitted.predict_proba([WORDS[0], []])
+
+
+def test_all_unknown_parameters_are_named_at_once():
+    with pytest.raises(TypeError, match=r"hiden_size.*hidden_size.*model__layers.*num_layers"):
+        SequenceClassifier(hiden_size=3, model__layers=2)
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_search_gives_a_warning_once():
+    grid = {"lr": [0.01, 0.02], "hidden_size": np.arange(3, 5)}
+    with warnings.catch_warnings(record=True) as caught:
+        GridSearchCV(SequenceClassifier(**SMALL), grid, cv=2).fit(WORDS, Y)
+    own = [str(each.message) for each in caught if each.category is SeqtrainWarning]
+    assert own
+    assert len(own) == len({*own})
