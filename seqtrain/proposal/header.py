@@ -66,7 +66,7 @@ def has_header(
         return False
     # The first value of a column of labels that never occurs again is a name.
     repeats = any(c.can_be_label and c.distinct <= c.rows / 10 for c in columns)
-    has_others = any(column.kind in ("number", "time", *LIST_KINDS) for column in columns)
+    has_others = any(column.kind in ("number", "amount", "time", *LIST_KINDS) for column in columns)
     if (has_others or repeats) and not repeated:
         return True
     if not KNOWN_NAMES.isdisjoint(names):

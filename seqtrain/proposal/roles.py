@@ -30,6 +30,7 @@ from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
     FREE_WORDS,
+    LABEL_KINDS,
     LIST_KINDS,
     Column,
     are_smooth,
@@ -62,7 +63,7 @@ LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
     (4, lambda column: column.word in LABEL_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
-    (1, lambda column: column.distinct <= (12 if column.kind == "number" else 50)),
+    (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
     (-1, lambda column: is_code(column) or is_time(column)),
 )
 """Points of a column as the label."""
@@ -167,7 +168,7 @@ def choose_label(columns: Sequence[Column]) -> Column:
             *_command_for_marks(best),
         )
     advice = marked("give --label COLUMN")
-    if any(column.kind == "number" for column in columns):
+    if any(column.kind in ("number", "amount") for column in columns):
         advice = f"group numbers into classes, or {advice}"
     raise DataError(
         marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
@@ -212,7 +213,7 @@ def _more(columns: Sequence[Column]) -> list[str]:
 
 def tells_label(column: Column, label: Column) -> str | None:
     """Return the way in which a column tells the label of a row, or None if it doesn't."""
-    if column.kind not in ("text", "number") or column.has_no_labels:
+    if column.kind not in LABEL_KINDS or column.has_no_labels:
         return None
     if not determines(column, label):
         return None
@@ -513,7 +514,7 @@ def owner_of(columns: Sequence[Column]) -> Column | None:
     and at most half as many as rows.
     """
     for column in columns:
-        is_value = column.kind in ("text", "number") and not column.has_no_labels
+        is_value = column.kind in LABEL_KINDS and not column.has_no_labels
         repeats = FEWEST_OWNERS <= column.distinct <= column.rows / 2
         if is_value and repeats and is_code_or_owner(column):
             return column
