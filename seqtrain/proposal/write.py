@@ -154,12 +154,15 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
     layout, dialect = table.layout, table.dialect
     kind = roles.kind if roles.kind in ("features", "tokens") and not roles.steps else "auto"
     is_rest = any(column.name == REST for column in roles.sequence)
+    # Keys of data.steps are texts, so that an index there isn't told from a name.
+    has_index = roles.id is not None and isinstance(roles.id.name, int)
+    is_headless = (is_rest and not table.header) or has_index
     bad = [f"{facts.unlabelled:,} rows have a blank label"] if facts.unlabelled else []
     if facts.unreadable:
         bad.append(f"{facts.unreadable:,} can't be read")
     values: dict[str, tuple[Any, str]] = {
         "format": _format(table),
-        "header": (False if is_rest and not table.header else "auto", "the first row is data"),
+        "header": (False if is_headless else "auto", "the first row is data"),
         "delimiter": (layout.options.get("delimiter"), "separates the columns"),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
