@@ -32,7 +32,6 @@ Condition: TypeAlias = "tuple[str, ...] | bool"
 """Condition on the value of a key: it is one of these values, or `SET`, or `DEFAULT`."""
 
 KINDS_OF_KEYS: dict[str, tuple[str, ...]] = {
-    "data.sequence": ("text", "tokens", "features"),
     "data.id": ("steps",),
     "data.order": ("steps",),
     "data.window": ("steps",),
@@ -58,7 +57,9 @@ NO_REFIT = "refit doesn't support it; expected false"
 CONFLICTS: tuple[tuple[str, Condition, str, Condition, str], ...] = (
     ("data.kind", ("text", "tokens", "features"), "data.steps", SET, "expected steps or auto"),
     ("data.kind", ("steps",), "data.steps", DEFAULT, "name the columns in data.steps"),
-    ("data.steps", SET, "data.id", DEFAULT, "name the column of the sequence id in data.id"),
+    ("data.sequence", SET, "data.id", SET, "data.steps takes its place, so leave it out"),
+    ("data.order", SET, "data.id", DEFAULT, "objects are in order; expected null"),
+    ("data.window", SET, "data.id", DEFAULT, "expected null"),
     ("data.missing", ("last",), "data.steps", DEFAULT, "expected mask"),
     ("data.missing", ("last",), "data.standardize", SET, "expected mask"),
     ("model.subwords", SET, "data.tokenizer", ("char", "byte", "bpe"), NO_WORDS),
@@ -251,3 +252,7 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
     )
     if tables and data.sequence is None and data.steps is None and not is_wide:
         yield "data.sequence", missing
+    if data.steps is not None and data.id is None and data.sequence is None:
+        advice = "name the column of the sequence id in data.id"
+        found = f"found {brief(data.steps)}, but data.id is null"
+        yield "data.steps", f"{found}; {advice}, or that of lists of objects in data.sequence"

@@ -92,7 +92,8 @@ class DataConfig(Section):
     """Column of the sequence: its name, or its index from 0. With a list of columns, texts are
     joined by spaces, columns of series are channels, and columns of single numbers are the time
     steps of a series. rest, in csv and tsv: the list of all fields without another meaning, unless
-    a column has this name. null, in a csv of single numbers: all other columns."""
+    a column has this name. steps without data.id: the column whose cells are lists of objects, one
+    for each time step. null, in a csv of single numbers: all other columns."""
     id: Column | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: Column | None = None

@@ -189,13 +189,14 @@ class PoolingList(nn.ModuleDict):
             assert isinstance(layout, Packed)
             return self._after_each_step(states, layout)
         ops = ops_for(states, layout)
-        return torch.cat([ops.pool(part, states, layout) for part in self.parts], dim=1)
+        pooled = [ops.pool(part, states, layout) for part in self.parts]
+        return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
 
     def add_segment(self, summary: Tensor | None, states: Tensor, layout: Packed) -> Tensor:
         """Return the summary of sequences up to the end of a segment.
 
-        Row i of `summary` and row i of the segment belong to the same sequence. Rows of the summary
-        beyond those of the segment stay as they are.
+        Row i of `summary` and row i of the segment belong to the same sequence. Further rows of the
+        summary are copied to the result.
 
         Args:
             summary: summary of the states before the segment, or None if there are none.

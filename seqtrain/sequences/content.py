@@ -149,7 +149,7 @@ def _turn(value: Any) -> str:
         fields = listed([quote(str(name)) for name in value]) or "none"
         raise BadCellError(
             f"found a list of objects with the fields {fields}; expected turns with a text, such "
-            'as {"role": …, "content": …}; if they are events, name their fields in data.steps'
+            'as {"role": …, "content": …}; the fields of events belong into data.steps'
         )
     return f"{role} : {text}" if role else text
 

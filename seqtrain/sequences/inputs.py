@@ -75,7 +75,7 @@ class Input:
         return LabelReader(
             self.schema.label_separator,
             labelled=labelled,
-            may_be_blank=self.schema.steps is not None,
+            may_be_blank=self.schema.id is not None,
             known=known,
         )
 

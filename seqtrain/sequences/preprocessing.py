@@ -417,15 +417,8 @@ class Preprocessing(Saved):
     pretrained: PretrainedEncoder | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
-        tables = (
-            ("steps", self.schema.steps, self.steps),
-            (
-                "static",
-                self.schema.static,
-                self.row_features,
-            ),
-        )
-        for key, kinds, table in tables:
+        for key, table in (("steps", self.steps), ("static", self.row_features)):
+            kinds = getattr(self.schema, key)
             names = [] if table is None else table.names
             tokens = [] if table is None else [column.name for column in table.tokens]
             expected = (token_columns(kinds), column_names(kinds))
@@ -691,12 +684,6 @@ class Preprocessing(Saved):
             raise ValueError("label_set.classes: expected at least 2 classes")
         if self.lengths.empty == "blank" or schema.bad_rows == "blank":
             raise ValueError("lengths.empty: expected error, drop or unk")
-        for name, table in (("steps", self.steps), ("static", self.row_features)):
-            kinds = getattr(schema, name)
-            if (kinds is None) != (table is None):
-                raise ValueError(f"schema.{name}: expected the encoded columns")
-            if table is not None and set(kinds) != set(table.names):
-                raise ValueError(f"schema.{name}: expected the encoded columns")
         if self.sequence.tokenizer_name == "bpe" and getattr(self.sequence, "bpe_model", 0) is None:
             raise ValueError("sequence.bpe_model: expected merges")
         for column in (self.sequence, self.row_features):

@@ -14,6 +14,7 @@ from seqtrain.sequences.examples import Sequences, Steps, chunked, joined
 from seqtrain.sequences.grouping import grouped
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import Column, Schema, keeps_all, number_columns, token_columns
+from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
@@ -27,11 +28,12 @@ from seqtrain.tables.blocks import (
     located,
     missing_name,
 )
-from seqtrain.tables.cells import CodedColumn, name_of, numbers_of
+from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of
 from seqtrain.tables.formats import FORMATS
+from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.time_column import TimeColumn
-from seqtrain.text import quote
+from seqtrain.text import listed, quote
 
 CHUNK_ROWS = 4096
 """Largest number of sequences that are encoded or predicted together."""
@@ -163,8 +165,11 @@ class SequenceReader:
         if keeps_all(self.keep):
             self._check_columns(block)
         content: Any
-        ids = None
-        if schema.id is None:
+        ids, offsets = None, None
+        if schema.id is None and schema.steps is not None:
+            (cells,) = (columns[name] for name in schema.content_columns)
+            content, offsets = self._objects(cells, problems)
+        elif schema.id is None:
             content = self._content.read(self._sequence_columns(block), len(block), problems)
         else:
             ids, wrong = self._ids.codes_of(columns[schema.id])
@@ -175,7 +180,7 @@ class SequenceReader:
         codes, wrong = self._label_codes(block)
         for row, reason in wrong.items():
             problems.setdefault(row, reason)
-        found = Sequences(content, block.lines, Coded(codes, self.labels.combinations))
+        found = Sequences(content, block.lines, Coded(codes, self.labels.combinations), offsets)
         if schema.group in columns:
             groups, wrong = self._groups.codes_of(columns[schema.group])
             note(problems, "the group", wrong)
@@ -205,6 +210,34 @@ class SequenceReader:
             found.ids = Coded(ids, self._ids.known.names)
         found.problems = problems
         return found
+
+    def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
+        """Return the time steps of cells that are lists of objects, and their offsets.
+
+        Args:
+            cells: The cells.
+            problems: Maps the index of each row that can't be used to the reason. The method adds
+                rows whose cells it can't read.
+        """
+        names, steps = list(self.schema.steps or ()), list[Any]()
+        offsets, owners = [0], list[int]()
+        for row, cell in enumerate(as_list(cells)):
+            items = [] if row in problems or cell in (None, "") else items_of(cell)
+            odd = "no list" if items is None else _odd_object(items, names)
+            if odd is not None:
+                expected = f"expected a list of objects with the fields {listed(names)}"
+                problems[row] = f"{self.schema.sequence}: found {odd}; {expected}"
+            elif items is not None:
+                steps += items
+                owners += [row] * len(items)
+            offsets.append(len(steps))
+        columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
+        wrong = dict[int, str]()
+        found = self._steps.read(columns, wrong, len(steps))
+        for step, reason in sorted(wrong.items()):
+            row = owners[step]
+            problems.setdefault(row, f"step {step - offsets[row] + 1}: {reason}")
+        return found, np.array(offsets)
 
     def _check_columns(self, block: Block) -> None:
         """Raise DataError if a block of all columns lacks one that the schema names."""
@@ -285,6 +318,17 @@ class FeatureReader:
             note(problems, name, wrong)
             numbers[:, place] = found
         return Steps(tuple(tokens), numbers)
+
+
+def _odd_object(items: list[Any], names: list[str]) -> str | None:
+    """Return what was found in place of an object with one of some fields, or None."""
+    for item in items:
+        if not isinstance(item, dict):
+            return json_type(item)
+        if item.keys().isdisjoint(names):
+            fields = listed([quote(str(name)) for name in item]) or "none"
+            return f"an object with the fields {fields}"
+    return None
 
 
 def _token_of(text: str) -> str:

@@ -28,6 +28,11 @@ Column: TypeAlias = int | str
 ColumnKinds: TypeAlias = dict[str, Any]
 """Value of data.steps or data.static: maps the name of each column to its kind."""
 
+OF_CONFIG = (
+    *("kind", "group", "weight", "id", "order", "steps", "static", "window", "label_separator"),
+    *("quoting", "delimiter", "encoding", "decimal", "bad_rows", "path", "sheet"),
+)
+"""Attributes of `Schema` that are the keys of data with these names."""
 EVERY_COLUMN = "\0"
 """The only entry of `keep` if every column of the input is copied. No column has this name."""
 STDIN = "-"
@@ -44,6 +49,7 @@ class Schema(Saved):
         format: Name of the format, a key of `FORMATS`.
         kind: Kind of the sequences: text, tokens, features or steps.
         sequence: Column or columns of the sequence, or None if the format determines its place.
+            With `steps` and without `id`, its cells are lists of objects, one for each time step.
             Several columns of text are joined. Several columns of features are channels or time
             steps. For features in a csv file, None means that all other columns are time steps.
         label: Column of the label, or None if the format determines its place.
@@ -111,7 +117,7 @@ class Schema(Saved):
             raise ValueError("one_hot: expected columns in place of label, or null")
         if (self.steps is None) != (self.kind != "steps"):
             raise ValueError("steps: expected columns if kind is steps, or else null")
-        if (self.steps is None) != (self.id is None):
+        if (self.id is not None) != (self.steps is not None and self.sequence is None):
             raise ValueError("id: expected a column if rows are time steps, or else null")
         grows = self.steps is not None and "order" in self.steps.values()
         if grows and self.order is None:
@@ -126,31 +132,20 @@ class Schema(Saved):
             path: Path of the file.
             whole_files: Attribute `whole_files` of the result.
         """
-        several = isinstance(data.label, list)
+        named: dict[str, Any] = {name: getattr(data, name) for name in OF_CONFIG}
+        named["join"] = tuple(data.join or ())
+        named["sequence"] = data.sequence
+        if isinstance(data.sequence, list):
+            named["sequence"] = tuple(data.sequence)
+        if isinstance(data.label, list):
+            named["one_hot"] = tuple(data.label)
+        else:
+            named["label"] = data.label
         schema = cls(
+            **named,
             format=_saved_format(resolve_format(path, data.format) or data.format),
-            kind=data.kind,  # type: ignore[arg-type] # it isn't auto after validation
-            sequence=tuple(data.sequence) if isinstance(data.sequence, list) else data.sequence,
-            label=None if several else data.label,  # type: ignore[arg-type]
-            one_hot=tuple(data.label) if several else None,  # type: ignore[arg-type]
-            group=data.group,
-            id=data.id,
-            order=data.order,
-            steps=data.steps,  # type: ignore[arg-type] # its kinds are narrower
-            static=data.static,  # type: ignore[arg-type]
-            label_separator=data.label_separator,
-            quoting=data.quoting,
-            delimiter=data.delimiter,
-            encoding=data.encoding,
-            decimal=data.decimal,
             by_name=data.format == "auto",
             whole_files=whole_files,
-            bad_rows=data.bad_rows,
-            weight=data.weight,
-            window=data.window,  # type: ignore[arg-type] # keys and values of JSON types
-            path=data.path,
-            join=tuple(data.join or ()),  # type: ignore[arg-type]
-            sheet=data.sheet,
         )
         header = schema.names_columns if data.header == "auto" else data.header
         return replace(schema, header=header)
@@ -184,7 +179,7 @@ class Schema(Saved):
 
         If a row is a time step, they are id and order, then token columns, then number columns.
         """
-        if self.steps is not None:
+        if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
             keys = [each for each in (self.id, self.order) if each is not None]
             return (*keys, *own)

@@ -1,10 +1,14 @@
 """Accuracy, macro F1 and cost of the first model on public data sets, with usual floors.
 
     python tests/benchmarks/everyday.py [CONFIG]... [--seeds 0,1,2] [--set KEY=VALUE]... [--shipped]
+        [--rows N | --per-class N] [--pretrained FOLDER] [--no-floors]
 
 Without CONFIG, all configs in configs/ are used whose data exist. Only the data section of a config
 counts: `seqtrain init` writes the config that is trained, unedited. With --shipped, the config
-itself is trained.
+itself is trained. With --pretrained, `init` proposes `model.pretrained` with a local folder.
+
+With --rows or --per-class, each seed learns that many random rows of train, of all classes or of
+each class, and `init` writes a config for them. This is for texts.
 
 Floors are models that users would otherwise pick, with their usual settings. None is tuned.
 
@@ -14,13 +18,17 @@ Floors are models that users would otherwise pick, with their usual settings. No
 - Series: MiniRocket and Hydra of the library aeon, if it is installed. Series of unequal lengths
   are interpolated to the longest of train. An SVM with an RBF kernel on summary statistics, too.
 
-Rows are Markdown: validation (by the metric that chose the epoch), accuracy and macro F1 on test
-(mean, and each seed), seconds of processor and clock of one fit, and its peak memory. Then follow
-accuracy, macro F1 and processor seconds of each floor. For tables with a row per time step see
-tables.py.
+Rows are Markdown: validation (by the metric that chose the epoch), accuracy, macro F1 and log loss
+on test (mean, and each seed), accuracy of each branch alone, seconds of processor and clock of
+`init` and one fit, and the peak memory of the fit. Then follow accuracy, macro F1 and processor
+seconds of each floor. For tables with a row per time step see tables.py.
 """
 
+import json
 import os
+import random
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -45,14 +53,14 @@ from tests.helpers.reading import read_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 COLUMNS = (
-    *("set", "validation", "test", "macro F1", "processor", "clock", "peak memory"),
-    "floors: accuracy / macro F1, processor",
+    *("set", "validation", "test", "macro F1", "log loss", "branches alone"),
+    *("processor", "clock", "peak memory", "floors: accuracy / macro F1, processor"),
 )
 UNEVEN = 10
 """Ratio of the largest class to the smallest one above which users balance the classes."""
 
 
-def proposed(data: DataConfig, target: Path) -> Path:
+def proposed(data: DataConfig, target: Path, pretrained: str | None) -> Path:
     """Return the config that `seqtrain init` writes for the same files."""
     files = [x for x in (data.train, data.validation) if isinstance(x, str)]
     options = list[str]()
@@ -60,16 +68,55 @@ def proposed(data: DataConfig, target: Path) -> Path:
         options += [name, value] if isinstance(value, str) else []
     for column in data.sequence if isinstance(data.sequence, list) else [data.sequence]:
         options += ["--sequence", str(column)] if column is not None else []
+    options += ["--pretrained", pretrained] if pretrained else []
     seqtrain("init", *files, *options, "--output", target)
     return target
 
 
-def trained(config: Path, settings: list[str], folder: Path) -> dict[str, Any]:
-    """Train one config and return the last line of its metrics, with `clock` and `processor`."""
+def part_of(data: DataConfig, folder: Path, seed: int, rows: int, per_class: int) -> DataConfig:
+    """Write random rows of train, and test, as JSON lines; return a config's section for them.
+
+    Args:
+        data: Section with the whole files. Files of validation aren't used.
+        folder: Folder to write to.
+        seed: Seed of the choice.
+        rows: Number of rows, or 0 for all.
+        per_class: Largest number of rows of each class, or 0 for all.
+    """
+    numbers = dict[str, int]()
+    chosen = []
+    examples = list(zip(*read(data, data.train), strict=True))
+    random.Random(seed).shuffle(examples)
+    for text, label in examples:
+        numbers[label] = numbers.get(label, 0) + 1
+        if not per_class or numbers[label] <= per_class:
+            chosen.append((text, label))
+    parts = {"train": chosen[: rows or None], "test": zip(*read(data, data.test), strict=True)}
+    for name, part in parts.items():
+        lines = [json.dumps({"text": text, "label": label}) for text, label in part]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    names = {name: str(folder / f"{name}.jsonl") for name in parts}
+    columns = {"sequence": "text", "label": "label", "validation": None, "format": "auto"}
+    return data.model_copy(update=names | columns)
+
+
+def trained(data: DataConfig, seed: int, arguments: Any, folder: Path) -> dict[str, Any]:
+    """Return the last line of the metrics of `init` and `fit`, with what they cost.
+
+    Besides the line has `clock`, `processor`, `parts` (scores of branches) and `config`.
+    """
+    folder.mkdir()
+    if arguments.rows or arguments.per_class:
+        data = part_of(data, folder, seed, arguments.rows, arguments.per_class)
     began, before = time.perf_counter(), os.times()
-    line = fit(config, settings, folder)[-1]
-    processor = sum(os.times()[2:4]) - sum(before[2:4])
-    return line | {"clock": time.perf_counter() - began, "processor": processor}
+    config = arguments.shipped or proposed(data, folder / "init.yaml", arguments.pretrained)
+    line = fit(config, [*arguments.set, f"seed={seed}"], folder / "run")[-1]
+    line["processor"] = sum(os.times()[2:4]) - sum(before[2:4])
+    line["clock"] = time.perf_counter() - began
+    command = [sys.executable, "-m", "seqtrain", "eval", folder / "run", "--all", "--json"]
+    evaluated = subprocess.run(command, capture_output=True, text=True, check="test" in line)
+    line["parts"] = json.loads(evaluated.stdout or "{}").get("parts", {})
+    return line | {"config": load_config(config, arguments.set)}
 
 
 def linear(weights: str | None, **options: Any) -> Pipeline:
@@ -162,24 +209,30 @@ def shown(values: list[float]) -> str:
 
 def row(arguments: Any, path: Path) -> str:
     """Train one data set with each seed, and return its row of the table."""
+    arguments.shipped = path if arguments.shipped else None
+    data, seeds = load_config(path, []).data, map(int, arguments.seeds.split(","))
     with tempfile.TemporaryDirectory() as temporary:
-        folder, data = Path(temporary), load_config(path, []).data
-        config = path if arguments.shipped else proposed(data, folder / "init.yaml")
-        ends = [
-            trained(config, [*arguments.set, f"seed={seed}"], folder / f"run{seed}")
-            for seed in arguments.seeds.split(",")
-        ]
-        used = load_config(config, arguments.set).data
-    has_test = "test" in ends[0]
+        ends = [trained(data, seed, arguments, Path(temporary) / str(seed)) for seed in seeds]
+        used = ends[0]["config"].data
+        has_test = "test" in ends[0]
+        floors_shown = ""
+        if isinstance(used.test, str) and used.kind != "steps" and not arguments.no_floors:
+            floors_shown = scored_floors(used)
+    branches = [
+        f"{name} {shown([end['parts'][name]['accuracy'] for end in ends])}"
+        for name in ends[0]["parts"]
+    ]
     cells = [
         path.stem,
         shown([end["best_value"] for end in ends]) if used.validation is not None else "",
         shown([end["test"]["accuracy"] for end in ends]) if has_test else "",
         shown([end["test"]["macro_f1"] for end in ends]) if has_test else "",
+        f"{mean(end['test']['loss'] for end in ends):.3f}" if has_test else "",
+        "; ".join(branches),
         f"{mean(end['processor'] for end in ends):.0f} s",
         f"{mean(end['clock'] for end in ends):.0f} s",
         f"{max(end['peak_memory_bytes'] for end in ends) / 1e6:,.0f} MB",
-        scored_floors(used) if isinstance(used.test, str) and used.kind != "steps" else "",
+        floors_shown,
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -190,6 +243,10 @@ def main() -> None:
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--shipped", action="store_true")
+    parser.add_argument("--rows", type=int, default=0)
+    parser.add_argument("--per-class", type=int, default=0)
+    parser.add_argument("--pretrained", metavar="FOLDER")
+    parser.add_argument("--no-floors", action="store_true")
     arguments = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     for path in arguments.configs or sorted(CONFIGS.glob("*.yaml")):

@@ -20,7 +20,7 @@ def problems(text: str, *options: str) -> tuple[str, ...]:
 
 CONFLICTS = [
     "data.id=i",
-    "data.steps={x: token}",
+    "data.steps={x: token} data.sequence=null",
     "data.kind=text data.steps={x: token} data.id=i",
     "data.kind=steps",
     "data.order=o",

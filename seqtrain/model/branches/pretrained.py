@@ -31,6 +31,9 @@ class PretrainedBranch(LinearBranch):
     """
 
     name = "pretrained"
+    # On 500 texts of train, a third lost 0.9 points (trec) and 2.2 points (sst2): n-grams and the
+    # recurrent branch make similar errors, the encoder makes others.
+    default_weight = 2.0
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:
@@ -51,8 +54,5 @@ class PretrainedBranch(LinearBranch):
         return side.vectors @ self.weight + self.intercept
 
     def features(self, store: SequenceStore) -> Any:
-        """Return the vector of each text as a SciPy CSR matrix, (B, E)."""
-        from scipy.sparse import csr_matrix
-
-        assert store.vectors is not None
-        return csr_matrix(store.vectors)
+        """Return the vector of each text, (B, E) float32."""
+        return store.vectors

@@ -180,8 +180,11 @@ class RecurrentBranch(Branch):
             if states is not None and layout.every_step and self.takes_last:
                 parts.insert(0, states)
         if self.takes_last and not layout.every_step:
-            top = state[0, -2:] if self.config.bidirectional else state[0, -1:]
-            parts.insert(0, self.join(torch.cat(top.unbind(), dim=1)))
+            h_n = select_state(state, 0)
+            last = select_state(h_n, -1)
+            if self.config.bidirectional:
+                last = torch.cat((h_n[-2], last), dim=1)
+            parts.insert(0, self.join(last))
         context.final_states = state
         return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
 
@@ -260,6 +263,11 @@ class RecurrentBranch(Branch):
         forward, backward = states.chunk(2, dim=-1)
         total = forward + backward
         return total / 2 if self.config.join == "mean" else total
+
+
+def select_state(states: Tensor, index: int) -> Tensor:
+    """Return states[index]. If `states` has one entry, `squeeze` avoids a copy of its gradient."""
+    return states.squeeze(0) if len(states) == 1 else states[index]
 
 
 def recurrent_branch(network: nn.Module) -> RecurrentBranch:
