@@ -254,7 +254,7 @@ class Classifier(Summarized):
         source: str,
         report: EncodingReport | None = None,
         empty: str | None = None,
-        bad_rows: str = "error",
+        bad_rows: str | None = None,
     ) -> Iterator[Prediction]:
         """Yield a prediction for each sequence, in the order of the sequences.
 
@@ -268,7 +268,8 @@ class Classifier(Summarized):
                 token, and "blank" makes no prediction. None is "blank" if the model was trained
                 with ``data.empty: error``, and "unk" if not.
             bad_rows: What a row that can't be read gets: "error" raises an error, and "blank" makes
-                no prediction.
+                no prediction. None is "blank" if the model was trained with
+                ``data.bad_rows: drop``, and "error" if not.
 
         Raises:
             DataError: If a row can't be read, or if it is empty and `empty` is "error". Predictions

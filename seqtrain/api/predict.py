@@ -45,7 +45,7 @@ def predict(
     encoding: str | None = None,
     keep: Sequence[str] = (),
     empty: str | None = None,
-    bad_rows: str = "error",
+    bad_rows: str | None = None,
 ) -> PredictionStream:
     """Classify every row of a file, a folder, or standard input.
 
@@ -69,7 +69,8 @@ def predict(
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: Treatment of empty sequences: error, unk or blank, as for
             `Classifier.predict_parts`.
-        bad_rows: error, or blank to make no prediction for rows that can't be read.
+        bad_rows: Treatment of rows that can't be read: error, or blank to make no prediction. None
+            for blank if the model was trained with ``data.bad_rows: drop``, and error if not.
 
     Returns:
         An iterator that yields one prediction per row, in input order, as soon as it is known. Its

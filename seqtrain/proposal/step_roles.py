@@ -97,14 +97,12 @@ def may_be_step_table(columns: Sequence[Column], options: InitOptions) -> bool:
     """Return True if the user says that rows are time steps, or no column can hold a sequence.
 
     Raises:
-        DataError: If the user says so, but columns have no names, or --sequence is given, too.
+        DataError: If the user says so, but --sequence is given, too.
     """
     has_names = all(isinstance(column.name, str) for column in columns)
     if not is_step_request(options):
         is_told = options.get("sequence") or options.kind
         return has_names and not is_told and not any(map(can_be_sequence, columns))
-    if not has_names:
-        raise DataError("--id: the columns have no names; if the first row has some: --header")
     if options.get("sequence"):
         raise DataError(
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"

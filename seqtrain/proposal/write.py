@@ -192,9 +192,11 @@ def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
 
 
 def _header(data: Data, roles: Roles) -> bool | str:
-    """Return the value of data.header. It is detected unless the rest of a row is the sequence."""
+    """Return the value of data.header. It is detected if a key names a column or an index."""
     is_rest = any(column.name == REST for column in roles.sequence)
-    return False if is_rest and not data.header else "auto"
+    # Keys of data.steps are texts, so that an index there isn't told from a name.
+    has_index = roles.id is not None and isinstance(roles.id.name, int)
+    return False if (is_rest and not data.header) or has_index else "auto"
 
 
 def _format(data: Data) -> str:

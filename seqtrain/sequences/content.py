@@ -10,7 +10,7 @@ import numpy as np
 
 from seqtrain.sequences.columns.scaling import Features
 from seqtrain.tables.blocks import Cells, Name, as_list
-from seqtrain.tables.cells import BadCellError, items_of, numbers_of, text_of
+from seqtrain.tables.cells import BadCellError, items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of
 from seqtrain.text import listed, quote
@@ -125,6 +125,7 @@ def sentence_of(cell: Any) -> str:
     Raises:
         BadCellError: If the cell is an object, or a list of other things.
     """
+    cell = objects_of(cell) or cell
     if not isinstance(cell, list):
         if isinstance(cell, dict):
             raise BadCellError("expected a string, found an object (data.kind is text)")
@@ -187,7 +188,9 @@ def _symbol(item: Any) -> str:
 
 
 def _are_texts(cells: Cells) -> bool:
-    return isinstance(cells, list | tuple) and set(map(type, cells)) <= {str}
+    if not isinstance(cells, list | tuple) or not set(map(type, cells)) <= {str}:
+        return False
+    return not any(cell.startswith("[{") for cell in cells)
 
 
 def _without_missing_ends(numbers: Features) -> list[Features]:

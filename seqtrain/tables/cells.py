@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -130,46 +129,27 @@ class Names(dict[str, int]):
         """Return the code of a name, or -1 if no cell had this name."""
         return self._codes.get(name, -1)
 
-    def variants(self) -> dict[str, list[str]]:
-        """Return the texts of each name that is spelled in several ways, the first one first."""
-        texts: dict[str, list[str]] = {}
-        for text, code in self.items():
-            texts.setdefault(self.names[code], []).append(text)
-        return {name: found for name, found in texts.items() if len(found) > 1}
-
 
 class CodedColumn:
-    """A column that grows block by block, as codes into its distinct names.
+    """Codes of the cells of a column into its distinct names, block by block.
 
     Args:
         name_of: Function that converts the text of a cell to a name.
-        text_of: Function that converts a cell to text. It may raise BadCellError.
 
     Attributes:
         known: The names.
     """
 
-    def __init__(
-        self,
-        name_of: Callable[[str], str] = name_of,
-        text_of: Callable[[Any], str] = text_of,
-    ) -> None:
+    def __init__(self, name_of: Callable[[str], str] = name_of) -> None:
         self.known = Names(name_of)
-        self._text_of = text_of
-        self._parts = list[npt.NDArray[np.int32]]()
-
-    def add(self, cells: Cells) -> dict[int, str]:
-        """Append cells, and return the reason for each that can't be read, by its index."""
-        codes, problems = self.codes_of(cells)
-        self._parts.append(codes)
-        return problems
 
     def codes_of(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
         """Return the codes of cells, and the reason for each that can't be read, by its index."""
         if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-            cells = _coded_numbers(cells)
+            values, codes = np.unique(cells, return_inverse=True)
+            cells = Coded(codes.astype(np.int32), values.tolist())
         if isinstance(cells, Coded):
-            texts, problems = self._texts(cells.values)
+            texts, problems = _texts_of(cells.values)
             # A missing cell has code -1, which takes the last code of this table.
             texts, table = [*texts, ""], np.zeros(len(texts) + 1, np.int32)
             distinct, first = np.unique(cells.codes, return_index=True)
@@ -179,24 +159,8 @@ class CodedColumn:
         found: Sequence[str] = as_list(cells) if isinstance(cells, np.ndarray) else cells
         problems = {}
         if set(map(type, found)) != {str}:  # True and 1 would be equal keys
-            found, problems = self._texts(found)
+            found, problems = _texts_of(found)
         return np.fromiter(map(self.known.__getitem__, found), np.int32, len(found)), problems
-
-    def coded(self) -> Coded:
-        """Return the column so far."""
-        codes = np.concatenate(self._parts or [np.zeros(0, np.int32)])
-        self._parts = [codes]
-        return Coded(codes, self.known.names)
-
-    def _texts(self, cells: Sequence[Any]) -> tuple[list[str], dict[int, str]]:
-        texts, problems = list[str](), dict[int, str]()
-        for at, cell in enumerate(cells):
-            try:
-                texts.append(self._text_of(cell))
-            except BadCellError as error:
-                texts.append("")
-                problems[at] = str(error)
-        return texts, problems
 
 
 def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64], dict[int, str]]:
@@ -318,6 +282,18 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     return _printed_items(text, bare=bare and text[0] != "(")
 
 
+def objects_of(cell: Any) -> list[Any] | None:
+    """Return the items of a cell that is a list beginning with an object, or None if it isn't one.
+
+    The list may be the text of one, as a csv file holds it: ``[{"page": "home"}, …]``.
+    """
+    if isinstance(cell, str) and cell.lstrip()[:1] == "[" and cell.lstrip("[ \t\r\n")[:1] == "{":
+        cell = items_of(cell)
+    if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+        return cell
+    return None
+
+
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
     """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
     sizes, marks = set[int](), set[str]()
@@ -340,11 +316,6 @@ def _mark(item: Any) -> str:
     return {"true": "1", "false": "0"}.get(name, name)
 
 
-def list_text(items: Iterable[Any]) -> str:
-    """Return items as the text of a JSON list."""
-    return json.dumps(list(items), ensure_ascii=False, default=str)
-
-
 def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> dict[int, str]:
     """Return the problem of each row whose value has one.
 
@@ -356,6 +327,17 @@ def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> 
         return {}
     rows = np.flatnonzero(np.isin(codes, list(problems)))
     return {row: problems[int(codes[row])] for row in rows.tolist()}
+
+
+def _texts_of(cells: Sequence[Any]) -> tuple[list[str], dict[int, str]]:
+    texts, problems = list[str](), dict[int, str]()
+    for at, cell in enumerate(cells):
+        try:
+            texts.append(text_of(cell))
+        except BadCellError as error:
+            texts.append("")
+            problems[at] = str(error)
+    return texts, problems
 
 
 def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
@@ -425,8 +407,3 @@ def _parsed(cell: Any) -> float | None:
         return None
     except OverflowError:
         return float("inf")
-
-
-def _coded_numbers(cells: npt.NDArray[Any]) -> Coded:
-    values, codes = np.unique(cells, return_inverse=True)
-    return Coded(codes.astype(np.int32), values.tolist())

@@ -155,11 +155,13 @@ class _Columns:
         if header:
             names = _names_in(line, first)
             self.least = max(names.values(), default=0) + 1
+        # Keys of data.steps are texts, also those of columns without names.
+        own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
         known: dict[Name, int] = {index: index for index in range(self.width)}
-        known.update(names)
+        known.update(names if header else {str(index): index for index in range(self.width)})
         try:
-            chosen = list(names) if header and selection.required is None else None
-            self.places = {name: known[name] for name in chosen or selection.among(known)}
+            chosen = list(own) if selection.required is None else selection.among(known)
+            self.places = {name: known[name] for name in chosen}
         except UnreadableError as error:
             advice = _advice(first, header=header)
             raise UnreadableError(line, *(each + advice for each in error.problems)) from None

@@ -168,15 +168,17 @@ def json_type(value: object) -> str:
 
 def list_in(value: Any) -> list[Any] | None:
     """Return the only list of objects inside an object, such as the value of "data", or None."""
-    found = list[Any]()
+    found = list(_lists_in(value))
+    return found[0] if len(found) == 1 else None
+
+
+def _lists_in(value: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the lists of objects in an object, and in the objects inside it."""
     for each in value.values():
-        if isinstance(each, list) and each and all(isinstance(item, dict) for item in each):
-            found.append(each)
-    if len(found) == 1:
-        rows: list[Any] = found[0]
-        return rows
-    inner = [each for each in value.values() if isinstance(each, dict)]
-    return list_in(inner[0]) if not found and len(inner) == 1 else None
+        if isinstance(each, dict):
+            yield from _lists_in(each)
+        elif isinstance(each, list) and each and all(isinstance(item, dict) for item in each):
+            yield each
 
 
 def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Row]:

@@ -23,7 +23,10 @@ from seqtrain.tables.blocks import (
 from seqtrain.tables.opening import TextLines, without_end
 from seqtrain.text import quote
 
-FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
+FASTTEXT_LABEL = re.compile(
+    r"(?:^|(?<=[ \t,]))__label__((?:(?!,?__label__)[^ \t])*?),?(?=[ \t]|$|__label__)"
+)
+"""A label, and a comma after it: ``__label__a, __label__b``."""
 FASTA_WORDS = re.compile(r"[\s|=]+")
 """Separator of the words in the first line of a FASTA record."""
 OTHER_DELIMITERS = (",", ";", "|")
@@ -94,7 +97,7 @@ def split_fasttext(line: str) -> tuple[str, Any, str | None]:
     if not found:
         return line, [], None
     end = found[-1].end()
-    if FASTTEXT_LABEL.sub("", line[:end]).strip():
+    if FASTTEXT_LABEL.sub("", line[:end]).strip(" \t,"):
         return line, [], "expected __label__NAME at the start of the line"
     names = [match[1] for match in found]
     return line[end:].lstrip(" \t"), names, None
@@ -146,17 +149,17 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
     """
     needs_label = LABEL in (selection.required or ())
     for part in batched(records, rows):
-        columns: dict[Name, list[Any]] = {TEXT: [], LABEL: []}
-        lines, problems = list[int](), dict[int, str]()
+        lines, parts, problems = list[int](), list[tuple[str, Any]](), dict[int, str]()
         for row, (line, (text, label, reason), problem) in enumerate(part):
             lines.append(line)
-            columns[TEXT].append(text)
-            columns[LABEL].append(label)
-            if problem is None and (label is not None or needs_label):
-                problem = reason
+            parts.append((text, label))
+            lacks_label = label is None and not needs_label
+            problem = problem or (None if lacks_label else reason)
             if problem is not None:
                 problems[row] = problem
-        has_labels = any(label is not None for label in columns[LABEL])
-        present = [TEXT, LABEL] if has_labels or needs_label else [TEXT]
-        chosen: dict[Name, Cells] = {name: columns[name] for name in selection.among(present)}
+        texts, labels = map(list, zip(*parts, strict=True))
+        columns: dict[Name, Cells] = {TEXT: texts}
+        if needs_label or any(label is not None for label in labels):
+            columns[LABEL] = labels
+        chosen = {name: columns[name] for name in selection.among(columns)}
         yield Block(chosen, np.array(lines, np.int64), problems)

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     BadCellError,
     is_number,
+    items_of,
     number_of,
     plain_numbers,
     with_point,
@@ -153,7 +153,12 @@ def _series_in_text(text: str, decimal: str) -> Series:
     if decimal == ",":
         text = _with_points(text)
     if text.startswith("["):
-        return _series_in_list(_list_in(text))
+        items = items_of(text)
+        if items is None and "..." in text:
+            raise BadCellError("numpy left numbers out (...); write array.tolist()")
+        if items is None:
+            raise BadCellError("expected a list of numbers as JSON writes it, such as [0.5, 1]")
+        return _series_in_list(items)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and not any(is_number(word) for word in SEPARATOR.split(lines[0])):
         del lines[0]  # the names of the channels
@@ -161,20 +166,6 @@ def _series_in_text(text: str, decimal: str) -> Series:
     if "\n" not in text:
         return _series_in_list(rows[0] if rows else [])
     return _series_in_list(rows)
-
-
-def _list_in(text: str) -> Any:
-    """Return the list in a text: as JSON, or in one line with blanks between the numbers."""
-    try:
-        return parse_json(text)
-    except NotJSONError as error:
-        if "..." in text:
-            problem = "numpy left numbers out (...); write array.tolist()"
-            raise BadCellError(problem) from None
-        inner = text[1:-1]
-        if not text.endswith("]") or "[" in inner or "]" in inner or '"' in inner:
-            raise BadCellError(str(error)) from None
-    return _words_of(inner.strip()) if inner.strip() else []
 
 
 def _words_of(line: str) -> list[str]:

@@ -61,29 +61,22 @@ def read_ts(
             channels = text.split(":")
             labels.append(channels.pop().strip() if has_labels else None)
             num_channels = num_channels or len(channels)
-            found = np.zeros((0, 1), np.float32)
             problem = lines.problem(line, line)
-            if problem is None:
-                problem = _count_problem(len(channels), num_channels)
+            if problem is None and not channels:
+                problem = "expected channels, then a label, separated by ':'; found one of them"
+            elif problem is None and len(channels) != num_channels:
+                problem = f"{len(channels)} channels; expected {num_channels}, as in the first row"
+            series.append(np.zeros((0, 1), np.float32))
             try:
                 if problem is None:
-                    found = series_of_channels(channels)
+                    series[-1] = series_of_channels(channels)
             except BadCellError as error:
                 problem = str(error)
-            series.append(found)
             if problem is not None:
                 problems[row] = problem
         columns: dict[Name, Cells] = {TEXT: series, LABEL: labels}
         chosen = {name: columns[name] for name in names}
         yield Block(chosen, np.array([line for line, _ in part], np.int64), problems)
-
-
-def _count_problem(count: int, first: int) -> str | None:
-    if not count:
-        return "expected channels, then a label, separated by ':'; found one of them"
-    if count != first:
-        return f"{count} channels; expected {first}, as in the first row"
-    return None
 
 
 def _read_header(lines: Iterator[tuple[int, str]], selection: Selection) -> bool:

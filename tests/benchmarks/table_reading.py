@@ -101,6 +101,7 @@ def main() -> None:
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(target=measure, args=(case, data, sender))
             process.start()
+            sender.close()  # so that a process that failed ends this one, too
             found, seconds, before, peak = receiver.recv()
             process.join()
             print(f"{found}: {seconds:.1f} s, {peak:,.0f} MB at its peak ({before:,.0f} before)")

@@ -181,7 +181,7 @@ DROP = ("--set", "data.bad_rows=drop")
 
 
 def test_bad_rows_may_be_dropped(project, cli):
-    """The rest is trained on and scored as if they were not there; predict stops at the first."""
+    """The rest is trained on and scored as if they were not there; predict leaves them blank."""
     for name in ("train.tsv", "test.tsv"):
         lines = Path(name).read_text().splitlines()
         text = "\n".join([*lines[:3], *BAD_ROWS, *lines[3:], "bad"])
@@ -203,7 +203,9 @@ def test_bad_rows_may_be_dropped(project, cli):
     ended = cli("eval", "clean", "--json", "--data", "spoilt-test.tsv")
     assert ended.json == wanted
     assert "spoilt-test.tsv: skipped 4 " in ended.err
-    stopped = cli("predict", "spoilt-test.tsv", "clean", code=2)
+    rows = cli("predict", "spoilt-test.tsv", "clean").out.splitlines()
+    assert [index for index, row in enumerate(rows, 1) if row == "\t"][:2] == [4, 5]
+    stopped = cli("predict", "spoilt-test.tsv", "clean", "--bad-rows", "error", code=2)
     assert stopped.out.count("\n") == 3
     assert "spoilt-test.tsv:4: " in stopped.err
 

@@ -502,7 +502,7 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
         ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "give --id and --label"),
         ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--id", "run"], "--sequence: "),
-        ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "9"], "--header"),
+        ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "9"], "(line 1)"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv"], "it isn't clear which column holds"),
         ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",
@@ -579,3 +579,45 @@ def test_the_commands_that_a_refusal_proposes_work(cli, tmp_path, monkeypatch, o
     for command in proposed:
         cli(*shlex.split(command, comments=True), "--force")
         Path("my config.yaml").unlink()
+
+
+def test_recordings_without_names_and_with_a_mark_at_each_end_of_line(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw, lines = random.Random(0), list[str]()
+    for number in range(12 * 3 * 16):
+        person, gait = number // 48, ("stand", "stroll", "run")[number // 16 % 3]
+        force = [f"{draw.gauss(number // 16 % 3, 1):.3f}" for _ in range(2)]
+        lines.append(f"p{person},{gait},{10**12 + number * 50},{','.join(force)};\n")
+    Path("gait.csv").write_text("".join(lines))
+    cli("init", "gait.csv", "--id", "0", "--label", "1", "--order", "2", "-o", "gait.yaml")
+    config = load_config("gait.yaml")
+    assert (config.data.header, config.data.steps) == (False, {"3": "number", "4": "number"})
+    assert len(prepare(config).splits["train"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("objects", "code"),
+    [
+        ([{"page": "home", "secs": 4}, {"page": "cart", "secs": 2}], 2),
+        ([{"speaker": "A", "utterance": "it is fine"}, {"speaker": "B", "utterance": "so?"}], 0),
+    ],
+)
+def test_lists_of_objects_are_the_same_in_a_cell_and_in_json(
+    cli, tmp_path, monkeypatch, objects, code
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"items": [*objects, *objects[: i % 2]], "n": i, "side": "ab"[i % 2]} for i in range(40)
+    ]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cells = [json.dumps(row["items"]).replace('"', '""') for row in rows]
+    csv = [f'"{cell}",{row["side"]}\n' for cell, row in zip(cells, rows, strict=True)]
+    Path("b.csv").write_text("items,side\n" + "".join(csv))
+    found = []
+    for file in ("a.jsonl", "b.csv"):
+        config = f"data: {{train: {file}, sequence: items, label: side, validation: null}}"
+        Path("c.yaml").write_text(config)
+        ended = cli("data", "c.yaml", "--json", code=code)
+        said = ended.out.replace(file, "FILE") if code == 0 else ended.err.partition(": ")[2]
+        found.append(re.sub(r"(a|b)[.](jsonl|csv):\d+|line\D+\d+", "", said))
+    assert found[0].splitlines()[0] == found[1].splitlines()[0]

@@ -103,6 +103,16 @@ def test_bad_rows_may_be_left_blank(trained, tmp_path, cli, ending, content):
     assert "for 2 " in ended.err
 
 
+def test_a_model_whose_training_left_bad_rows_out_leaves_them_blank(tmp_path_factory, cli):
+    run = trained_folder(tmp_path_factory, CONFIG, "data.bad_rows=drop") / "run"
+    path = tmp_path_factory.mktemp("odd") / "in.tsv"
+    path.write_text("text\tlabel\nrise\tup\na\tb\tc\nfall\tup\n")
+    ended = cli("predict", path, run)
+    assert [line == "\t" for line in ended.out.splitlines()] == [False, False, True, False]
+    assert "3 fields" in ended.err or "found 3" in ended.err
+    cli("predict", path, run, "--bad-rows", "error", code=2)
+
+
 def test_what_is_too_long_for_the_model_is_refused_or_left_blank(tmp_path_factory, cli):
     limit = ("data.max_length=8", "data.overlong=error")
     run = trained_folder(tmp_path_factory, CONFIG, *limit) / "run"

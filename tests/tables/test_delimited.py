@@ -218,3 +218,9 @@ def test_random_tables_are_read_as_the_csv_module_reads_them(tmp_path):
         size = draw.choice([1, 7, 256])
         found = [list(row.cells.values()) for row in rows_of(source, rows=size)]
         assert found == [row for row in rows if width == 1 or row != [""]], seed
+
+
+def test_columns_without_names_have_indices_as_texts_too(read):
+    found = read("7,a,0.5;\n7,b,1.5;\n8,a,2;\n", "a.csv", 0, "2", header=False)
+    assert cells(found) == [(1, "7", "0.5"), (2, "7", "1.5"), (3, "8", "2")]
+    assert list(read("7,a\n8,b\n", "a.csv", header=False)[0].cells) == [0, 1]

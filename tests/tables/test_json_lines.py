@@ -91,3 +91,8 @@ def test_what_is_refused(refuse, text, said):
 def test_a_pipe_of_objects_yields_each_line_as_it_comes(read):
     found = read('{"a": 1}\n{"a": 2}\n', "a.jsonl", "a", rows=1)
     assert [row.cells["a"] for row in found] == [1, 2]
+
+
+def test_the_only_list_of_objects_is_found_among_other_objects(read):
+    content = '{"about": {"made": 2023},\n "body": {"n": 2, "items": [{"a": 1}, {"a": 2}]}}\n'
+    assert [row.cells["a"] for row in read(content, "a.json", "a", format="jsonl")] == [1, 2]

@@ -46,3 +46,11 @@ def test_a_line_without_its_label_is_bad_where_labels_are_needed(read):
     assert "at the start of the line" in str(only.problem)
     found = read("ACGT\n>x a\nA\n", "a.fasta", "text", "label")
     assert "expected a line such as >id label" in str(found[0].problem)
+
+
+@pytest.mark.parametrize("between", [", ", ",", " , ", " ", "\t"])
+def test_commas_between_labels_belong_to_no_label(read, between):
+    names = ["slow-cooker", "b.2", "x,y"]
+    line = between.join(f"__label__{name}" for name in names) + " how, to\n"
+    (row,) = read(line, "a.ft", "text", "label", format="fasttext")
+    assert row.cells == {"text": "how, to", "label": names}

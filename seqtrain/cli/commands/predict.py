@@ -53,7 +53,8 @@ EMPTY = option(
     "label empty (blank). Default: blank if data.empty of the run is error, otherwise unk."
 )
 BAD_ROWS = option(
-    "For a row that can't be read: stop (error), or leave its label empty (blank).", default="error"
+    "For a row that can't be read: stop (error), or leave its label empty (blank). "
+    "Default: blank if data.bad_rows was drop, and error if not."
 )
 STEPS = flag("Predict after every time step: one row of jsonl for each.", "--steps")
 EXCLUDED_BY_STEPS = ("keep", "empty", "bad_rows", "threshold", "probabilities", "min_probability")
@@ -75,7 +76,7 @@ def predict(
     min_probability: float | None = MIN_PROBABILITY,
     threshold: list[str] | None = THRESHOLD,
     empty: Literal["error", "unk", "blank"] | None = EMPTY,
-    bad_rows: Literal["error", "blank"] = BAD_ROWS,
+    bad_rows: Literal["error", "blank"] | None = BAD_ROWS,
     steps: bool = STEPS,
     force: bool = options.FORCE,
     device: str = options.DEVICE,
