@@ -41,8 +41,7 @@ from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
-from seqtrain.training.phases import advice, nothing_left
-from seqtrain.training.phases import run as run_phases
+from seqtrain.training.phases import nothing_left, run_phases, training_advice
 from seqtrain.training.processes import Processes, connected
 from seqtrain.training.trainer import Trainer
 
@@ -483,6 +482,6 @@ def _finished_run(session: Trainer, path: Path, warnings: list[str]) -> Run:
         test=test,
         validation=session.validation_scores,
         branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
-        advice=advice(session),
+        advice=training_advice(session),
         warnings=warnings,
     )

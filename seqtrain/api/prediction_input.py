@@ -17,11 +17,12 @@ from seqtrain.sequences.examples import Sequences, chunked, joined
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
-from seqtrain.sequences.schema import STDIN, Column, Schema, column_names
+from seqtrain.sequences.schema import Column, Schema, column_names
 from seqtrain.tables.blocks import TEXT, Coded
 from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
+from seqtrain.tables.opening import STDIN
 from seqtrain.tables.python_values import plain
 from seqtrain.text import listed, one_of
 

@@ -131,7 +131,6 @@ def _explained(error: yaml.MarkedYAMLError) -> str:
     if "\\t" in text:
         return "found a tab; YAML needs spaces for indentation"
     text = re.sub("expected <block end>.*", "this isn't expected here", text)
-    text = text.replace("'<stream end>'", "the end")
     advice = "check quotes and colons, and indent the lines of a section alike, with spaces"
     return f"not valid YAML: {text}; {advice}"
 

@@ -198,9 +198,9 @@ def _read(path: str | Path) -> str:
     try:
         if resolve_format(name, "auto") is not None and os.path.isfile(path):
             advice = f"write one for it with: seqtrain init {shorten(name, 60)}"
-            raise ConfigError(
-                f"{shown}: has the name of a data file; expected a YAML file; {advice}"
-            )
+            tried = shorten(os.path.abspath(path), 4096)
+            problem = "has the name of a data file; expected a YAML file"
+            raise ConfigError(f"{tried}: {problem}; {advice}")
         with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:

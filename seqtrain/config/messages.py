@@ -156,7 +156,7 @@ def sections_of(root: type[BaseModel]) -> dict[str, type[BaseModel]]:
     }
 
 
-def fields_of(root: type[BaseModel]) -> dict[str, FieldInfo]:
+def key_fields(root: type[BaseModel]) -> dict[str, FieldInfo]:
     """Return a dict that maps each key of a config to its field.
 
     The keys are "seed", the sections, and the keys of sections, such as "training.lr".
@@ -200,7 +200,7 @@ def nearest_key(path: Keys, root: type[BaseModel], *, is_section: bool = False) 
     leaf = str(path[-1])[:100].lower()
     if is_section and len(path) == 1:
         return nearest(leaf, sections_of(root))
-    fields = fields_of(root)
+    fields = key_fields(root)
     known = {key: key for key in fields}
     known |= {key.rpartition(".")[2]: key for key in reversed(fields)}
     siblings = [name for name, key in known.items() if key.startswith(f"{path[0]}.")]

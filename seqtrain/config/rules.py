@@ -102,6 +102,10 @@ def broken_rules(config: Config) -> Problems:
     yield from _problems_of_steps(config)
     yield from _problems_of_ngrams(config)
     yield from _problems_of_files(config)
+    validation, test = config.data.validation, config.data.test
+    if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
+        left = f"with data.validation: {validation:g} no row is left to train on"
+        yield "data.test", f"found {test:g}; {left}; expected a number below {1 - validation:g}"
 
 
 def _default(config: Config, key: str) -> Any:

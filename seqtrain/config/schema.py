@@ -13,14 +13,14 @@ from pydantic import (
     model_validator,
 )
 
-from seqtrain.config.messages import Problem, config_error, fields_of, problems_of, sections_of
+from seqtrain.config.messages import Problem, config_error, key_fields, problems_of, sections_of
 from seqtrain.config.rules import broken_rules
 from seqtrain.config.value_types import (
     Augmentation,
     ClassWeights,
     Column,
     Columns,
-    Convolutions,
+    ConvolutionSizes,
     CudaIndex,
     Encoding,
     Epochs,
@@ -37,13 +37,13 @@ from seqtrain.config.value_types import (
     Path,
     PathPattern,
     Paths,
-    Pooling,
-    Poolings,
+    PoolingName,
+    PoolingNames,
     Positive,
     PositiveInt,
     Section,
-    StaticColumns,
-    StepColumns,
+    StaticKinds,
+    StepKinds,
     TunedKeys,
     Width,
     Window,
@@ -98,12 +98,12 @@ class DataConfig(Section):
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: Column | None = None
     """steps: column that sorts the rows of an id: numbers, dates or times. null: file order."""
-    steps: StepColumns | None = None
+    steps: StepKinds | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol; {token: true, min_count:
     N} sets its min_count. number: a number; write {number: true, by: COLUMN} if its meaning depends
     on a token of the step, such as the name of what was measured. order: the increase of data.order
     since the previous step, in seconds for dates; any name will do for this column."""
-    static: StaticColumns | None = None
+    static: StaticKinds | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
     window: Window | None = None
     """steps: cut the rows of an id into windows of N steps, which are the sequences: {steps: N,
@@ -209,7 +209,7 @@ class ModelConfig(Section):
     """text, tokens: true: the embedding isn't trained. A number N: not in the first N epochs."""
     subwords: GramSizes | None = None
     """text: add embeddings of a word's character n-grams to the word's embedding. null: none."""
-    convolutions: Convolutions | None = None
+    convolutions: ConvolutionSizes | None = None
     """Convolutions before the encoder (features: in place of the linear layer). Each is given as
     [width, kernel, stride]. null: none."""
     ngrams: GramSizes | GramColumns | None = None
@@ -235,7 +235,7 @@ class ModelConfig(Section):
     """Also read each sequence backward."""
     join: Literal["concat", "sum", "mean"] = "concat"
     """model.bidirectional: how the states of both directions are combined."""
-    pooling: Pooling | Poolings = "last"
+    pooling: PoolingName | PoolingNames = "last"
     """Input of the head: the last valid state; mean, max, sum or attention over all valid states;
     or a list of these, concatenated."""
     attention_size: Annotated[int, Field(ge=1, le=65_536)] | None = None
@@ -463,5 +463,5 @@ class Config(Section):
 
 SECTIONS = sections_of(Config)
 """Maps the name of each section of a config to its type."""
-KEYS = list(fields_of(Config))
+KEYS = list(key_fields(Config))
 """All keys of a config: "seed", the sections, and the keys of sections, such as "training.lr"."""

@@ -163,14 +163,14 @@ Window = Annotated[
         "steps: N, or label: constant",
     ),
 ]
-TokenColumn = Annotated[_TokenColumn, _described("{token: true, min_count: N}")]
-NumberColumn = Annotated[_NumberColumn, _described("{number: true, by: COLUMN}")]
-StepColumns = Annotated[
-    dict[ColumnName, Literal["token", "number", "order"] | TokenColumn | NumberColumn],
+TokenForm = Annotated[_TokenColumn, _described("{token: true, min_count: N}")]
+NumberForm = Annotated[_NumberColumn, _described("{number: true, by: COLUMN}")]
+StepKinds = Annotated[
+    dict[ColumnName, Literal["token", "number", "order"] | TokenForm | NumberForm],
     _described("{column: token, number or order}", min_length=1),
 ]
-StaticColumns = Annotated[
-    dict[ColumnName, Literal["token", "number"] | TokenColumn],
+StaticKinds = Annotated[
+    dict[ColumnName, Literal["token", "number"] | TokenForm],
     _described("{column: token or number}", min_length=1),
 ]
 Files = Annotated[list[Path], _described("a list of file paths", min_length=1)]
@@ -198,13 +198,13 @@ Convolution = Annotated[
     _described("[width, kernel, stride]", min_length=3, max_length=3),
     _satisfying(lambda layer: layer[1] % 2 == 1, "an odd kernel size"),
 ]
-Convolutions = Annotated[
+ConvolutionSizes = Annotated[
     list[Convolution],
     _described("a list of [width, kernel, stride] up to 4096", min_length=1, max_length=16),
 ]
-Pooling = Literal["last", "mean", "max", "sum", "attention"]
-Poolings = Annotated[
-    list[Pooling],
+PoolingName = Literal["last", "mean", "max", "sum", "attention"]
+PoolingNames = Annotated[
+    list[PoolingName],
     _described("a list of these", min_length=1),
     _satisfying(lambda names: len(set(names)) == len(names), "each of them once"),
 ]

@@ -5,10 +5,10 @@ import json
 import os
 import stat
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -104,7 +104,7 @@ def nearest_file(path: str | Path) -> str | None:
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
-            names = [entry.name for entry, _ in zip(entries, range(COMPARED_NAMES), strict=False)]
+            names = [entry.name for entry in islice(entries, COMPARED_NAMES)]
     except (OSError, ValueError):
         return None
     near = nearest(name, sorted(names), 0.75) if name else None
@@ -201,7 +201,8 @@ def number_at(value: Any, *path: str) -> float | None:
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
         raise NotJSONError(f"JSON with the key {quote(twice)} twice")
     return value
 

@@ -1,4 +1,4 @@
-"""Saved JSON objects: frozen models with strict types, read from files that anyone may write."""
+"""Object JSON objects: frozen models with strict types, read from files that anyone may write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.reading import read_file
 from seqtrain.text import shorten
 
-Saved = TypeVar("Saved", bound="SavedObject")
+Object = TypeVar("Object", bound="SavedObject")
 
 
 class SavedObject(BaseModel):
@@ -22,7 +22,7 @@ class SavedObject(BaseModel):
     )
 
     @classmethod
-    def read(cls: type[Saved], path: Path, content: bytes | None = None) -> Saved:
+    def read(cls: type[Object], path: Path, content: bytes | None = None) -> Object:
         """Return the object in a file.
 
         Args:
@@ -45,8 +45,13 @@ class SavedObject(BaseModel):
 
 
 def invalid(error: ValidationError) -> str:
-    """Return the first problem of a saved value as one line: its key, and what is wrong."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
+    """Return the first problem of a saved value as one line: its key, and what is wrong.
+
+    Neither a value nor a long key of the file is shown in full.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(shorten(str(step), 40) for step in first["loc"])
     said = first["msg"].removeprefix("Value error, ")
+    if place == "format_version" and first["type"] == "literal_error":
+        said = f"this seqtrain reads version {first['ctx']['expected']}"
     return shorten(f"{place}: {said}" if place else said, 150)

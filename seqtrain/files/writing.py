@@ -357,27 +357,17 @@ class VerifiedFolder:
                 SHA-256 in the manifest, or if the manifest isn't valid.
             RunError: If the machine fails while reading.
         """
-        content = read_file(self.path / name, limit)
-        self._check(name, sha256(content).hexdigest())
-        return content
-
-    def read_blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a large file in blocks, and verify it after the last block.
-
-        Don't trust the blocks before the iterator has ended.
-
-        Raises:
-            CheckpointError: If the file is missing or doesn't match its SHA-256 in the manifest, or
-                if the manifest isn't valid.
-            RunError: If the machine fails while reading.
-        """
-        total = sha256()
         path = self.path / name
-        with path_problems(path), open(path, "rb", opener=open_regular) as file:
-            while block := file.read(READ_AT_ONCE):
-                total.update(block)
-                yield block
-        self._check(name, total.hexdigest())
+        content = read_file(path, limit)
+        found, expected = sha256(content).hexdigest(), self.digests.get(name)
+        if expected is None:
+            raise CheckpointError(
+                f"{path}: {MANIFEST} has no SHA-256 of it; restore it from a copy"
+            )
+        if found != expected:
+            both = f"its SHA-256 is {found[:12]}…, the manifest says {expected[:12]}…"
+            raise CheckpointError(f"{path}: damaged: {both}; restore it from a copy")
+        return content
 
     def read_json(self, name: str) -> Any:
         """Return the JSON value of a file in the folder.
@@ -387,18 +377,6 @@ class VerifiedFolder:
             RunError: If the machine fails while reading.
         """
         return json_of(self.path / name, self.read(name))
-
-    def _check(self, name: str, found: str) -> None:
-        expected = self.digests.get(name)
-        if expected is None:
-            raise CheckpointError(
-                f"{self.path / name}: {MANIFEST} has no SHA-256 of it; restore it from a copy"
-            )
-        if found != expected:
-            raise CheckpointError(
-                f"{self.path / name}: damaged: its SHA-256 is {found[:12]}…, the manifest says "
-                f"{expected[:12]}…; restore it from a copy"
-            )
 
 
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], Value]) -> Value:

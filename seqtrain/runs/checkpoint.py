@@ -12,7 +12,6 @@ from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.runs.model_folder import (
     Model,
-    check_version,
     model_files,
     read_model,
     read_tensors,
@@ -82,7 +81,6 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
         CheckpointError: If a file is missing, damaged, of another format version, or too large.
     """
     model = read_model(saved)
-    check_version(saved.path / STATE, saved.read_json(STATE), CHECKPOINT_VERSION)
     state = SavedState.read(saved.path / STATE, saved.read(STATE))
     progress = state.progress
     network: nn.Module = model.network

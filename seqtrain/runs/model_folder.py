@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import safetensors.numpy
 import safetensors.torch
 import torch
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -21,6 +21,7 @@ from seqtrain.config.document import brief
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import CheckpointError, DataError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
+from seqtrain.files.saved import SavedObject, invalid
 from seqtrain.files.writing import (
     Content,
     StoredFile,
@@ -37,12 +38,11 @@ from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.pretrained import FILES, POOLING, PretrainedEncoder, used_files
-from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.text import shorten
-from seqtrain.training.trainer import check_tensors
+from seqtrain.training.optimizer import check_tensors
 
-MODEL_VERSION = 4
+MODEL_VERSION: Final = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 ENCODER = "encoder"
@@ -55,6 +55,25 @@ TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 """Maps the type of a tensor to its name in a safetensors file."""
 LARGEST_HEADER = 2**20
 """Largest size of the header of a safetensors file, in bytes."""
+
+
+class Description(SavedObject):
+    """Content of model.json.
+
+    Attributes:
+        format_version: Version of model folders.
+        architecture: Section `model` of the config, without keys that only training needs.
+        kernels: Time steps of the shortest, the median and the longest training sequence, or None
+            without a kernel branch.
+        preprocessing: Rules of the preprocessing; `Preprocessing.from_dict` checks them.
+        calibration: Temperature, branch weights and thresholds.
+    """
+
+    format_version: Literal[4] = MODEL_VERSION
+    architecture: ModelConfig
+    kernels: list[Annotated[int, Field(ge=1, le=2**53)]] | None
+    preprocessing: dict[str, Any]
+    calibration: Calibration
 
 
 @dataclass(frozen=True)
@@ -100,16 +119,15 @@ def model_files(
         weights: Weights to save in place of the network's, by name, or None.
     """
     kernels = model.network.find(KernelBranch)
-    description = {
-        "format_version": MODEL_VERSION,
-        "architecture": model.network.config.model_dump(),
-        "kernels": None if kernels is None else kernels.lengths,
-        "preprocessing": model.preprocessing.to_dict(),
-        "calibration": model.calibration.model_dump(),
-    }
+    description = Description(
+        architecture=model.network.config,
+        kernels=None if kernels is None else [*kernels.lengths],
+        preprocessing=model.preprocessing.to_dict(),
+        calibration=model.calibration,
+    )
     weights = weights or model.network.state_dict()
     files: dict[str, Content]
-    files = {WEIGHTS: tensor_file(weights), DESCRIPTION: to_json(description)}
+    files = {WEIGHTS: tensor_file(weights), DESCRIPTION: description.to_json()}
     tokens, ngrams = model.preprocessing.token_lists(), model.preprocessing.ngrams
     if tokens:
         files[VOCABULARY] = to_json(tokens)
@@ -186,36 +204,30 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a verified folder. Raise the same errors as `load_model`."""
     path = saved.path / DESCRIPTION
-    description = check_version(path, saved.read_json(DESCRIPTION), MODEL_VERSION)
+    description = Description.read(path, saved.read(DESCRIPTION))
+    config, calibration = description.architecture, description.calibration
     try:
-        preprocessing = _read_preprocessing(saved, description["preprocessing"])
-        config = _read_architecture(description["architecture"], preprocessing)
-        calibration = Calibration.model_validate(description.get("calibration", {}))
-        lengths = _read_lengths(description["kernels"], config, preprocessing)
-        network = new_network(config, preprocessing, lengths)
+        preprocessing = _read_preprocessing(saved, description.preprocessing)
+        _check_architecture(config, preprocessing)
+        lengths = description.kernels or []
+        if len(lengths) != (3 if config.kernels else 0) or lengths != sorted(lengths):
+            raise ValueError("kernels: expected three lengths, the shortest first, or null without")
+        if lengths and (not preprocessing.sequence.channels or preprocessing.token_columns):
+            raise ValueError("kernels: expected none for steps with tokens")
+        network = new_network(config, preprocessing, np.array(lengths, np.int64))
         sizes = len(preprocessing.labels), len(network.branches)
         if not calibration.has_sizes_of(*sizes, multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels or branches")
     except (LookupError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{path}: not a description of a model ({_short_message(error)})"
-        ) from None
+        problem = _short_message(error)
+        raise CheckpointError(f"{path}: not a description of a model ({problem})") from None
     network.load_state_dict(_read_weights(saved, WEIGHTS, network.state_dict()), assign=True)
     network.eval()
     return Model(network, preprocessing).calibrated(calibration)
 
 
-def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig:
-    """Return the `model` section of a config from its saved values.
-
-    Args:
-        values: The JSON value in the model's description.
-        preprocessing: Preprocessing of the same model.
-
-    Raises:
-        ValueError: If the values aren't valid or don't fit the preprocessing.
-    """
-    config = ModelConfig.model_validate(values)
+def _check_architecture(config: ModelConfig, preprocessing: Preprocessing) -> None:
+    """Raise ValueError unless the `model` section of a saved model fits its preprocessing."""
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
     ngrams = preprocessing.ngrams
@@ -228,27 +240,6 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     spelled = ngrams is not None and ngrams.has_spelling
     if (sizes, subwords, spelled) != (config.ngrams, config.subwords, config.ngrams_spelling):
         raise ValueError("n-grams or subwords aren't those of the preprocessing")
-    return config
-
-
-def _read_lengths(values: Any, config: ModelConfig, preprocessing: Preprocessing) -> Ints:
-    """Return the lengths that a kernel branch needs, (3,), or (0,) for other models.
-
-    Args:
-        values: The JSON value in the model's description: time steps of the shortest, the median
-            and the longest training sequence, or None.
-        config: Section `model` of the model's config.
-        preprocessing: Preprocessing of the same model.
-
-    Raises:
-        ValueError: If the values aren't valid, or don't fit the config and the preprocessing.
-    """
-    lengths = [_length(each) for each in values or []]
-    if len(lengths) != (3 if config.kernels else 0) or lengths != sorted(lengths):
-        raise ValueError("kernels: expected three lengths, the shortest first, or null without")
-    if lengths and (not preprocessing.sequence.channels or preprocessing.token_columns):
-        raise ValueError("kernels: expected none for steps with tokens")
-    return np.array(lengths, np.int64)
 
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
@@ -317,28 +308,6 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
     return NgramVocabulary.described(values, found["keys"].numpy(), found["idf"].numpy())
 
 
-def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
-    """Return a JSON value if it is an object whose format version is `known`.
-
-    Args:
-        path: File of the value, for messages.
-        description: The JSON value.
-        known: The only format version that can be read.
-
-    Raises:
-        CheckpointError: If the value is no object, or has another format version.
-    """
-    if not isinstance(description, dict):
-        raise CheckpointError(
-            f"{path}: expected a JSON object with format_version; restore it from a copy"
-        )
-    version = description.get("format_version")
-    if version != known or isinstance(version, bool):
-        found = f"format version {brief(version)}"
-        raise CheckpointError(f"{path}: {found}; this seqtrain reads version {known}")
-    return description
-
-
 def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file by name.
 
@@ -381,8 +350,7 @@ def _read_weights(
 
 def _short_message(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return invalid(error)
     if isinstance(error, KeyError):
         return f"{brief(error.args[0])} is missing"
     return shorten((str(error).splitlines() or [type(error).__name__])[0], 80)

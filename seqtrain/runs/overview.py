@@ -189,22 +189,22 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
     Raises:
         ConfigError: If there is no such column or key. Without runs, no error is raised.
     """
-    name = ALIASES.get(name, name)
-    names = [*SORTABLE, *dict.fromkeys(key for run in runs for key in run.config)]
-    if name not in names:
+    keys = dict.fromkeys(key for run in runs for key in run.config)
+    found = ALIASES.get(name, name)
+    if runs and found not in (*SORTABLE, *keys):
         # `seqtrain runs` shows the last word of a key that differs between runs.
         matching = [key for key in differing_keys(runs) if key.endswith(f".{name}")]
-        matching = matching or [key for key in names if key.endswith(f".{name}")]
-        name = matching[0] if len(matching) == 1 else name
-    if runs and name not in names:
-        near = matching[0] if matching else nearest(name, names)
-        hint = f"did you mean {near}?" if near else f"expected a key or {one_of(SORTABLE)}"
-        raise ConfigError(f"{parameter('sort')}: no key {quote(name)}; {hint}")
-    metric = METRICS.get(name.removeprefix("test."))
+        matching = matching or [key for key in keys if key.endswith(f".{name}")]
+        if len(matching) != 1:
+            near = matching[0] if matching else nearest(name, [*SORTABLE, *keys])
+            hint = f"did you mean {near}?" if near else f"expected a key or {one_of(SORTABLE)}"
+            raise ConfigError(f"{parameter('sort')}: no key {quote(name)}; {hint}")
+        found = matching[0]
+    metric = METRICS.get(found.removeprefix("test."))
     is_score = metric is not None and not metric.smaller_is_better
 
     def order(run: RunSummary) -> tuple[int, float, str]:
-        value = run.value(name)
+        value = run.value(found)
         if isinstance(value, int | float):
             return 0, -value if is_score else value, ""
         return (2, 0.0, "") if value is None else (1, 0.0, flow(value))

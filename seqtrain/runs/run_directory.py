@@ -285,19 +285,15 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 def _similar_run(path: Path) -> Path | None:
     """Return the run that was probably meant by the path of a missing one, or None.
 
-    It is the newest run whose name begins with the last part of `path`. If there is no such run, it
-    is the run with the most similar name.
+    It is the newest run under runs/ whose name begins with the last part of `path`. If there is no
+    such run, it is the run with the most similar name.
     """
-    folder = RUNS if path.parent == Path() else path.parent
-    try:
-        runs = [each for each in folder.iterdir() if (each / CONFIG).exists()]
-        runs.sort(key=lambda run: (run / CONFIG).stat().st_mtime_ns, reverse=True)
-    except OSError:
+    if path.parent not in (Path(), RUNS):
         return None
-    by_name = {run.name: run for run in runs}
-    found = next((name for name in by_name if name.startswith(path.name)), None)
-    found = found or nearest(path.name, by_name)
-    return by_name[found] if found else None
+    names = [run.name for run in newest_first(None)]
+    found = next((name for name in names if name.startswith(path.name)), None)
+    found = found or nearest(path.name, names)
+    return None if found is None else RUNS / found
 
 
 def newest_trained() -> tuple[Path, list[Path]]:

@@ -150,15 +150,11 @@ def find_starting_point(
 
 def _check_only_resumed(force: bool, init_from: str | Path | None) -> None:
     """Raise ConfigError if an option of a new run was given with --resume."""
-    for name, does, is_given in (
-        ("force", "replaces", force),
-        ("init_from", "starts", init_from is not None),
-    ):
+    given = {"force": force, "init_from": init_from is not None}
+    for name, is_given in given.items():
         if is_given:
-            what = f"{parameter(name)} {does} a run, {parameter('resume')} continues one"
-            raise ConfigError(
-                f"{parameter(name)} and {parameter('resume')} exclude each other: {what}"
-            )
+            names = f"{parameter(name)} and {parameter('resume')}"
+            raise ConfigError(f"{names} exclude each other: resume continues a run as it is")
 
 
 def _is_restarted(directory: Path, processes: Processes) -> bool:

@@ -211,7 +211,10 @@ class Encoder:
         if len(kept) < len(sequences):
             sequences, lines = sequences.at(kept), lines[kept]
             static = None if static is None else static[kept]
-        labels = self._labels(sequences, with_labels=with_labels)
+        labels, texts = self._labels(sequences, with_labels=with_labels), None
+        if self.rules.pretrained is not None:
+            texts = np.empty(len(sequences), object)
+            texts[:] = list(sequences.content)
         if with_labels and self.label_set is not None:
             _count_unknown(labels, sequences, name, self.label_set, report)
         return SequenceStore(
@@ -224,7 +227,7 @@ class Encoder:
             keys=self._keys(sequences) if with_labels else None,
             static=static,
             weights=sequences.weights,
-            texts=self._texts(sequences),
+            texts=texts,
         )
 
     def _values(self, sequences: Sequences) -> tuple[Array, Ints]:
@@ -306,14 +309,6 @@ class Encoder:
         names = [None if code < 0 else sequences.labels.values[code] for code in used.tolist()]
         encoded: LabelArray = self.label_set.encode(names)[inverse]
         return encoded
-
-    def _texts(self, sequences: Sequences) -> npt.NDArray[np.object_] | None:
-        """Return the text of each sequence for the pretrained encoder, or None without one."""
-        if self.rules.pretrained is None:
-            return None
-        texts = np.empty(len(sequences), object)
-        texts[:] = list(sequences.content)
-        return texts
 
     def _group_numbers(self, sequences: Sequences) -> Ints | None:
         if sequences.groups is None:
@@ -577,9 +572,10 @@ class Preprocessing(Saved):
             if self.sequence.words is not None:  # it numbers the unknown words of one part
                 encoder.sequence = self.sequence.encoder()
             store = self.transform(part, report, keep_bad=True, encoder=encoder)
-            first = _first_refused(part, bad_rows)
+            ending = [row for row, reason in part.problems.items() if reason != EMPTY]
             fault = None
-            if first is not None:
+            if ending and bad_rows != "blank":
+                first = min(ending)
                 fault = DataError(f"{part.place(first, name)}: {part.problems[first]}")
                 rows = np.arange(first)
                 part, store = part.at(rows), store.__getitems__(rows)
@@ -725,13 +721,6 @@ def _with_tokens(column: Any, tokens: dict[str, Any]) -> Any:
         for each in column.tokens
     )
     return replace(column, tokens=own)
-
-
-def _first_refused(part: Sequences, bad_rows: str) -> int | None:
-    """Return the index of the first sequence whose problem ends the prediction, or None."""
-    if bad_rows == "blank":
-        return None
-    return min((row for row, reason in part.problems.items() if reason != EMPTY), default=None)
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:

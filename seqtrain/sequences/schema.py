@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Dialect, Selection
+from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
@@ -17,6 +18,7 @@ from seqtrain.tables.formats import (
     formats_holding,
     resolve_format,
 )
+from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
 
@@ -35,9 +37,6 @@ OF_CONFIG = (
 """Attributes of `Schema` that are the keys of data with these names."""
 EVERY_COLUMN = "\0"
 """The only entry of `keep` if every column of the input is copied. No column has this name."""
-STDIN = "-"
-"""Name of standard input in place of a path."""
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "auto": None}
 QUOTES = {"standard": True, "none": False, "auto": None}
 
 
@@ -119,6 +118,8 @@ class Schema(Saved):
             raise ValueError("steps: expected columns if kind is steps, or else null")
         if (self.id is not None) != (self.steps is not None and self.sequence is None):
             raise ValueError("id: expected a column if rows are time steps, or else null")
+        if self.steps is None and self.order is not None:
+            raise ValueError("order: expected null, because rows are no time steps")
         grows = self.steps is not None and "order" in self.steps.values()
         if grows and self.order is None:
             raise ValueError("order: expected a column, because a column of steps grows by it")
@@ -242,7 +243,7 @@ class Schema(Saved):
         return Dialect(
             format=self.format,
             encoding=self.encoding,
-            delimiter=DELIMITERS[self.delimiter],
+            delimiter=DELIMITERS.get(self.delimiter),
             quotes=QUOTES[self.quoting],
             header=self.header,
             blank_lines=not labelled,
@@ -315,6 +316,8 @@ class Schema(Saved):
 
     def beside(self, path: str) -> Schema:
         """Return the schema of a file that isn't in the config. It joins files of its folder."""
+        if not self.join:
+            return self
         folder = os.path.dirname(path)
         files = [{**each, "file": os.path.join(folder, str(each["file"]))} for each in self.join]
         return replace(self, join=tuple(files))

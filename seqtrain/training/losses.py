@@ -185,7 +185,7 @@ def weighed(store: SequenceStore, weights: Array | None) -> tuple[SequenceStore,
     return store.selection(rows), weights[rows]
 
 
-def joined(
+def joined_rows(
     stores: Sequence[SequenceStore], weights: Sequence[Array | None]
 ) -> tuple[SequenceStore, Array | None]:
     """Return the rows of train and validation with known labels as one store, and their weights.

@@ -267,7 +267,9 @@ class Optimizer:
             groups = part.state_dict()["param_groups"]
             weights = [weight for group in part.param_groups for weight in group["params"]]
             for place, state in states[name].items():
-                _check_state(f"optimizer.{name}.{place}", state, weights[place:], part)
+                if place >= len(weights):
+                    raise ValueError(f"optimizer.{name}.{place}: no weight of this optimizer")
+                _check_state(f"optimizer.{name}.{place}", state, weights[place], part)
             if complete and len(states[name]) < len(weights):
                 raise ValueError(f"optimizer.{name}: found no state of some weights")
             part.load_state_dict({"state": states[name], "param_groups": groups})
@@ -346,33 +348,51 @@ def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]
 
 
 def _check_state(
-    name: str, state: dict[str, Any], weights: list[Tensor], part: torch.optim.Optimizer
+    name: str, state: dict[str, Any], weight: Tensor, part: torch.optim.Optimizer
 ) -> None:
     """Check the state of a weight from a file, and convert its number of updates.
 
     Args:
         name: Name for messages.
         state: The tensors. "step" of SparseAdam becomes a number, as torch keeps it.
-        weights: The weight comes first. Empty if there is none.
+        weight: The weight.
         part: Optimizer of the weight.
 
     Raises:
         ValueError: If a tensor is missing, unknown, of another shape or type, or not finite.
     """
-    expected = {"step", "exp_avg", "exp_avg_sq"}
+    keys = ["exp_avg", "exp_avg_sq"]
     if isinstance(part, torch.optim.SGD):
-        expected = {"momentum_buffer"}
-    if not weights or state.keys() != expected:
-        raise ValueError(f"{name}: expected {', '.join(sorted(expected))} of a weight")
-    for key, tensor in state.items():
-        shape = () if key == "step" else weights[0].shape
-        if tensor.shape != shape or not bool(tensor.isfinite().all()):
-            raise ValueError(f"{name}.{key}: expected finite numbers of shape {[*shape]}")
-        if key == "step" and not 1 <= float(tensor) <= 2**53:
-            raise ValueError(f"{name}.step: expected 1 or more")
-        is_sparse = isinstance(part, torch.optim.SparseAdam)
-        if key != "step" and tensor.dtype != weights[0].dtype:
-            raise ValueError(f"{name}.{key}: expected {weights[0].dtype}")
-        if key == "step":
-            # SparseAdam counts its updates in an int, whose powers are float64.
-            state[key] = int(tensor) if is_sparse else tensor.float()
+        keys = ["momentum_buffer"]
+    expected = {f"{name}.{key}": weight for key in keys}
+    # SparseAdam counts its updates in an int, whose powers are float64.
+    is_sparse = isinstance(part, torch.optim.SparseAdam)
+    if "exp_avg" in keys:
+        number = torch.zeros((), dtype=torch.int64 if is_sparse else torch.float32, device="cpu")
+        expected[f"{name}.step"] = number
+    check_tensors({f"{name}.{key}": tensor for key, tensor in state.items()}, expected)
+    if "step" in state and not 1 <= float(state["step"]) <= 2**53:
+        raise ValueError(f"{name}.step: expected 1 or more")
+    if is_sparse:
+        state["step"] = int(state["step"])
+
+
+def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Check that tensors from a file can replace the tensors of a model or optimizer.
+
+    Args:
+        found: Tensors from the file, by name.
+        expected: Tensors of the model or optimizer, by name.
+
+    Raises:
+        ValueError: If the names, a shape or a type differ, or a value from the file isn't finite.
+    """
+    for name in sorted(found.keys() ^ expected.keys()):
+        raise ValueError(f"tensor {name[:80]}: {'missing' if name in expected else 'unknown'}")
+    for name, tensor in found.items():
+        like = expected[name]
+        if tensor.shape != like.shape or tensor.dtype != like.dtype:
+            shapes = f"{tensor.dtype} {[*tensor.shape]}, expected {like.dtype} {[*like.shape]}"
+            raise ValueError(f"tensor {name}: found {shapes}; of another version? train it again")
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"tensor {name}: holds values that aren't finite")

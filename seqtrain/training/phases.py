@@ -36,7 +36,7 @@ CLEAR_MARGIN = 2.0
 """Number of standard errors by which a model should beat the majority-class baseline."""
 
 
-def run(trainer: Trainer, *, finish: bool = True) -> Iterator[TrainingEvent]:
+def run_phases(trainer: Trainer, *, finish: bool = True) -> Iterator[TrainingEvent]:
     """Run all phases that are left, from the trainer's position on, and yield their events.
 
     Args:
@@ -141,9 +141,9 @@ def score_test(trainer: Trainer) -> Iterator[TrainingEvent]:
     """
     test = trainer.data.splits.get("test")
     if test is not None:
-        trainer.test_logits = trainer.shared_logits(test)
+        logits = trainer.shared_logits(test)
         _, trainer.test_scores, trainer.branch_scores = score_branches(
-            trainer.network, trainer.test_logits, test, trainer.labels, trainer.thresholds
+            trainer.network, logits, test, trainer.labels, trainer.thresholds
         )
     yield from ()
 
@@ -226,7 +226,7 @@ def nothing_left(trainer: Trainer) -> str | None:
     return f"{done}; to continue, raise training.max_epochs or training.patience"
 
 
-def advice(trainer: Trainer) -> str | None:
+def training_advice(trainer: Trainer) -> str | None:
     """Return advice to the user on how to get a better model, or None if there is none.
 
     There is advice in two cases:

@@ -33,10 +33,8 @@ from seqtrain.text import listed
 TIMEOUT = "SEQTRAIN_TIMEOUT"
 """Environment variable with the number of seconds after which an incomplete sum fails."""
 DEFAULT_TIMEOUT = 1800
-PATIENCE = timedelta(days=7)
+LONGEST_WAIT = timedelta(days=7)
 """Timeout of a broadcast. Rank 0 may read data or solve for hours."""
-MAX_GATHERED = 4096
-"""Largest number of bytes that a process can pass to `gather`."""
 Items = TypeVar("Items", list[Any], Tensor)
 
 
@@ -77,11 +75,6 @@ class Processes:
     def is_first(self) -> bool:
         """True for rank 0, the process that prints and writes."""
         return self.rank == 0
-
-    @property
-    def is_first_of_host(self) -> bool:
-        """True for local rank 0, the process that reads the data for all processes of its host."""
-        return self.local_rank == 0
 
     @property
     def stop_signal(self) -> int | None:
@@ -151,27 +144,6 @@ class Processes:
                 dist.broadcast(received, src=0, group=self.patient)
         return received.numpy().tobytes()
 
-    def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes that each process passed, in the order of ranks.
-
-        Args:
-            content: At most `MAX_GATHERED` bytes, none of them zero.
-        """
-        table = torch.zeros(self.size, MAX_GATHERED, dtype=torch.uint8, device="cpu")
-        row = torch.tensor(list(content), dtype=torch.uint8, device="cpu")
-        table[self.rank, : len(row)] = row
-        (table,) = self.sum(table)
-        return [row.numpy().tobytes().rstrip(b"\0") for row in table]
-
-    def from_first_of_host(self, content: bytes) -> bytes:
-        """Wait for all processes, and return the bytes that local rank 0 of this host passed.
-
-        Args:
-            content: The bytes on local rank 0, limited as in `gather`.
-        """
-        self.broadcast()
-        return self.gather(content)[self.rank - self.local_rank]
-
     def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Return the tensors that rank 0 passed, by name.
 
@@ -203,9 +175,12 @@ class Processes:
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
-        first, *others = self.gather(digest.hexdigest().encode())
-        unlike = [f"rank {rank}" for rank, found in enumerate(others, 1) if found != first]
-        return listed(unlike) if unlike else ""
+        own = torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
+        table = torch.zeros(self.size, len(own), dtype=torch.uint8, device="cpu")
+        table[self.rank] = own
+        (table,) = self.sum(table)
+        unlike = (table != table[0]).any(1).nonzero().flatten().tolist()
+        return listed([f"rank {rank}" for rank in unlike])
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
@@ -294,7 +269,7 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         store = PrefixStore(f"seqtrain/{processes.restarts}", store)
         options |= {"store": store, "rank": rank, "world_size": size, "timeout": wait}
         dist.init_process_group(backend, **options)
-        processes.patient = dist.new_group(backend="gloo", timeout=PATIENCE)
+        processes.patient = dist.new_group(backend="gloo", timeout=LONGEST_WAIT)
         dist.barrier(processes.patient)
     except ValueError as error:
         raise ConfigError(f"{_first_line(error)}; expected what torchrun sets") from None

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from seqtrain.files.saved import invalid
 from seqtrain.training.events import Phase
 from seqtrain.training.stopping import EpochResult, Signed, Sum
 
@@ -116,7 +117,4 @@ def checked_progress(values: Any) -> Progress:
     try:
         return Progress.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(["progress", *map(str, first["loc"])])
-        message = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{place[:80]}: {message[:80]}") from None
+        raise ValueError(f"progress: {invalid(error)}") from None

@@ -20,12 +20,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.sequences.splits import MANY_ROWS
 
-EPOCHS, MOST_EPOCHS = 10, 100
+AUTO_EPOCHS, AUTO_MOST_EPOCHS = 10, 100
 """Smallest and largest number of epochs if max_epochs is auto."""
-UPDATES = 2000
-"""Smallest number of updates if max_epochs is auto, unless MOST_EPOCHS epochs have fewer."""
-PATIENCE, PATIENCE_SHARE = 3, 0.2
-"""Patience in epochs if it is auto: the larger of PATIENCE and this share of all epochs."""
+AUTO_UPDATES = 2000
+"""Smallest number of updates if max_epochs is auto, unless AUTO_MOST_EPOCHS epochs have fewer."""
+AUTO_PATIENCE, PATIENCE_SHARE = 3, 0.2
+"""Patience in epochs if it is auto: the larger of AUTO_PATIENCE and this share of all epochs."""
 CONFIDENT_LOSS = 0.1
 """Validation loss below which correct predictions of all rows aren't chance, even of few rows."""
 MOST_SUMMED = 1e300
@@ -207,10 +207,12 @@ def stopping_rule(
             considered. With ``patience: auto``, training ends early if no epoch beats it.
     """
     if settings.max_epochs == "auto":
-        epochs = max(EPOCHS, min(MOST_EPOCHS, math.ceil(UPDATES / updates_per_epoch)))
+        epochs = max(
+            AUTO_EPOCHS, min(AUTO_MOST_EPOCHS, math.ceil(AUTO_UPDATES / updates_per_epoch))
+        )
     else:
         epochs = settings.max_epochs
-    patience = max(PATIENCE, round(PATIENCE_SHARE * epochs))
+    patience = max(AUTO_PATIENCE, round(PATIENCE_SHARE * epochs))
     min_delta = settings.min_delta
     if min_delta == "auto":
         min_delta = 1 / rows if rows else 0.0
@@ -220,7 +222,7 @@ def stopping_rule(
         patience=patience if settings.patience == "auto" else settings.patience,
         loss_is_progress=is_auto,
         perfect_patience=patience,
-        hopeless_after=max(EPOCHS, epochs // 2) if is_auto else None,
+        hopeless_after=max(AUTO_EPOCHS, epochs // 2) if is_auto else None,
         min_delta=min_delta,
         rows=rows,
         baseline=baseline,

@@ -32,12 +32,12 @@ from seqtrain.training.initial_weights import initial_network
 from seqtrain.training.losses import (
     class_weights,
     example_weights,
-    joined,
+    joined_rows,
     sample_weights,
     weighed,
     weighted_counts,
 )
-from seqtrain.training.optimizer import Optimizer
+from seqtrain.training.optimizer import Optimizer, check_tensors
 from seqtrain.training.processes import SINGLE, Processes
 from seqtrain.training.progress import Progress, checked_progress
 from seqtrain.training.stopping import (
@@ -50,7 +50,7 @@ from seqtrain.training.stopping import (
 
 VALIDATION_LOGITS = "validation.logits"
 """Name, in a training state, of the logits on validation that calibrate a refit."""
-DECODER = "pretraining."
+DECODER_NAMES = "pretraining."
 """Prefix of the names, in a training state, of weights that the classifier doesn't have."""
 
 
@@ -101,7 +101,6 @@ class Trainer:
             after a refit. None before calibration, without validation, and if the run resumed in
             its refit.
         test_scores: Scores on test, or None before the last phase and without test.
-        test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
         branch_scores: Maps the name of each branch to its scores on test. Empty if there is only
             one branch, or `test_scores` is None.
     """
@@ -137,7 +136,6 @@ class Trainer:
         self.notes: list[str] = []
         self.validation_scores: Scores | None = None
         self.test_scores: Scores | None = None
-        self.test_logits: list[Tensor] = []
         self.branch_scores: dict[str, Scores] = {}
         self._fixed_logits: dict[str, Tensor] = {}
         self._epoch_logits: list[Tensor] = []
@@ -379,7 +377,11 @@ class Trainer:
         if progress.batches > len(plan):
             raise ValueError(f"progress.batches: found {progress.batches}, expected {len(plan)}")
         self.network.load_state_dict(state["network"])
-        groups: dict[str, dict[str, Tensor]] = {"optimizer.": {}, DECODER: {}, "carried.": {}}
+        groups: dict[str, dict[str, Tensor]] = {
+            "optimizer.": {},
+            DECODER_NAMES: {},
+            "carried.": {},
+        }
         rest = dict(state["training"])
         for name in [*rest]:
             for prefix, own in groups.items():
@@ -388,7 +390,7 @@ class Trainer:
         all_learn = not (self.config.model.freeze or progress.phase == "pretraining")
         complete = all_learn and progress.updates > 0
         self.optimizer.load_state_dict(groups["optimizer."], complete=complete)
-        self._load_decoder(groups[DECODER])
+        self._load_decoder(groups[DECODER_NAMES])
         self._load_carried(groups["carried."], plan[: progress.batches])
         self._load_logits(rest.pop(VALIDATION_LOGITS, None))
         for name in rest:
@@ -453,7 +455,7 @@ class Trainer:
         """Return the rows with known labels of train and validation, and their weights."""
         names = ["train", "validation"]
         stores = [self.data.splits[name] for name in names]
-        return joined(stores, [self.weights[name] for name in names])
+        return joined_rows(stores, [self.weights[name] for name in names])
 
     def freeze_embedding(self, *, frozen: bool) -> None:
         """Freeze the vectors of tokens if `frozen` is True; let them learn if it is False.
@@ -487,13 +489,13 @@ class Trainer:
         """Return the weights that the classifier doesn't have, by name. They aren't copies."""
         if not isinstance(self.model, PretrainingModel):
             return {}
-        return {DECODER + name: tensor for name, tensor in self.model.own_state().items()}
+        return {DECODER_NAMES + name: tensor for name, tensor in self.model.own_state().items()}
 
     def _load_decoder(self, tensors: dict[str, Tensor]) -> None:
         own = self._decoder_weights()
-        check_tensors({DECODER + name: tensor for name, tensor in tensors.items()}, own)
+        check_tensors({DECODER_NAMES + name: tensor for name, tensor in tensors.items()}, own)
         for name, tensor in own.items():
-            tensor.copy_(tensors[name.removeprefix(DECODER)])
+            tensor.copy_(tensors[name.removeprefix(DECODER_NAMES)])
 
     def _load_carried(self, tensors: dict[str, Tensor], learned: list[Ints]) -> None:
         """Restore the states of groups, which must be those of the learned rows."""
@@ -542,24 +544,3 @@ def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
         spellings=store.spellings,
         words=store.words,
     )
-
-
-def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Check that tensors from a file can replace the tensors of a model or optimizer.
-
-    Args:
-        found: Tensors from the file, by name.
-        expected: Tensors of the model or optimizer, by name.
-
-    Raises:
-        ValueError: If the names, a shape or a type differ, or a value from the file isn't finite.
-    """
-    for name in sorted(found.keys() ^ expected.keys()):
-        raise ValueError(f"tensor {name[:80]}: {'missing' if name in expected else 'unknown'}")
-    for name, tensor in found.items():
-        like = expected[name]
-        if tensor.shape != like.shape or tensor.dtype != like.dtype:
-            shapes = f"{tensor.dtype} {[*tensor.shape]}, expected {like.dtype} {[*like.shape]}"
-            raise ValueError(f"tensor {name}: found {shapes}; of another version? train it again")
-        if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"tensor {name}: holds values that aren't finite")

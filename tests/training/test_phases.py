@@ -12,7 +12,7 @@ from seqtrain.config import resolved_config
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.decisions import best_class
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.phases import fitted_calibration, run
+from seqtrain.training.phases import fitted_calibration, run_phases
 from seqtrain.training.trainer import VALIDATION_LOGITS, Trainer
 from tests.helpers.tiny import rows, write_table
 
@@ -43,7 +43,7 @@ def start(data: PreparedData) -> Trainer:
 
 def test_the_model_of_a_refit_is_calibrated_after_as_many_epochs(session: Trainer) -> None:
     validation, after = session.data.splits["validation"], list[list[Tensor]]()
-    for event in run(session):
+    for event in run_phases(session):
         if isinstance(event, EpochEvent) and event.phase == "training":
             after.append(session.shared_logits(validation))
     assert session.refit_epochs > session.best_epoch
@@ -54,7 +54,7 @@ def test_the_model_of_a_refit_is_calibrated_after_as_many_epochs(session: Traine
 
 
 def test_a_checkpoint_keeps_what_calibrates_a_refit(session: Trainer) -> None:
-    for _ in run(session, finish=False):
+    for _ in run_phases(session, finish=False):
         pass
     state = session.state_dict()
     resumed = start(session.data)
@@ -80,7 +80,7 @@ def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
     write_table(tmp_path / "train.tsv", examples)
     session = start(prepare(resolved_config(CONFIG)))
     before = list[list[float]]()
-    for _ in run(session):
+    for _ in run_phases(session):
         before.append(session.calibration.thresholds)
     learned = session.store
     logits = session.network.combine(session.shared_logits(learned))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqtrain.config import resolved_config
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.training.phases import run
+from seqtrain.training.phases import run_phases
 from seqtrain.training.trainer import Trainer
 from tests.helpers.tiny import rows, write_table
 
@@ -72,7 +72,7 @@ def test_every_stop_continues_with_equal_bits(
     data = prepare(config)
     whole = Trainer(config, data, torch.device("cpu"))
     stops = []
-    for _ in run(whole):
+    for _ in run_phases(whole):
         # A best model is in a folder of its own only if it was the best at a saved state.
         stops.append(saved(whole))
     expected = bits(whole)
@@ -80,7 +80,7 @@ def test_every_stop_continues_with_equal_bits(
     draw = random.Random(part)
     for state in [*draw.sample(stops, 5), stops[-1]]:
         again = continued(config, data, state)
-        for _ in run(again):
+        for _ in run_phases(again):
             pass
         found = bits(again)
         assert found.keys() == expected.keys()
