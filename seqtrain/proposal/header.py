@@ -6,7 +6,7 @@ from itertools import pairwise
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, Column, NumberColumn
+from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, Column
 from seqtrain.tables.cells import is_number
 from seqtrain.text import quote
 
@@ -56,7 +56,7 @@ def has_header(
     if numbers:
         is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
         return is_counting and len(numbers) < len(names)
-    below = [rows_with(column, name) for name, column in pairs]
+    below = [_rows_with(column, name) for name, column in pairs]
     repeated = sum(count > 0 for name, count in zip(first, below, strict=True) if name.strip())
     is_usual = False
     for (name, column), count in zip(pairs, below, strict=True):
@@ -66,7 +66,7 @@ def has_header(
         return False
     # The first value of a column of labels that never occurs again is a name.
     repeats = any(c.can_be_label and c.distinct <= c.rows / 10 for c in columns)
-    has_others = any(column.kind in ("number", "time", *LIST_KINDS) for column in columns)
+    has_others = any(column.kind in ("number", "amount", "time", *LIST_KINDS) for column in columns)
     if (has_others or repeats) and not repeated:
         return True
     if not KNOWN_NAMES.isdisjoint(names):
@@ -79,11 +79,9 @@ def has_header(
     )
 
 
-def rows_with(column: Column, cell: str) -> int:
+def _rows_with(column: Column, cell: str) -> int:
     """Return the number of rows of a column with a cell."""
     cell = cell.strip()
-    if isinstance(column, NumberColumn) and not is_number(cell):
-        return 0
     if not cell or cell not in column.values:
         return 0
     return int(column.counts[column.values.index(cell)])

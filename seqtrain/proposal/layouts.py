@@ -1,52 +1,112 @@
-"""Layouts of data files: splits by name, files of labels, and names of files that hold labels."""
+"""Layouts of data files: splits by name, and labels in other files, in folders, or in names.
+
+A recogniser looks at the files of train and returns the layouts that they may have, each with the
+option by which a user chooses it. If several are possible, all are listed as commands.
+"""
 
 import os
 import re
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.tables.formats import resolve_format
-from seqtrain.text import quote
+from seqtrain.files.reading import path_problems
+from seqtrain.proposal.names import OWNER_NAMES
+from seqtrain.proposal.options import INIT_COMMAND, InitOptions, Layout, Splits
+from seqtrain.proposal.profile import Column
+from seqtrain.proposal.reading import ReadingProgress, Table, read_table
+from seqtrain.proposal.roles import set_command
+from seqtrain.sequences.sources import files_of
+from seqtrain.tables.blocks import FILE, LABEL
+from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
+from seqtrain.tables.join import ROW, column_of
+from seqtrain.text import display_name, quote
 
-Splits: TypeAlias = dict[str, Any]
-"""Maps each split to its value in the config.
-
-The value is the path of one file, a list of paths, a fraction or a fold of train, or None.
-"""
-ROLES = {
+SPLIT_NAMES = {
     "validation": {"valid", "validation", "val", "dev"},
     "test": {"test"},
     "train": {"train", "training"},
 }
 """Maps each split to the words in file names that tell it. The first match decides."""
 NUMBER = re.compile("[0-9]+")
+WORD = re.compile("[A-Za-z]+|[0-9]+")
+INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
+"""Words in the name of a file that holds sequences without their labels."""
+TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
+"""Words in the name of a file that holds labels."""
+SUBJECT = "subject"
+"""Name of the column of letters with a number in the names of recordings, such as s07."""
+FEWEST_FILES = 4
+"""Fewest files whose names are compared."""
+RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
+"""Formats of files of which each can be one sequence."""
+KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
+"""Maps the kinds of parts of file names to their patterns."""
 
 
-def assign_splits(files: Sequence[str], test: str | None) -> Splits:
-    """Return a dictionary that maps train, validation and test to their data files.
+class Choice(NamedTuple):
+    """A layout that files may have, and the command that chooses it."""
 
-    The split of a file is the one that its name contains as a word. A file without such a word, or
-    a single file, is train. Files of one split must have paths that differ only in numbers.
+    command: str
+    layout: Layout
+
+
+Recogniser: TypeAlias = Callable[[Layout, ReadingProgress], list[Choice]]
+
+
+def find_layout(
+    files: Sequence[str], test: str | None, options: InitOptions, progress: ReadingProgress
+) -> Layout:
+    """Return the layout of data files.
 
     Args:
         files: Data files, or one folder. The splits in the folder are used. A folder without splits
             is train itself.
         test: The test file, or None to recognize it by its name.
-
-    Returns:
-        Maps a split to its path, or to a list of paths if it has several. Splits without files are
-        left out.
+        options: Options of the user. With a label among them, no place of labels is searched.
+        progress: Reports the number of rows.
 
     Raises:
-        DataError: If no file is train, or several files may be the same split.
+        DataError: If no file is train, or several files may be the same split. Also if several
+            layouts are possible, or names say that labels are elsewhere, and they are nowhere.
+    """
+    if len(files) == 1 and os.path.isdir(files[0]):
+        files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
+    layout = Layout(_splits(files, test), options)
+    train = files_of("train", layout.splits["train"])
+    if train[0].startswith(MEMORY):
+        return layout
+    if options.get("join"):
+        return replace(layout, joins=options.get("join"))
+    if options.get("path"):
+        return _with_pattern(layout, options.get("path"))
+    if options.named("label"):
+        return layout
+    choices = [choice for recognise in RECOGNISERS for choice in recognise(layout, progress)]
+    if len(choices) > 1:
+        raise DataError(
+            f"{display_name(train[0])}: its labels may be in several places; choose one:",
+            *(f"  {choice.command}" for choice in choices),
+        )
+    if not choices and isinstance(layout.splits["train"], str):
+        _check_depth(layout.splits["train"])
+    return choices[0].layout if choices else layout
+
+
+# Splits
+
+
+def _splits(files: Sequence[str], test: str | None) -> Splits:
+    """Return the files of each split: that of a word in the name of a file, or train.
+
+    A single file is train. Files of one split must have paths that differ only in numbers.
     """
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
-    if len(files) == 1 and os.path.isdir(files[0]):
-        files = _splits_inside(files[0]) or files
     for path in files:
-        role = split_of(os.path.basename(path)) or "train"
-        known = found.setdefault("train" if len(files) == 1 else role, [])
+        role = "train" if len(files) == 1 else split_of(path) or "train"
+        known = found.setdefault(role, [])
         if known and NUMBER.sub("0", known[0]) != NUMBER.sub("0", path):
             raise DataError(
                 f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
@@ -60,10 +120,30 @@ def assign_splits(files: Sequence[str], test: str | None) -> Splits:
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 
-def split_of(name: str) -> str | None:
+def split_of(path: str) -> str | None:
     """Return the split that a word of a file's name tells, or None."""
-    words = {*re.findall("[a-z]+", name.lower())}
-    return next((role for role, known in ROLES.items() if words & known), None)
+    words = {*re.findall("[a-z]+", os.path.basename(path).lower())}
+    return next((split for split, known in SPLIT_NAMES.items() if words & known), None)
+
+
+def _paths(folder: str) -> list[str]:
+    """Return the paths in a folder that aren't hidden, sorted."""
+    with path_problems(folder, DataError):
+        names = sorted(name for name in os.listdir(folder or ".") if not name.startswith("."))
+    return [os.path.join(folder, name) for name in names]
+
+
+def _check_depth(path: str) -> None:
+    """Raise a DataError if a folder holds folders within folders, so that none is a class."""
+    is_folder = os.path.isdir(path) and resolve_format(path, "auto") == "txt"
+    for folder in _paths(path) if is_folder else ():
+        for inner in _paths(folder) if os.path.isdir(folder) else ():
+            if os.path.isdir(inner):
+                raise DataError(
+                    f"{display_name(path)}: holds folders within folders, such as "
+                    f"{display_name(inner)}; expected a file of data, or one folder of files for "
+                    "each class; give the folder of one data set"
+                )
 
 
 def _splits_inside(folder: str) -> list[str]:
@@ -72,91 +152,209 @@ def _splits_inside(folder: str) -> list[str]:
     The folder must have a split for train and at least one more. Each of its sub-folders must be a
     split. In a folder that Hugging Face wrote, train is enough.
     """
-    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
-    paths = {name: os.path.join(folder, name) for name in names}
-    folders = [name for name, path in paths.items() if os.path.isdir(path)]
-    found = [x for x in names if (x in folders or resolve_format(x, "auto")) and split_of(x)]
-    is_split = ({*folders} <= {*found} and len(found) > 1) or "dataset_dict.json" in names
-    return [paths[name] for name in found] if is_split and "train" in map(split_of, found) else []
+    paths = _paths(folder)
+    folders = {path for path in paths if os.path.isdir(path)}
+    found = [x for x in paths if (x in folders or resolve_format(x, "auto")) and split_of(x)]
+    is_saved = os.path.join(folder, "dataset_dict.json") in paths
+    is_split = is_saved or (folders <= {*found} and len(found) > 1)
+    return found if is_split and "train" in map(split_of, found) else []
 
 
-INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
-"""Words in the name of a file that holds sequences without their labels."""
-TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
-"""Words in the name of a file that holds labels."""
-WORD = re.compile(r"[A-Za-z]+|[0-9]+")
+# Labels in other files
 
 
-def words_of(path: str) -> list[str]:
+def _words(path: str) -> set[str]:
     """Return the words and numbers in a file's name, in lower case, without its endings."""
-    stem = os.path.basename(path).partition(".")[0]
-    return [word.lower() for word in WORD.findall(stem)]
+    return {word.lower() for word in WORD.findall(os.path.basename(path).partition(".")[0])}
 
 
-def is_target(path: str) -> bool:
-    """Return True if a file's name says that it holds labels."""
-    return not TARGET_WORDS.isdisjoint(words_of(path))
+def _pairs_inside(folder: str) -> list[str]:
+    """Return the files of a folder, or of its splits, whose labels are in other files, or [].
 
-
-def targets_of(path: str) -> list[str]:
-    """Return the files beside a data file that hold its labels, by their names.
-
-    Of `X_train.csv` this is `y_train.csv`, of `train.csv` it is `train_labels.csv`. If there is no
-    such file, it is a file whose name only says that it holds labels, such as `labels.csv`.
+    Raises:
+        DataError: If the name of a file says that its labels are elsewhere, and they are nowhere.
     """
-    own = {*words_of(path)} - INPUT_WORDS
-    exact, loose = list[str](), list[str]()
-    for name in sorted(os.listdir(os.path.dirname(path) or ".")):
-        words = {*words_of(name)} - TARGET_WORDS - INPUT_WORDS
-        is_data = resolve_format(name, "auto") is not None and name != os.path.basename(path)
-        if is_data and is_target(name) and words == own:
-            exact.append(os.path.join(os.path.dirname(path), name))
-        elif is_data and is_target(name) and words <= ROLES["train"]:
-            loose.append(os.path.join(os.path.dirname(path), name))
-    return exact or loose
+    files = _paths(folder)
+    folders = [path for path in files if os.path.isdir(path) and split_of(path)]
+    files += [path for each in folders for path in _paths(each)]
+    data = [path for path in files if os.path.isfile(path) and resolve_format(path, "auto")]
+    found = [path for path in data if not _words(path) & TARGET_WORDS and _beside(path)]
+    inputs = [path for path in data if _words(path) & {"x"}]
+    if not found and len(inputs) == len(data) > 0:
+        raise DataError(_labels_missing(inputs[0]))
+    return found
 
 
-def holds_inputs_only(path: str) -> bool:
-    """Return True if the name of a file begins with X, so that its labels are elsewhere."""
-    return words_of(path)[:1] == ["x"]
+def _beside(path: str, words: set[str] = TARGET_WORDS) -> list[str]:
+    """Return the files beside a data file that have its name, but for words such as X and y.
+
+    Args:
+        path: The data file, such as `X_train.csv` or `train.csv`.
+        words: Words of the other files: `y_train.csv`, `train_labels.csv`.
+    """
+    own, found = _words(path) - INPUT_WORDS, list[str]()
+    for other in _paths(os.path.dirname(path)):
+        names = _words(other)
+        is_data = other != path and resolve_format(other, "auto") is not None
+        if is_data and names & words and names - words - INPUT_WORDS == own:
+            found.append(other)
+    return found
 
 
-SUBJECT = "subject"
-"""Name of the column of letters with a number in the names of recordings, such as s07."""
-FEWEST_FILES = 4
-"""Fewest files whose names are compared."""
-KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
+def _labels_missing(path: str) -> str:
+    return (
+        f"{display_name(path)}: its name says that labels are elsewhere, but no file y… or "
+        "…labels… is beside it; add one, or give --label COLUMN or --set "
+        "'data.join=[{file: FILE, on: COLUMN}]'"
+    )
 
 
-def name_patterns(files: Sequence[str]) -> list[str]:
-    """Return the ways to read labels from the names of recordings, as values of data.path.
+def _recognise_pair(layout: Layout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout for each file that may hold the labels of the file of train.
 
-    Names must have equally many parts, such as
-    `walking_003.csv`. A label is a part of letters that several files share.
+    Files such as `subject_train.txt` are joined, too: their column is the group.
+
+    Raises:
+        DataError: If the name says that labels are elsewhere, and they are nowhere.
+    """
+    path = layout.splits["train"]
+    if not isinstance(path, str) or not os.path.isfile(path):
+        return []
+    format = resolve_format(path, "auto") or "csv"
+    if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
+        if "x" in _words(path) and not _beside(path):
+            raise DataError(_labels_missing(path))
+        return []
+    targets = _beside(path)
+    if not targets:
+        loose = [other for other in _paths(os.path.dirname(path)) if _words(other) & TARGET_WORDS]
+        for other in loose:
+            if (
+                resolve_format(other, "auto")
+                and _words(other) - TARGET_WORDS <= SPLIT_NAMES["train"]
+            ):
+                targets.append(other)
+    if not targets:
+        if "x" in _words(path) and columns_of_format(format) != "none":
+            raise DataError(_labels_missing(path))
+        return []
+    if format == "txt":  # a sequence per line
+        layout = replace(layout, options=layout.options.with_given(format="lines"))
+    table = read_table([path], layout, progress)
+    group, joins = None, []
+    for side in _beside(path, {*OWNER_NAMES}):
+        join, column = _join_of(table, side, progress)
+        if join is not None:
+            group, joins = column, [join]
+    choices = []
+    for target in targets:
+        join, column = _join_of(table, target, progress)
+        if join is not None:
+            given = {} if column is None else {"label": [column]}
+            options = layout.options.with_given(**given)
+            found_joins = [join, *joins]
+            command = set_command(f"data.join={flow(found_joins)}")
+            found = replace(layout, options=options, joins=found_joins, group=group)
+            choices.append(Choice(command, found))
+    return choices
+
+
+def _join_of(
+    table: Table, path: str, progress: ReadingProgress
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Return how a further file is joined to a table, and the name of its column.
+
+    It is joined by a common key that has one row per value there, or else row by row. The name is
+    None if the file has several columns but the key.
+    """
+    other = read_table([path], Layout({}, InitOptions()), progress, is_train=False)
+    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
+    new = [column.name for column in other.columns if column.name not in own]
+    if len(other.columns) == 1 and not other.header:
+        new = [column_of(path)]
+    name = str(new[0]) if len(new) == 1 else None
+    for column in other.columns:
+        key = own.get(str(column.name))
+        is_key = column.distinct == other.rows and len(new) > 0
+        if is_key and key is not None and _has_values_of(key, column):
+            return {"file": path, "on": column.name}, name
+    return ({"file": path, "on": ROW} if other.rows == table.rows else None), name
+
+
+def _has_values_of(column: Column, key: Column) -> bool:
+    """Return True if most values of a column are values of a key."""
+    known = {str(value) for value in key.values}
+    return 2 * sum(str(value) in known for value in column.values) > len(column.values)
+
+
+# Labels in names
+
+
+def _recognise_names(layout: Layout, _: ReadingProgress) -> list[Choice]:
+    """Return a layout for each part of the names of recordings that may be the label.
+
+    If the files are in folders, these may be the label, too.
+    """
+    files = files_of("train", layout.splits["train"])
+    recordings = _recordings(files)
+    folders = {os.path.dirname(file) for file in recordings}
+    is_told = layout.options.get("format") is not None
+    if is_told or (len(folders) > 1 and len(files) > 1):
+        return []
+    names = {os.path.basename(folder) for folder in folders}
+    choices = []
+    for pattern, labels in name_patterns(recordings):
+        if len(folders) == 1 or labels != names:
+            command = set_command(f"data.path={flow(pattern)}")
+            choices.append(Choice(command, _with_pattern(layout, pattern)))
+    if choices and len(folders) > 1:
+        choices.append(Choice(f"{INIT_COMMAND} --format txt", layout))
+    return choices
+
+
+def _recordings(files: Sequence[str]) -> list[str]:
+    """Return the files of recordings: several tables or arrays, by a pattern or in a folder.
+
+    A folder may have a sub-folder for each class.
+    """
+    if len(files) > 1 or not os.path.isdir(files[0]):
+        return [*files] if len(files) > 1 else []
+    found = list[str]()
+    for path in _paths(files[0]):
+        found += _paths(path) if os.path.isdir(path) else [path]
+    formats = {resolve_format(path, "auto") for path in found if os.path.isfile(path)}
+    is_one = len(formats) == 1 and formats <= {*RECORDINGS} and all(map(os.path.isfile, found))
+    return found if is_one else []
+
+
+def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
+    """Return the ways to read labels from the names of recordings, and the labels of each.
+
+    A way is a value of data.path. Names must have equally many parts, such as `walking_003.csv`. A
+    label is a part of letters that several files share.
     """
     stems = [os.path.basename(file).partition(".")[0] for file in files]
     split = [re.split("[_ -]+", stem) for stem in stems]
-    if len(files) < FEWEST_FILES or len({len(parts) for parts in split}) != 1:
+    separators = re.findall("[_ -]+", stems[0]) if stems else []
+    if {len(parts) for parts in split} == {1}:  # walking003
+        found = [re.fullmatch("([A-Za-z]+)([0-9]+)", stem) for stem in stems]
+        split, separators = [[*each.groups()] for each in found if each], [""]
+    if len(split) < max(FEWEST_FILES, len(files)) or len({len(parts) for parts in split}) != 1:
         return []
     columns = [[*part] for part in zip(*split, strict=True)]
-    if len(columns) == 1:  # walking003
-        found = [re.fullmatch("([A-Za-z]+)([0-9]+)", stem) for stem in stems]
-        if not all(found):
-            return []
-        columns = [[each[group] for each in found if each] for group in (1, 2)]
-        return [r"(?P<label>[A-Za-z]+)[0-9]+"] if _is_label(columns[0]) else []
-    kinds = [_kind_of_part(part) for part in columns]
-    labels = [at for at, kind in enumerate(kinds) if kind == "label" and _is_label(columns[at])]
-    separators = re.findall("[_ -]+", stems[0])
+    kinds = [_kind_of_part(values) for values in columns]
     patterns = []
-    for label in labels:
+    for label, values in enumerate(columns):
+        if kinds[label] != "label" or not 2 <= len({*values}) <= len(values) / 2:
+            continue
         pattern = ""
         for at, kind in enumerate(kinds):
-            name = _name_of_part(kind, at, label)
             text = KINDS_OF_PART.get(kind, "[^_ -]+")
-            pattern += f"(?P<{name}>{text})" if name else text
-            pattern += re.escape(separators[at]) if at < len(separators) else ""
-        patterns.append(pattern)
+            name = LABEL if at == label else SUBJECT if kind == "code" else None
+            if name and f"<{name}>" not in pattern:
+                text = f"(?P<{name}>{text})"
+            pattern += text + re.escape("".join(separators[at : at + 1]))
+        patterns.append((pattern, {*values}))
     return patterns
 
 
@@ -167,13 +365,26 @@ def _kind_of_part(values: Sequence[str]) -> str:
     return "other"
 
 
-def _is_label(values: Sequence[str]) -> bool:
-    """Return True if several files share each of a few values."""
-    return 2 <= len({*values}) <= len(values) / 2
+def _with_pattern(layout: Layout, pattern: str) -> Layout:
+    """Return the layout of recordings with columns in their names.
+
+    Args:
+        layout: The files, and options of the user.
+        pattern: Value of data.path.
+    """
+    files, given = files_of("train", layout.splits["train"]), dict[str, Any]()
+    recordings = _recordings(files)
+    format = resolve_format((recordings or files)[0], "auto") or "csv"
+    if f"(?P<{LABEL}>" in pattern and not layout.options.named("label"):
+        given["label"] = [LABEL]
+    if columns_of_format(format) != "none":
+        given["id"] = layout.options.get("id", FILE)
+    if os.path.isdir(files[0]) and recordings:
+        given["format"] = format
+    group = SUBJECT if f"(?P<{SUBJECT}>" in pattern else None
+    options = layout.options.with_given(**given)
+    return replace(layout, options=options, pattern=pattern, group=group)
 
 
-def _name_of_part(kind: str, at: int, label: int) -> str | None:
-    """Return the name of the column of a part, or None if it isn't one."""
-    if at == label:
-        return "label"
-    return SUBJECT if kind == "code" else None
+RECOGNISERS: tuple[Recogniser, ...] = (_recognise_pair, _recognise_names)
+"""Recognisers of labels that aren't columns of the files."""

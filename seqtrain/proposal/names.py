@@ -7,7 +7,7 @@ from seqtrain.proposal.profile import Column
 LABEL_NAMES = (
     *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
     *("tag", "type", "language", "lang", "genre", "rating", "stars", "gold", "classification"),
-    *("outcome", "result"),
+    *("outcome", "result", "failure", "failed", "fault", "anomaly", "activity"),
 )
 TEXT_NAMES = (
     *("text", "sequence", "sentence", "tokens", "content", "document", "review", "message"),

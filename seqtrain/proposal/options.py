@@ -1,10 +1,11 @@
-"""Options of `seqtrain init`: facts about the data files that the user gives."""
+"""Options of `seqtrain init`, and the layout of files: what is known before they are read."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from seqtrain.config.document import Unreadable, read_yaml
-from seqtrain.tables.blocks import Name as Column
+from seqtrain.tables.blocks import Name
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
@@ -12,10 +13,15 @@ INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 KINDS = ("text", "tokens", "features")
 LIKE_OPTIONS = (
-    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind"),
+    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group"),
     *("tokenizer", "bad_rows", "validation", "standardize"),
 )
 """Keys of the data section that `init` treats like its options if the user sets them."""
+Splits: TypeAlias = dict[str, Any]
+"""Maps each split to its value in the config.
+
+The value is the path of one file, a list of paths, a fraction or a fold of train, or None.
+"""
 
 
 class InitOptions:
@@ -35,6 +41,7 @@ class InitOptions:
             - `id`, `order` and `steps`: columns of a table with one row per time step.
             - `header`: True if the first row names the columns.
             - `format`, `delimiter` and `encoding`: how the files are written.
+            - `pretrained`: folder of a pretrained encoder of texts.
     """
 
     def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:
@@ -58,12 +65,7 @@ class InitOptions:
         kind = self.get("kind")
         return kind if kind in KINDS else None
 
-    @property
-    def drops_bad_rows(self) -> bool:
-        """True if the settings drop rows that can't be read (data.bad_rows=drop)."""
-        return bool(self.get("bad_rows") == "drop")
-
-    def named(self, option: str) -> list[Column]:
+    def named(self, option: str) -> list[Name]:
         """Return the column names or indexes in an option such as "id".
 
         The list is empty if the user didn't give the option.
@@ -72,3 +74,28 @@ class InitOptions:
         if isinstance(value, list | dict):  # data.steps maps columns to kinds
             return [*value]
         return [] if value in (None, "auto") else [value]
+
+    def with_given(self, **given: Any) -> "InitOptions":
+        """Return options with further values, which follow from the files."""
+        found = InitOptions(self.settings, **self.options)
+        found.given |= given
+        return found
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files of a data set, and the place of their labels.
+
+    Attributes:
+        splits: Maps each split to its files.
+        options: Options of the user, with the values that follow from the layout.
+        pattern: Value of data.path, or None.
+        joins: Value of data.join.
+        group: Column whose rows stay on one side of a split, or None.
+    """
+
+    splits: Splits
+    options: InitOptions = field(default_factory=InitOptions)
+    pattern: str | None = None
+    joins: Sequence[dict[str, Any]] = ()
+    group: str | None = None

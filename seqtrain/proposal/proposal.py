@@ -3,34 +3,38 @@
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.errors import DataError, either, marked
-from seqtrain.proposal.facts import Facts, facts_of, labels_of, used_columns
-from seqtrain.proposal.inspection import Data, read_data
-from seqtrain.proposal.label_forms import joined_mark
-from seqtrain.proposal.layouts import NUMBER, SUBJECT, Splits, assign_splits
-from seqtrain.proposal.options import COLUMN_OPTIONS, INIT_COMMAND, InitOptions
+from seqtrain.errors import DataError, marked
+from seqtrain.proposal.facts import Facts, facts_of, joined_mark
+from seqtrain.proposal.layouts import NUMBER, find_layout
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.profile import Column
-from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.proposal.recordings import Layout, find_layout
+from seqtrain.proposal.reading import (
+    NO_LABELS,
+    Progress,
+    ReadingProgress,
+    Table,
+    better_reading,
+    read_table,
+)
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
     columns_named,
-    determines,
+    odd_numbers,
     owner_of,
     row_table,
+    set_command,
 )
-from seqtrain.proposal.settings import Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.settings import Setting, Situation, settings_for, share_to_hold_out
 from seqtrain.proposal.step_roles import step_table
-from seqtrain.proposal.table import odd_cells
-from seqtrain.proposal.windows import window_table
 from seqtrain.proposal.write import (
     column_settings,
     comments_of,
@@ -39,13 +43,14 @@ from seqtrain.proposal.write import (
     write_config,
 )
 from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.labels import LabelReader
+from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
-from seqtrain.tables.cells import BadCellError, mark_of
-from seqtrain.tables.join import for_split
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, missing_name
+from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files
-from seqtrain.text import counted, listed, quote
+from seqtrain.text import counted, duration, listed, quote
 
 TRIED_ROWS, TRIED_IDS = 4096, 1000
 """With fewer rows, or ids of a table of time steps, `propose` also prepares the data as `fit` does.
@@ -54,13 +59,21 @@ If this fails, and `propose` itself chose the validation, it tries again without
 """
 FEW_PER_CLASS = 30
 """Rows per class below which a warning says that the accuracy is uncertain."""
-KIND_NAMES = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}
+SEQUENCE_NAMES = {
+    "text": "text",
+    "tokens": "symbols",
+    "features": "series",
+    "steps": "a time step",
+}
+"""Maps kinds of sequences to words for the user."""
 MOST_NUMBERED_CLASSES = 10
 """Largest number of files of a class each whose names may differ only in numbers, as for digits."""
 MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
+MOST_SHOWN = 3
+"""Number of odd cells of a column that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +91,50 @@ class Proposal:
     warnings: list[str]
 
 
+@dataclass
+class _Findings:
+    """What was found about data files.
+
+    Attributes:
+        table: The files of train.
+        roles: Roles of their columns.
+        facts: Facts about train, and which rows the other splits leave out.
+        splits: Maps each split to its value in the config.
+        rows: Maps each split that has files to its number of rows.
+        encoding: Time that a pretrained encoder takes, as text.
+    """
+
+    table: Table
+    roles: Roles
+    facts: Facts
+    splits: Splits
+    rows: dict[str, int] = field(default_factory=dict)
+    encoding: str = ""
+
+    @property
+    def options(self) -> InitOptions:
+        """Options of the user, and those that follow from the layout of the files."""
+        return self.table.layout.options
+
+    def config(self) -> tuple[str, Config]:
+        """Return the config as text, and parsed."""
+        situation = Situation(self.facts, self.roles, self.options, self.splits["validation"])
+        settings = split_settings(self.splits, self.rows, self.table, self.roles, self.facts)
+        settings |= column_settings(self.table, self.roles, self.facts)
+        settings |= settings_for(situation)
+        if self.encoding:
+            reason = f"a frozen encoder; {self.encoding}"
+            settings["model.pretrained"] = Setting(self.options.get("pretrained"), reason)
+        comments = comments_of(self.splits, self.facts, self.options)
+        return write_config(settings, comments, self.options)
+
+
 def propose(
     files: Sequence[str],
     options: InitOptions,
     *,
     test: str | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Proposal:
     """Inspect data files and return a config for them.
 
@@ -97,155 +148,124 @@ def propose(
             `part-1.csv`.
         options: Options of the user about the files.
         test: Test file, or None to recognize it by its name.
-        progress: Called with a line of text during steps that take more than a second. None
-            reports nothing.
+        progress: Called during steps that take more than a second. None reports nothing.
 
     Raises:
         ConfigError: If a setting of the user isn't valid.
         DataError: If a file can't be read, or if the data is ambiguous without a further option.
     """
     reading = ReadingProgress(progress)
-    splits, warnings = assign_splits(files, test), list[str]()
-    train = files_of("train", splits["train"])
-    layout = find_layout(train, options, reading) or Layout(options)
-    options = layout.options
-    data = read_data(train, options, reading, pattern=layout.pattern, joins=layout.joins)
-    roles = roles_of(data, options)
-    facts = facts_of(
-        roles, tokenizer=options.get("tokenizer"), separator=options.get("label_separator")
-    )
-    if facts.unreadable:
-        known = labels_of(roles, options.get("label_separator"))
-        _check_dropped(data, roles, facts, len(known.counts(np.arange(data.table.rows))))
-    _count_bad_rows(data, facts, options)
-    _check_classes(data, facts)
-    warnings += _check_labels(data, roles, facts, has_validation="validation" in splits)
-    rows = {"train": facts.rows}
-    for name in ("validation", "test"):
-        if name in splits:
-            reading.step(f"reading {name}")
-            other = _split_facts(files_of(name, splits[name]), data, roles, options, reading)
-            if other is None:
-                warnings.append(
-                    f"{splits[name]} has no labels, so it isn't data.{name}; it is for predict"
-                )
-                del splits[name]
-                continue
-            rows[name] = other.rows + other.empty
-            facts.empty += other.empty
-            facts.unlabelled += other.unlabelled
-            facts.unreadable += other.unreadable
-            facts.is_missing |= other.is_missing
-    warnings += [*data.warnings, *roles.warnings]
-    splits.setdefault("validation", share_to_hold_out(_held_out_family(facts), facts.rows))
+    layout = find_layout(files, test, options, reading)
+    table = read_table(files_of("train", layout.splits["train"]), layout, reading)
+    roles = roles_of(table)
+    facts = facts_of(roles, layout.options)
+    found = _Findings(table, roles, facts, dict(layout.splits))
+    _check_dropped(found)
+    _count_bad_rows(table, facts)
+    _check_classes(found)
+    warnings = [*_doubts_about_labels(found)]
+    found.rows["train"] = facts.rows
+    warnings += [*_read_other_splits(found, reading), *table.warnings, *roles.warnings]
+    if options.get("pretrained"):
+        found.encoding = _encoding_time(found)
     if "validation" in options.given:
-        splits["validation"] = options.get("validation")
-    text, config = _config(splits, rows, data, roles, facts, options)
+        found.splits["validation"] = options.get("validation")
+    elif "validation" not in found.splits:
+        family = facts.family.name if facts.channels else "words"
+        found.splits["validation"] = share_to_hold_out(family, facts.rows)
+    text, config = found.config()
     warnings += label_doubts(facts.classes, multi_label=facts.multi_label)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
         except DataError:
-            if "validation" in rows or "validation" in options.given:
+            if "validation" in found.rows or "validation" in options.given:
                 raise
-            splits["validation"] = None
-            text, config = _config(splits, rows, data, roles, facts, options)
+            found.splits["validation"] = None
+            text, config = found.config()
             prepared = prepare(config)
         warnings += number_doubts(prepared)
-    warnings += _shared_owner(roles, config)
-    uses = [*_uses(data, roles, facts, config)]
-    return Proposal(text, uses, [*warnings, *_trust(facts, rows, config)])
+    warnings += [*_shared_owner(roles, config), *_few_rows(found, config)]
+    return Proposal(text, [*_uses(found, config)], warnings)
 
 
-def roles_of(data: Data, options: InitOptions) -> Roles:
+def roles_of(table: Table) -> Roles:
     """Return the roles of the columns of a table.
 
     Raises:
         DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    columns = data.table.columns
-    if not data.has_columns:
-        return _fixed_roles(data, options)
-    _check_names(columns, options)
-    one_hot = columns_named(columns, options, "label")
-    if len(one_hot) > 1:
-        joined = _marked(one_hot)
-        columns = [*(column for column in columns if column not in one_hot), joined]
-        options = InitOptions(**{**options.given, "label": joined.name})
+    layout, columns = table.layout, table.columns
+    options = layout.options
+    if table.has_columns:
+        _check_names(columns, options)
+        labels = columns_named(columns, options, "label")
+        if len(labels) > 1:
+            joined = _joined_marks(labels)
+            columns = [*(column for column in columns if column not in labels), joined]
+            options = options.with_given(label=joined.name)
+        roles = step_table(columns, options)
+        if roles is None:
+            label = next(iter(columns_named(columns, options, "label")), None)
+            roles = row_table(columns, options, label)
+        roles.one_hot = labels if len(labels) > 1 else []
     else:
-        one_hot = []
-    label = next(iter(columns_named(columns, options, "label")), None)
-    roles = window_table(columns, options) if _is_windowed(columns, options, label) else None
-    roles = roles or step_table(columns, options) or window_table(columns, options)
-    roles = roles or row_table(columns, options, label)
-    roles.one_hot = one_hot
-    if data.joins:  # "all other columns" would be those of the joined files, too
+        roles = _fixed_roles(table)
+    if layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    if data.pattern is not None:
-        _group_recordings(roles)
-    roles.warnings += [*_odd_cells(data, roles)]
+    group = None if layout.group is None else table.named(layout.group)
+    if group is not None and group is not roles.label and group is not roles.id:
+        roles.group, name = group, str(group.name)
+        for kinds in (roles.static, roles.steps):
+            kinds.pop(name, None)
+        roles.ignored = [x for x in roles.ignored if not x.startswith(group.shown)]
+        roles.warnings = [x for x in roles.warnings if not x.startswith(group.shown)]
+    for column in odd_numbers(roles):
+        rows = "Rows" if roles.id is None else "Sequences"
+        roles.warnings.append(
+            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a cell "
+            "are left out (data.bad_rows: drop); if it stands for a missing number, write a blank "
+            "cell or NA"
+        )
     return roles
 
 
-def _group_recordings(roles: Roles) -> None:
-    """Make the subject in the names of recordings the group, in place of a row feature."""
-    for column in roles.columns:
-        if column.name == SUBJECT and roles.static.pop(SUBJECT, ""):
-            roles.group = column
-            roles.reasons["group"] = "recordings of one subject stay on one side of a split"
-            roles.warnings = [x for x in roles.warnings if not x.startswith(quote(SUBJECT))]
-
-
-def _is_windowed(columns: Sequence[Column], options: InitOptions, label: Column | None) -> bool:
-    """Return True if the user names an id and a label that changes within it."""
-    ids = columns_named(columns, options, "id")
-    return bool(ids) and label is not None and not determines(ids[0], label, labelled=True)
-
-
-def _fixed_roles(data: Data, options: InitOptions) -> Roles:
+def _fixed_roles(table: Table) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
-    table, text = data.table, data.table.named(TEXT)
+    options, format = table.layout.options, table.dialect.format
+    text, label = table.named(TEXT), table.named(LABEL)
     others = [x for x in table.columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
-    for option in ("label", "sequence"):
-        if options.named(option) and not others and data.pattern is None:
-            format = data.dialect.format
-            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
-    label = table.named(LABEL)
     if others:
         named = columns_named(others, options, "label")
         label = named[0] if named else choose_label(others)
+    for option in ("label", "sequence"):
+        if options.named(option) and not others and table.layout.pattern is None:
+            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     if label is None or text is None or label.distinct == 0:
-        raise DataError(
-            f"{data.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
-            "with a column of labels, or a folder of texts for each class"
-        )
+        raise DataError(f"{table.name}: {NO_LABELS}")
     kind = {"series": "features", "symbols": "tokens"}.get(text.kind, "text")
-    if data.dialect.format in ("fasttext", "fasta"):
+    if format in ("fasttext", "fasta"):
         kind = "text"
     roles = Roles(options.kind or kind, label, [text], table.columns, has_names=False)
-    roles.owner = owner_of([column for column in others if column is not label])
-    roles.ignored = [column.describe() for column in others if column is not label]
+    unused = [column for column in others if column is not label]
+    roles.owner = owner_of(unused)
+    roles.ignored = [column.describe() for column in unused]
     return roles
 
 
-def _marked(columns: Sequence[Column]) -> Column:
+def _joined_marks(columns: Sequence[Column]) -> Column:
     """Return a column of the names of the columns that mark a label in a row, joined by |.
 
     Raises:
         DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
     """
-    marks = []
-    for column in columns:
-        try:
-            values = np.array([mark_of(value) for value in column.values])
-        except BadCellError as bad:
-            raise DataError(f"--label: column {column.shown}: {bad}") from None
-        marks.append(values[column.codes])
-    names = [str(column.name) for column in columns]
-    cells = []
-    for row in zip(*(mark.tolist() for mark in marks), strict=True):
-        cells.append("|".join(name for name, mark in zip(names, row, strict=True) if mark))
-    return Column.of(str(names), cells)
+    reader = LabelReader(None)
+    cells = {column.name: Coded(column.codes, column.values) for column in columns}
+    codes, problems = reader.read_marks(cells)
+    if problems:
+        raise DataError(f"--label: column {next(iter(problems.values()))}")
+    name = str([column.name for column in columns])
+    return Column(name, ["|".join(names) for names in reader.combinations], codes)
 
 
 def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
@@ -264,208 +284,189 @@ def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
         raise DataError(*problems)
 
 
-def _odd_cells(data: Data, roles: Roles) -> Iterator[str]:
-    """Yield a warning for each used column of numbers with cells of another kind."""
-    for column in (*used_columns(roles), *roles.sequence):
-        if column.is_odd.any():
-            rows = "Rows" if roles.id is None else "Sequences"
-            yield (
-                f"{odd_cells(column, data.table)}; the others are {column.kind}s. {rows} with such "
-                "a cell are left out (data.bad_rows: drop); if it stands for a missing number, "
-                "write a blank cell or NA"
-            )
+def odd_cells(column: Column, table: Table) -> str:
+    """Return the cells of a column that aren't of its kind, with their lines, for a message."""
+    rows = np.flatnonzero(column.is_odd)
+    shown = []
+    for row in rows[:MOST_SHOWN].tolist():
+        shown.append(f"{column.values[column.codes[row]]!r} (line {table.lines[row]})")
+    more = len(rows) - len(shown)
+    names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
+    return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
 
 
-def _check_dropped(data: Data, roles: Roles, facts: Facts, classes: int) -> None:
+def _check_dropped(found: _Findings) -> None:
     """Raise a DataError if too many rows with cells of another kind would be left out.
 
     These are more than a twentieth, or all of a class.
-
-    Args:
-        data: The files of train.
-        roles: Roles of the columns.
-        facts: Facts about train.
-        classes: Number of classes of all rows.
     """
+    facts, table = found.facts, found.table
     total = facts.rows + facts.unreadable
-    odd = [x for x in (*used_columns(roles), *roles.sequence) if x.is_odd.any()]
-    if not odd or (facts.unreadable <= MOST_DROPPED * total and len(facts.classes) == classes):
+    if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
         return
-    unit = "rows" if roles.id is None else "sequences"
-    found = [odd_cells(column, data.table) for column in odd]
+    unit = "rows" if found.roles.id is None else "sequences"
+    odd = [odd_cells(column, table) for column in odd_numbers(found.roles)]
     raise DataError(
-        *(f"{data.name}: {each}; the others are numbers" for each in found),
-        f"{data.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
+        *(f"{table.name}: {each}; the others are numbers" for each in odd),
+        f"{table.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
         "or a class; if these cells stand for missing numbers, write them as blank cells or NA, "
         "or leave the column out with --steps or --sequence",
     )
 
 
-def _count_bad_rows(data: Data, facts: Facts, options: InitOptions) -> None:
+def _count_bad_rows(table: Table, facts: Facts) -> None:
     """Count the rows that can't be read, if they may be left out.
 
     Raises:
         DataError: If rows can't be read, and the user didn't ask to leave them out.
     """
-    problems = data.table.problems
+    problems = table.problems
     facts.unreadable += len(problems)
-    if not problems or options.drops_bad_rows or data.leaves_out:
+    if not problems or table.layout.options.get("bad_rows") == "drop" or table.leaves_out:
         return
-    shown = problems[:10]
-    more = len(problems) - len(shown)
-    lines = [*shown, f"{data.name}: {more:,} more rows can't be read"] if more else shown
-    if len(problems) <= MOST_DROPPED * (data.table.rows + len(problems)):
-        drop = "data.bad_rows=drop"
-        chosen = either(f"{INIT_COMMAND} --set {drop}", f"settings=[{drop!r}]")
-        advice = f"to leave such rows out: {chosen}"
-        lines = [*lines, f"{data.name}: {advice}"]
+    lines = problems[:10]
+    if len(problems) > len(lines):
+        lines.append(f"{table.name}: {len(problems) - len(lines):,} more rows can't be read")
+    if len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
+        lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
+    else:
+        lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
 
 
-def _check_classes(data: Data, facts: Facts) -> None:
-    """Raise a DataError if all rows are empty, or have one label."""
-    if not facts.classes:
-        found = facts.empty + facts.unlabelled + facts.unreadable
-        raise DataError(f"{data.name}: all {found} rows are empty")
-    if len(facts.classes) < 2:
-        label = quote(next(iter(facts.classes)))
-        raise DataError(f"{data.name}: one label, {label}; expected two or more")
+def _check_classes(found: _Findings) -> None:
+    """Raise a DataError if all rows are empty, have one label, or each a label of its own."""
+    facts, table = found.facts, found.table
+    labels = [*facts.classes]
+    if not labels:
+        rows = facts.empty + facts.unlabelled + facts.unreadable
+        raise DataError(f"{table.name}: all {rows} rows are empty")
+    if len(labels) < 2:
+        raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
+    is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
+    if is_unique and "validation" not in found.splits:
+        expected = "expected labels that several rows share"
+        if table.has_columns:
+            expected += marked("; --label names their column")
+        elif table.dialect.format == "txt" and os.path.isdir(table.path):
+            expected += ": each file is a class here; give each class a folder for its files"
+        each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
+        raise DataError(f"{table.name}: {each}; {expected}")
 
 
-def _check_labels(data: Data, roles: Roles, facts: Facts, *, has_validation: bool) -> Iterator[str]:
+def _doubts_about_labels(found: _Findings) -> Iterator[str]:
     """Yield a warning if the labels of train are probably no classes.
 
     Raises:
-        DataError: If all labels differ, without a validation file. Also if there is one file per
-            class, with many files whose names are all numbers.
+        DataError: If there is one file per class, with many files whose names are all numbers.
     """
-    labels = [*facts.classes]
+    facts, table, labels = found.facts, found.table, [*found.facts.classes]
     stems = {NUMBER.sub("", label) for label in labels}
-    is_folder = data.dialect.format == "txt" and os.path.isdir(data.path)
-    is_file_per_class = is_folder and not holds_whole_files(data.path)
-    if is_file_per_class and len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1:
-        found = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
+    is_folder = table.dialect.format == "txt" and os.path.isdir(table.path)
+    are_numbered = len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1
+    if are_numbered and is_folder and not holds_whole_files(table.path):
+        held = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
         if stems == {""}:
-            raise DataError(f"{data.name}: this folder holds {found}; did you mean its parent?")
-        yield f"this folder holds {found}; if the folder is a class, give its parent"
-    is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
-    if is_unique and not has_validation:
-        expected = "expected labels that several rows share"
-        if data.has_columns:
-            expected += marked("; --label names their column")
-        elif is_folder:
-            expected += ": each file is a class here; give each class a folder for its files"
-        each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
-        raise DataError(f"{data.name}: {each}; {expected}")
-    for variant in facts.variants:
-        yield f"labels that are spelled {variant} are one class"
+            raise DataError(f"{table.name}: this folder holds {held}; did you mean its parent?")
+        yield f"this folder holds {held}; if the folder is a class, give its parent"
+    yield from facts.variants
     mark = None if facts.multi_label else joined_mark(facts.classes)
     if mark is not None:
         yield (
-            f"labels such as {quote(next(x for x in facts.classes if mark in x), 40)} may be "
-            f"several, joined by {quote(mark)}; now each combination is a class. If each row has "
-            f"several labels: --set data.label_separator={quote(mark)}"
+            f"labels such as {quote(next(x for x in labels if mark in x), 40)} may be several, "
+            f"joined by {quote(mark)}; now each combination is a class. If each row has several "
+            f"labels: --set data.label_separator={quote(mark)}"
         )
 
 
-def _split_facts(
-    files: Sequence[str], data: Data, roles: Roles, options: InitOptions, reading: ReadingProgress
+def _read_other_splits(found: _Findings, reading: ReadingProgress) -> Iterator[str]:
+    """Read the files of validation and test, and yield a warning about files without labels."""
+    facts = found.facts
+    for name in ("validation", "test"):
+        if name not in found.splits:
+            continue
+        other = _facts_of_split(files_of(name, found.splits[name]), found, reading)
+        if other is None:
+            path = found.splits.pop(name)
+            yield f"{path} has no labels, so it isn't data.{name}; it is for predict"
+            continue
+        found.rows[name] = other.rows + other.empty
+        facts.empty += other.empty
+        facts.unlabelled += other.unlabelled
+        facts.unreadable += other.unreadable
+        facts.is_missing |= other.is_missing
+
+
+def _facts_of_split(
+    files: Sequence[str], found: _Findings, reading: ReadingProgress
 ) -> Facts | None:
     """Return the facts about the files of validation or test, or None if they have no labels."""
-    given = dict(options.given)
-    if data.header is not None:
-        given["header"] = data.header
-    joins = []
-    for join in data.joins:
-        joins.append({**join, "file": for_split(join["file"], files[0])})
-    other = read_data(
-        files, InitOptions(**given), reading, pattern=data.pattern, joins=joins, is_train=False
-    )
-    by_name = {column.name: column for column in other.table.columns}
-    label = None if roles.label is None else by_name.get(roles.label.name)
+    layout, roles, joins = found.table.layout, found.roles, []
+    for join in layout.joins:
+        file = for_split(join["file"], files[0])
+        if file == join["file"] and join["on"] == ROW:
+            return None
+        joins.append({**join, "file": file})
+    options = layout.options
+    if found.table.header is not None:
+        options = options.with_given(**(options.given | {"header": found.table.header}))
+    layout = replace(layout, options=options, joins=joins)
+    table = read_table(files, layout, reading, is_train=False)
+    by_name = {column.name: column for column in table.columns}
     one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]
-    if roles.one_hot and len(one_hot) == len(roles.one_hot):
-        label = _marked(one_hot)
-    if label is None or label.distinct == 0:
+    label = _joined_marks(one_hot) if one_hot else by_name.get(roles.label.name)
+    if label is None or label.distinct == 0 or len(one_hot) < len(roles.one_hot):
         return None
-    names = {column.name for column in (*roles.sequence, roles.id) if column is not None}
-    missing = [name for name in names if name not in by_name]
-    if missing:
-        present = [str(name) for name in by_name]
-        raise DataError(f"{other.name}: {missing_name('column', str(missing[0]), present)}")
-    same = Roles(
-        roles.kind,
-        label,
-        [by_name[column.name] for column in roles.sequence],
-        other.table.columns,
-        id=None if roles.id is None else by_name[roles.id.name],
-        steps=roles.steps,
-        static=roles.static,
+    present = [str(name) for name in by_name]
+    for column in (*roles.sequence, *([roles.id] if roles.id else [])):
+        if column.name not in by_name:
+            raise DataError(f"{table.name}: {missing_name('column', str(column.name), present)}")
+    same = replace(
+        roles,
+        label=label,
+        sequence=[by_name[column.name] for column in roles.sequence],
+        columns=table.columns,
+        id=by_name[roles.id.name] if roles.id else None,
+        order=by_name.get(roles.order.name) if roles.order else None,
         one_hot=one_hot,
-        window=roles.window,
     )
-    facts = facts_of(same, tokenizer=options.get("tokenizer"))
-    _count_bad_rows(other, facts, options)
+    facts = facts_of(same, options)
+    _count_bad_rows(table, facts)
     return facts
 
 
-def _held_out_family(facts: Facts) -> str:
-    return facts.family.name if facts.channels else "words"
+def _encoding_time(found: _Findings) -> str:
+    """Measure how long a pretrained encoder takes for all rows, with a few of them.
+
+    Raises:
+        DataError: If the sequences are no texts, or the folder isn't one of an encoder.
+    """
+    texts = found.facts.texts
+    if not texts:
+        raise DataError("--pretrained: an encoder reads texts; the sequences are none")
+    encoder = PretrainedEncoder(found.options.get("pretrained"))
+    encoder.encode(texts[:1])  # loads it
+    begin = time.perf_counter()
+    encoder.encode(texts)
+    rows = sum(found.rows.values())
+    seconds = (time.perf_counter() - begin) / len(texts) * rows
+    return f"about {duration(seconds)} on this machine for {rows:,} rows, once"
 
 
-def _config(
-    splits: Splits,
-    rows: Mapping[str, int],
-    data: Data,
-    roles: Roles,
-    facts: Facts,
-    options: InitOptions,
-) -> tuple[str, Config]:
-    """Return the config as text, and parsed."""
-    family = facts.family
-    situation = Situation(
-        family.name,
-        facts.rows,
-        facts.classes,
-        facts.lengths[0],
-        validation=splits["validation"],
-        multi_label=facts.multi_label,
-        distinct_symbols=facts.symbols,
-        steps=roles.steps,
-        has_row_features=bool(roles.static),
-        is_missing=facts.is_missing,
-        is_often_missing=facts.is_often_missing and not options.get("standardize"),
-        tokenizer=options.get("tokenizer"),
-        keeps_case=family.keeps_case,
-        family_reason=family.reason,
-    )
-    settings = split_settings(splits, rows, data, roles, facts)
-    settings |= column_settings(data, roles, facts)
-    settings |= settings_for(situation)
-    return write_config(settings, comments_of(splits, facts, options), options)
-
-
-def _step_kind(kind: str | dict[str, Any]) -> str:
-    """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
-    if isinstance(kind, str):
-        return kind
-    name, *options = kind
-    return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
-
-
-def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[str]:
+def _uses(found: _Findings, config: Config) -> Iterator[str]:
     """Yield the lines of `Proposal.uses`.
 
     They are about the sequence and the label, row features, ignored columns, and rows left out.
     """
-    used = KIND_NAMES[roles.kind]
+    roles, facts = found.roles, found.facts
+    used = SEQUENCE_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
     if roles.id is not None:
         columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
-        order = config.data.order
-        sorted_by = "" if order is None else f", by {order}"
-        used += f" = {listed(columns, 8)}; a sequence = the rows of one {roles.id.name}{sorted_by}"
+        used += f" = {listed(columns, 8)}; a sequence = the rows of one {roles.id.name}"
+        if config.data.order is not None:
+            used += f", by {config.data.order}"
         if roles.window is not None:
             used += f", in windows of {roles.window['steps']}"
     elif roles.all_others:
@@ -474,19 +475,22 @@ def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[st
         used += f" = {listed([str(column.name) for column in roles.sequence], 4)}"
     classes = f"{len(facts.classes)} classes: {shown_labels(facts)}"
     label = None
-    if roles.one_hot:
-        label = listed([str(column.name) for column in roles.one_hot], 4)
-    elif roles.label is not None and roles.has_names:
-        label = str(roles.label.name)
-    elif data.dialect.format == "fasta":
+    if roles.has_names:
+        label = listed([str(column.name) for column in roles.one_hot or [roles.label]], 4)
+    elif found.table.dialect.format == "fasta":
         label = "the last word of each line of >"
     kind = "several labels per row" if facts.multi_label else "label"
-    if label is None and facts.multi_label:
-        classes = f"several labels per row ({classes})"
-    yield f"{used}, {classes}" if label is None else f"{used}, {kind} = {label} ({classes})"
+    if label is not None:
+        yield f"{used}, {kind} = {label} ({classes})"
+    else:
+        yield f"{used}, {kind} ({classes})" if facts.multi_label else f"{used}, {classes}"
     if roles.static:
         columns = [f"{name} ({kind})" for name, kind in roles.static.items()]
         yield f"row features = {listed(columns, 8)}"
+    if found.encoding:
+        yield f"pretrained encoder: {found.encoding}"
+    if roles.group is not None:
+        yield f"group = {roles.group.name}: its rows stay on one side of a split"
     if roles.ignored:
         yield f"ignored: {listed(roles.ignored, 8)}"
     unit = "row" if roles.id is None else "sequence"
@@ -494,6 +498,14 @@ def _uses(data: Data, roles: Roles, facts: Facts, config: Config) -> Iterator[st
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
+
+
+def _step_kind(kind: str | dict[str, Any]) -> str:
+    """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
+    if isinstance(kind, str):
+        return kind
+    name, *options = kind
+    return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
 
 
 def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
@@ -512,17 +524,16 @@ def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
     )
 
 
-def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[str]:
+def _few_rows(found: _Findings, config: Config) -> Iterator[str]:
     """Yield a warning that the accuracy is uncertain, if there are few rows per class.
 
     Rows are few if train has fewer than `FEW_PER_CLASS` of them per class, on average.
     """
-    share, few = config.data.validation, facts.rows / len(facts.classes)
+    facts, rows, share = found.facts, found.rows, config.data.validation
+    few = facts.rows / len(facts.classes)
     if few >= FEW_PER_CLASS:
         return
-    held_out = rows.get("validation", 0)
-    if isinstance(share, float):
-        held_out = round(share * facts.rows)
+    held_out = round(share * facts.rows) if isinstance(share, float) else rows.get("validation", 0)
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
         advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"

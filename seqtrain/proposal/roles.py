@@ -1,21 +1,19 @@
-"""Roles of columns of a table with a row per sequence: label and sequence.
+"""Roles of the columns of a table: label and sequence of a table with a row per sequence.
 
-Each choice is a list of short rules with points. The column with most points is chosen. If several
-have most points, the choice is left to the user.
+The label is the column with most points by short rules. The sequence is what the first rule that
+finds one says. If a choice isn't clear, it is left to the user.
 """
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either, marked
-from seqtrain.proposal.label_forms import MARKS, repeats_multi_hot
 from seqtrain.proposal.names import (
     BODY_NAMES,
     GROUP_NAMES,
@@ -26,18 +24,19 @@ from seqtrain.proposal.names import (
     is_code,
     is_code_or_owner,
     is_time,
-    names_owner,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
     FREE_WORDS,
+    LABEL_KINDS,
     LIST_KINDS,
     Column,
     are_smooth,
-    fields_of,
+    determines,
 )
+from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
 
 FEWEST_WIDE = 8
@@ -54,12 +53,20 @@ FEWEST_OWNERS = 10
 """Fewest distinct values of a column that names the owner of each row, such as a customer."""
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
-FIRST_ROWS = 4096
-"""Rows that are compared first: most columns that don't determine another are told by them."""
-LIST_TYPES = {"series": "features", "symbols": "tokens"}
+SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
+MARKS = {"1", "0", "1.0", "0.0", "true", "false", "yes", "no", ""}
+"""Cells that mark or deny the label of their column, in lower case."""
 
 Points: TypeAlias = tuple[int, Callable[[Column], bool]]
+LABEL_RULES: tuple[Points, ...] = (
+    (4, lambda column: column.word == "label"),
+    (4, lambda column: column.word in LABEL_NAMES),
+    (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
+    (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
+    (-1, lambda column: is_code(column) or is_time(column)),
+)
+"""Points of a column as the label."""
 
 
 @dataclass
@@ -68,7 +75,7 @@ class Roles:
 
     Attributes:
         kind: text, tokens, features, or steps.
-        label: Column of the label, or None if the format has no columns to name.
+        label: Column of the label.
         sequence: Columns of the sequence: one, texts to join, channels, or time steps.
         columns: All columns of the table.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
@@ -87,7 +94,7 @@ class Roles:
     """
 
     kind: str
-    label: Column | None = None
+    label: Column
     sequence: list[Column] = field(default_factory=list)
     columns: Sequence[Column] = ()
     all_others: bool = False
@@ -104,31 +111,33 @@ class Roles:
     warnings: list[str] = field(default_factory=list)
     one_hot: list[Column] = field(default_factory=list)
 
+    def number_columns(self) -> list[Column]:
+        """Return the columns of numbers that sequences hold, and the order."""
+        names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
+        used = [column for column in self.columns if str(column.name) in names]
+        return used if self.order is None else [*used, self.order]
 
-def has_few_values(column: Column) -> bool:
-    """Return True if the column has as few values as labels usually have."""
-    return column.distinct <= (12 if column.kind == "number" else 50)
+    def ignore(self, column: Column, reason: str | None = None) -> None:
+        """Note a column that isn't used, and warn if it gives the label away.
 
-
-LABEL_RULES: tuple[Points, ...] = (
-    (4, lambda column: column.word == "label"),
-    (4, lambda column: column.word in LABEL_NAMES),
-    (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
-    (1, has_few_values),
-    (-1, lambda column: is_code(column) or is_time(column)),
-)
-
-
-def points_of(column: Column, rules: Sequence[Points]) -> int:
-    """Return the points of a column."""
-    return sum(points for points, applies in rules if applies(column))
+        Args:
+            column: The column.
+            reason: The reason. None or "" if the kind of its content is the reason.
+        """
+        self.ignored.append(f"{column.shown} ({reason})" if reason else column.describe())
+        if reason and reason.startswith("the label"):
+            self.warnings.append(f"{column.shown} gives the label away ({reason}): not used")
 
 
-def likeliest(columns: Sequence[Column], rules: Sequence[Points]) -> list[Column]:
-    """Return the columns with most points."""
+# The label
+
+
+def likeliest_labels(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns with most points as the label."""
     by_points: dict[int, list[Column]] = {}
     for column in columns:
-        by_points.setdefault(points_of(column, rules), []).append(column)
+        points = sum(points for points, applies in LABEL_RULES if applies(column))
+        by_points.setdefault(points, []).append(column)
     return by_points[max(by_points)] if by_points else []
 
 
@@ -142,8 +151,8 @@ def choose_label(columns: Sequence[Column]) -> Column:
     Raises:
         DataError: If no column can be the label, or several columns are equally likely.
     """
-    candidates = [x for x in columns if x.name != "" and (x.can_be_label or repeats_multi_hot(x))]
-    best = likeliest(candidates, LABEL_RULES)
+    candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
+    best = likeliest_labels(candidates)
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
         ends = [column for column in best if column in (columns[0], columns[-1])]
         best = [column for column in best if column.kind == "text"] or ends or best
@@ -159,11 +168,11 @@ def choose_label(columns: Sequence[Column]) -> Column:
             *_command_for_marks(best),
         )
     advice = marked("give --label COLUMN")
-    if any(column.kind == "number" for column in columns):
+    if any(column.kind in ("number", "amount") for column in columns):
         advice = f"group numbers into classes, or {advice}"
     raise DataError(
         marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
-        *described(columns),
+        *_described(columns),
     )
 
 
@@ -172,32 +181,49 @@ def _command_for_marks(columns: Sequence[Column]) -> list[str]:
     if not all({str(x).lower() for x in column.values} <= MARKS for column in columns):
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
-    chosen = either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
-    return [f"  {chosen}  # a row can have several labels"]
+    return [f"  {set_command(setting)}  # a row can have several labels"]
+
+
+def set_command(setting: str) -> str:
+    """Return the user's command with a further setting of the config, for a message."""
+    return either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
 
 
 def commands(option: str, columns: Sequence[Column]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
-    listed = columns[:MOST_LISTED]
-    shell = [f"{INIT_COMMAND} --{option} {shlex.quote(str(each.name))}" for each in listed]
-    python = [f"{option}={each.name!r}" for each in listed]
-    widths = max(map(len, shell)), max(map(len, python))
     lines = []
-    for one, other, column in zip(shell, python, listed, strict=True):
-        chosen = either(one.ljust(widths[0]), other.ljust(widths[1]))
+    for column in columns[:MOST_LISTED]:
+        name = str(column.name)
+        chosen = either(
+            f"{INIT_COMMAND} --{option} {shlex.quote(name)}", f"{option}={column.name!r}"
+        )
         lines.append(f"  {chosen}  # {counted(column.distinct, 'value')}")
     return [*lines, *_more(columns)]
 
 
-def described(columns: Sequence[Column]) -> list[str]:
+def _described(columns: Sequence[Column]) -> list[str]:
     """Return a line per column for a message, with the kind of its content."""
-    lines = [f"  {column.describe()}" for column in columns[:MOST_LISTED]]
-    return [*lines, *_more(columns)]
+    return [*(f"  {column.describe()}" for column in columns[:MOST_LISTED]), *_more(columns)]
 
 
 def _more(columns: Sequence[Column]) -> list[str]:
     more = len(columns) - MOST_LISTED
     return [f"  and {more:,} more"] if more > 0 else []
+
+
+def tells_label(column: Column, label: Column) -> str | None:
+    """Return the way in which a column tells the label of a row, or None if it doesn't."""
+    if column.kind not in LABEL_KINDS or column.has_no_labels:
+        return None
+    if not determines(column, label):
+        return None
+    if determines(label, column):
+        return "the label again"
+    is_detail = column.distinct <= MOST_DETAILED * label.distinct
+    return "the label in more detail" if is_detail else None
+
+
+# The sequence
 
 
 def row_table(
@@ -217,73 +243,52 @@ def row_table(
     chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
     found = kind_of_sequence(chosen)
     roles = Roles(options.kind or found, label, chosen, columns)
-    if options.kind is None:
-        _doubt_codes(roles)
-    ignored = [column for column in columns if column is not label and column not in chosen]
-    for column in ignored:
-        reason = _gives_away(column, label)
-        roles.ignored.append(f"{column.shown} ({reason})" if reason else column.describe())
-        if reason:
-            roles.warnings.append(f"{column.shown} gives the label away ({reason}): not used")
-    is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
-    if is_wide and roles.kind == "features" and all(column.name == "" for column in ignored):
-        roles.all_others = True
-    roles.owner = owner_of([x for x in ignored if not _gives_away(x, label)])
+    if options.kind is None and _may_be_codes(chosen):
+        other, kind = ("measurements", "features") if found == "tokens" else ("symbols", "tokens")
+        roles.warnings.append(
+            f"the sequences are whole numbers, read as {found}; if they are {other}: --set "
+            f"data.kind={kind}"
+        )
+    unused = list[Column]()
+    for column in columns:
+        if column is label or column in chosen:
+            continue
+        reason = tells_label(column, label) if column.repeats_as_labels else None
+        if reason == "the label in more detail" and is_code_or_owner(column):
+            reason = None
+        roles.ignore(column, reason)
+        if not reason:
+            unused.append(column)
+    is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
+    roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
+    roles.owner = owner_of(unused)
     return roles
 
 
-def _gives_away(column: Column, label: Column) -> str | None:
-    """Return the way in which a column tells the label of a row, or None if it doesn't."""
-    if not column.can_be_label or not determines(column, label):
-        return None
-    if determines(label, column):
-        return "the label again"
-    is_detail = column.distinct <= MOST_DETAILED * label.distinct and not is_code_or_owner(column)
-    return "the label in more detail" if is_detail else None
+def _may_be_codes(chosen: Sequence[Column]) -> bool:
+    """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
+    if any(x.reading[0] == "numbers" and x.are_whole_lists for x in chosen):
+        return True
+    is_wide = len(chosen) > 1 and chosen[0].kind == "number"
+    return is_wide and not any(column.has_decimals for column in chosen)
 
 
-def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
-    """Return True if rows with equal values in `one` always have equal values in `other`.
+@dataclass
+class _Candidates:
+    """Columns that may hold the sequence.
 
-    Rows with an odd cell, such as ERR among numbers, don't count.
-
-    Args:
-        one: The column that may determine the other.
-        other: The column that may be determined.
-        labelled: True to ignore rows in which `other` is blank. Perhaps only one row of an id holds
-            its label.
+    Attributes:
+        label: Column of the label.
+        others: All other columns.
+        texts: Those of texts, which are no times and no other names of the label.
+        lists: Those of lists. Lists of few numbers are left out if there is free text, except if a
+            column alone has a usual name.
     """
-    left, right = one.codes, other.codes
-    used = ~(one.is_odd | other.is_odd)
-    is_plain = not labelled and bool(used[:FIRST_ROWS].all())
-    if is_plain and not _determines(left[:FIRST_ROWS], right[:FIRST_ROWS]):
-        return False
-    if labelled:
-        used &= ~other.is_blank
-    if not used.all():
-        left, right = left[used], right[used]
-    return len(left) > 0 and _determines(left, right)
 
-
-def _determines(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> bool:
-    some = np.zeros(left.max(initial=0) + 1, dtype=right.dtype)
-    some[left] = right
-    return bool((some[left] == right).all())
-
-
-def _doubt_codes(roles: Roles) -> None:
-    """Warn that whole numbers in lists, or in columns, may be codes or measurements."""
-    lists = [x for x in roles.sequence if x.cell_kind == "numbers" and x.are_whole_lists]
-    is_wide = len(roles.sequence) > 1 and not any(x.has_decimals for x in roles.sequence)
-    if not lists and not (is_wide and roles.sequence[0].kind == "number"):
-        return
-    other, kind = "symbols", "tokens"
-    if roles.kind == "tokens":
-        other, kind = "measurements", "features"
-    roles.warnings.append(
-        f"the sequences are whole numbers, read as {roles.kind}; if they are {other}: --set "
-        f"data.kind={kind}"
-    )
+    label: Column
+    others: list[Column]
+    texts: list[Column]
+    lists: list[Column]
 
 
 def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
@@ -294,41 +299,23 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
             have a row per time step.
     """
     others = [column for column in columns if column is not label and column.name != ""]
-    texts = [x for x in others if x.kind == "text" and not looks_like_time(x)]
+    texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not _is_synonym(x, label)] or texts
-    lists = _lists(others, texts)
-    if len(lists) > 1 and are_channels(lists):
-        return lists
-    if len(lists) == 1:
-        return lists
-    chosen = [] if lists else _title_and_body(texts) or _wide_series(others)
-    if chosen:
-        return chosen
-    if not lists:
-        _refuse_step_table(others, texts)
-    chosen = [] if lists else _most_telling(texts, label)
-    chosen = chosen or _only_likely(lists, texts)
-    if chosen:
-        return chosen
-    if not lists and not texts and len(others) > 2:
-        raise DataError(no_series_problem(others))
+    candidates = _Candidates(label, others, texts, _lists(others, texts))
+    for rule in LIST_RULES if candidates.lists else TEXT_RULES:
+        chosen = rule(candidates)
+        if chosen:
+            return chosen
+    if not candidates.lists and not texts and len(others) > 2:
+        raise DataError(_few_numbers(others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:",
-        *(described(others) or ["  the label only"]),
+        *(_described(others) or ["  the label only"]),
     )
 
 
-def looks_like_time(column: Column) -> bool:
-    """Return True for texts of one pattern of digits and separators, as times are."""
-    return column.words < FREE_WORDS and column.pattern is not None
-
-
 def _lists(others: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
-    """Return the columns of lists. Lists of few numbers are left out if there is free text.
-
-    A column with a usual name is kept, unless a column of free text also has such a name.
-    """
     lists = [column for column in others if column.kind in LIST_KINDS]
     free = [column for column in texts if column.is_free_text]
     if not free:
@@ -338,25 +325,28 @@ def _lists(others: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
     return [x for x in lists if not x.steps or x.steps >= fewest or x.word in names]
 
 
-def are_channels(lists: Sequence[Column]) -> bool:
-    """Return True if columns of lists are series of equal lengths."""
-    return {x.kind for x in lists} == {"series"} and len({round(x.steps, 9) for x in lists}) == 1
+def _channels(found: _Candidates) -> list[Column]:
+    """Return series of equal lengths, or []."""
+    lists = found.lists
+    lengths = {round(column.steps, 9) for column in lists}
+    is_equal = {column.kind for column in lists} == {"series"} and len(lengths) == 1
+    return lists if is_equal or len(lists) == 1 else []
 
 
-def _title_and_body(texts: Sequence[Column]) -> list[Column]:
+def _title_and_body(found: _Candidates) -> list[Column]:
     """Return the headline and the body, whose texts are joined, or [].
 
     A column that only has the name of a headline isn't one: its texts differ from row to row.
     """
-    titles = [x for x in texts if x.word in HEADLINE_NAMES and not x.is_category]
-    bodies = [x for x in texts if x.word in BODY_NAMES]
+    titles = [x for x in found.texts if x.word in HEADLINE_NAMES and not x.is_category]
+    bodies = [x for x in found.texts if x.word in BODY_NAMES]
     return [*titles, *bodies] if len(titles) == len(bodies) == 1 else []
 
 
-def _wide_series(others: Sequence[Column]) -> list[Column]:
+def _wide_series(found: _Candidates) -> list[Column]:
     """Return the columns of numbers that are more than half of all columns, or []."""
-    wide = wide_columns(others)
-    return wide if 2 * len(wide) > len(others) else []
+    wide = wide_columns(found.others)
+    return wide if 2 * len(wide) > len(found.others) else []
 
 
 def wide_columns(columns: Sequence[Column]) -> list[Column]:
@@ -367,31 +357,47 @@ def wide_columns(columns: Sequence[Column]) -> list[Column]:
     """
     by_stem: dict[str, list[Column]] = {}
     for column in columns:
-        if column.kind == "number":
+        if column.kind in ("number", "amount"):
             by_stem.setdefault(re.sub("[0-9]+", "", column.word), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
     return groups[0] if len(groups) == 1 else []
+
+
+def _refuse_step_table(found: _Candidates) -> list[Column]:
+    """Raise a DataError if the table seems to have a row per time step.
+
+    Its texts are then single words that repeat, as ids do. Other columns hold measurements, or the
+    only column except the label is named like codes or owners.
+    """
+    texts, others = found.texts, found.others
+    is_table = any(column.is_measured for column in others)
+    if len(others) == 1:
+        is_table = is_table or is_code_or_owner(others[0])
+    if texts and is_table and all(column.is_category for column in texts):
+        values = f"{counted(texts[0].distinct, 'value')} of {quote(str(texts[0].name), 20)}"
+        raise DataError(
+            f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
+            "COLUMN and --label COLUMN, with one label per sequence (add it if there is none), or "
+            "--sequence"
+        )
+    return []
 
 
 def _is_synonym(column: Column, label: Column) -> bool:
     """Return True if a column that repeats has one value per label, and another for each."""
     if column.distinct != label.distinct or 2 * column.distinct > column.rows:
         return False
-    return len({*zip(column.codes.tolist(), label.codes.tolist(), strict=True)}) == label.distinct
+    return determines(column, label) and determines(label, column)
 
 
-def _most_telling(texts: Sequence[Column], label: Column) -> list[Column]:
-    """Return the text from which naive Bayes on characters tells the label clearly best, or [].
-
-    Args:
-        texts: Columns of text.
-        label: Column of the label.
-    """
-    texts = [column for column in texts if column.differs and column.word not in ROW_NAMES]
+def _most_telling(found: _Candidates) -> list[Column]:
+    """Return the text from which naive Bayes on characters tells the label clearly best, or []."""
+    label = found.label
+    texts = [column for column in found.texts if column.differs and column.word not in ROW_NAMES]
     if len(texts) < 2:
         return []
     rows = np.unique(np.linspace(0, label.rows - 1, PROBED_ROWS).astype(int))
-    rows = rows[[label.values[code] != "" for code in label.codes[rows].tolist()]]
+    rows = rows[~label.is_blank[rows]]
     errors = []
     for column in texts:
         cells = [column.values[code] for code in column.codes[rows].tolist()]
@@ -402,43 +408,46 @@ def _most_telling(texts: Sequence[Column], label: Column) -> list[Column]:
     return [texts[best]] if errors[best] < limit else []
 
 
-def _only_likely(lists: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
-    """Return the only column with a usual name, or the only one left, or the longest text."""
-    candidates = lists or texts
+def _only_likely(found: _Candidates) -> list[Column]:
+    """Return the only column with a usual name, or else the only one left, or []."""
+    candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
     if len(named) == 1:
         return named
-    plausible = [x for x in candidates if x.word not in ROW_NAMES]
-    if len(texts) > 1:
-        plausible = [x for x in plausible if not x.is_unique]
-    if len(plausible) == 1:
-        return plausible
-    by_length = sorted(plausible, key=lambda column: -column.characters)
-    is_longest = len(by_length) > 1 and not lists
-    if is_longest and by_length[0].characters > MUCH_LONGER * by_length[1].characters:
-        return by_length[:1]
-    return []
+    plausible = _plausible(found)
+    return plausible if len(plausible) == 1 else []
 
 
-def _refuse_step_table(others: Sequence[Column], texts: Sequence[Column]) -> None:
-    """Raise a DataError if the table seems to have a row per time step.
+def _plausible(found: _Candidates) -> list[Column]:
+    """Return the columns that aren't named like ids, and aren't one of several unique columns."""
+    plausible = [x for x in found.lists or found.texts if x.word not in ROW_NAMES]
+    return [x for x in plausible if not x.is_unique or len(found.texts) < 2]
 
-    Its texts are then single words that repeat, as ids do. Other columns hold measurements, or the
-    only column except the label is named like codes or owners.
-    """
-    is_table = any(column.is_measured for column in others)
-    if len(others) == 1:
-        is_table = is_table or is_code_or_owner(others[0])
-    if not texts or not is_table or not all(column.is_category for column in texts):
-        return
-    values = f"{counted(texts[0].distinct, 'value')} of {quote(str(texts[0].name), 20)}"
-    raise DataError(
-        f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id COLUMN "
-        "and --label COLUMN, with one label per sequence (add it if there is none), or --sequence"
+
+def _longest(found: _Candidates) -> list[Column]:
+    """Return the text that is much longer than all others, or []."""
+    by_length = sorted(_plausible(found), key=lambda column: -column.characters)
+    is_longest = len(by_length) > 1 and (
+        by_length[0].characters > MUCH_LONGER * by_length[1].characters
     )
+    return by_length[:1] if is_longest else []
 
 
-def no_series_problem(columns: Sequence[Column]) -> str:
+SequenceRule: TypeAlias = Callable[[_Candidates], list[Column]]
+LIST_RULES: tuple[SequenceRule, ...] = (_channels, _only_likely)
+"""Rules of a table with lists. The first one that finds columns decides."""
+TEXT_RULES: tuple[SequenceRule, ...] = (
+    _title_and_body,
+    _wide_series,
+    _refuse_step_table,
+    _most_telling,
+    _only_likely,
+    _longest,
+)
+"""Rules of other tables."""
+
+
+def _few_numbers(columns: Sequence[Column]) -> str:
     """Return an error message: these columns of single numbers are too few for a series."""
     return (
         f"--sequence: found {counted(len(columns), 'column')} of one number each; a series has "
@@ -456,21 +465,25 @@ def kind_of_sequence(chosen: Sequence[Column]) -> str:
     for column in chosen:
         if column.kind == "events":
             raise DataError(_events_problem(column))
-    kinds = {LIST_TYPES.get(column.kind, "text") for column in chosen}
-    kind = kinds.pop() if len(kinds) == 1 else "text"
-    if len(chosen) > 1 and all(column.kind == "number" for column in chosen):
+    kinds = {column.kind for column in chosen}
+    if len(chosen) > 1 and kinds <= {"number", "amount"}:
         if len(chosen) < FEWEST_WIDE:
-            raise DataError(no_series_problem(chosen))
-        kind = "tokens" if are_wide_codes(chosen) else "features"
-    with_units = [column for column in chosen if column.has_refused_units]
-    if with_units and kind == "features":
-        raise DataError(f"--sequence: {with_units[0].unit_problem()}")
-    return kind
+            raise DataError(_few_numbers(chosen))
+        if are_wide_codes(chosen):
+            return "tokens"
+        for column in chosen:
+            if column.kind == "amount":
+                raise DataError(f"--sequence: {column.unit_problem()}")
+        return "features"
+    return SEQUENCE_KINDS.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
 
 
 def _events_problem(column: Column) -> str:
     """Return an error message about lists of objects that aren't turns of a chat."""
-    names = dict.fromkeys(name for value in column.sampled_values for name in fields_of(value))
+    names = dict[str, None]()
+    for value in column.sampled_values:
+        for item in items_of(value) or ():
+            names |= dict.fromkeys(item if isinstance(item, dict) else ())
     fields = listed([quote(str(name), 40) for name in names], 8)
     turn = '{"role": …, "content": …}'
     return (
@@ -484,8 +497,7 @@ def are_wide_codes(columns: Sequence[Column]) -> bool:
 
     Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
     """
-    known = columns[0].values[:FEWEST_MEASURED] and [x for x in columns if x.has_decimals]
-    if known or any(x.has_decimal_commas or x.units for x in columns):
+    if any(x.has_decimal_commas or x.has_decimals or x.kind == "amount" for x in columns):
         return False
     rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
@@ -502,9 +514,9 @@ def owner_of(columns: Sequence[Column]) -> Column | None:
     and at most half as many as rows.
     """
     for column in columns:
-        is_value = column.kind in ("text", "number") and not column.has_no_labels
-        is_named = is_code(column) or names_owner(column)
-        if is_named and is_value and FEWEST_OWNERS <= column.distinct <= column.rows / 2:
+        is_value = column.kind in LABEL_KINDS and not column.has_no_labels
+        repeats = FEWEST_OWNERS <= column.distinct <= column.rows / 2
+        if is_value and repeats and is_code_or_owner(column):
             return column
     return None
 
@@ -520,3 +532,10 @@ def columns_named(columns: Sequence[Column], options: InitOptions, option: str) 
     by_name = {str(index): column for index, column in enumerate(columns)}
     by_name |= {str(column.name): column for column in columns}
     return [by_name[str(name)] for name in given]
+
+
+def odd_numbers(roles: Roles) -> Iterator[Column]:
+    """Yield each used column of numbers with cells of another kind."""
+    for column in (*roles.number_columns(), *roles.sequence):
+        if column.is_odd.any():
+            yield column

@@ -6,14 +6,17 @@ depend on counts. README.md has the measurement behind each of them.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
+from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.labels import rare_class
 from seqtrain.sequences.splits import ENOUGH_OF_CLASS
 from seqtrain.sequences.summary import are_uneven
@@ -46,45 +49,44 @@ Settings: TypeAlias = dict[str, Setting]
 
 @dataclass(frozen=True)
 class Situation:
-    """Properties of a data set on which its settings depend.
+    """What the settings of a data set depend on.
 
     Attributes:
-        family: words, characters, alphabet, symbols, series, channels, or steps.
-        rows: Number of labelled sequences.
-        class_sizes: Maps each class to its number of rows.
-        median: Median length in time steps.
+        facts: Facts about train.
+        roles: Roles of the columns.
+        options: Options of the user.
         validation: Files, a fraction of train, or None: the value of `data.validation`.
-        multi_label: True if a row can have several labels.
-        distinct_symbols: Number of distinct tokens.
-        steps: Maps the columns of a step table to their types. Empty for other data.
-        has_row_features: True if columns have one value per sequence.
-        is_missing: True if numbers are missing.
-        is_often_missing: True if a column of numbers lacks at least a fifth of its cells, and
-            numbers are scaled by the statistics of train.
-        tokenizer: Tokenizer that the user chose, or None.
-        keeps_case: True if upper and lower case may differ in meaning.
-        family_reason: Reason for the family, or "".
     """
 
-    family: str
-    rows: int
-    class_sizes: Mapping[str, int]
-    median: int
+    facts: Facts
+    roles: Roles
+    options: InitOptions
     validation: object = 0.2
-    multi_label: bool = False
-    distinct_symbols: int = 0
-    steps: Mapping[str, Any] = field(default_factory=dict)
-    has_row_features: bool = False
-    is_missing: bool = False
-    is_often_missing: bool = False
-    tokenizer: str | None = None
-    keeps_case: bool = False
-    family_reason: str = ""
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+        return self.facts.family.name
+
+    @property
+    def rows(self) -> int:
+        """Number of labelled sequences."""
+        return self.facts.rows
 
     @property
     def classes(self) -> int:
         """Number of classes."""
-        return len(self.class_sizes)
+        return len(self.facts.classes)
+
+    @property
+    def median(self) -> int:
+        """Median length in time steps."""
+        return self.facts.lengths[0]
+
+    @property
+    def multi_label(self) -> bool:
+        """True if a row can have several labels."""
+        return self.facts.multi_label
 
     @property
     def preset(self) -> str:
@@ -93,7 +95,7 @@ class Situation:
             return "intents"
         if self.family == "characters" and self.median < 30:
             return "names"
-        if self.family == "channels" and self.steps:
+        if self.family == "channels" and self.roles.steps:
             return "measurements"
         return self.family
 
@@ -109,7 +111,7 @@ class Situation:
     @property
     def has_rare_class(self) -> bool:
         """True if one of two classes is so rare that `fit` chooses a threshold for it."""
-        return not self.multi_label and rare_class([*self.class_sizes.values()]) is not None
+        return not self.multi_label and rare_class([*self.facts.classes.values()]) is not None
 
     @property
     def has_short_texts(self) -> bool:
@@ -120,7 +122,7 @@ class Situation:
     @property
     def token_columns(self) -> list[str]:
         """Names of the step columns that hold tokens."""
-        return [name for name, kind in self.steps.items() if kind == "token"]
+        return [name for name, kind in self.roles.steps.items() if kind == "token"]
 
     def has_fewer_rows(self, total: int, per_class: int) -> bool:
         """Return True if there are fewer rows than both limits, in total and per class."""
@@ -162,13 +164,13 @@ def share_to_hold_out(family: str, rows: int) -> float | None:
 
 def _has_numbers(data: Situation) -> bool:
     """Return True if trees find something to split: numbers, row features, or symbol counts."""
-    has_numbers = any("token" not in kind for kind in data.steps.values())
-    return has_numbers or data.has_row_features or data.family == "symbols"
+    has_numbers = any("token" not in kind for kind in data.roles.steps.values())
+    return has_numbers or bool(data.roles.static) or data.family == "symbols"
 
 
 def _is_uneven(data: Situation) -> bool:
     """Return True if rare classes need a favour, and no threshold gives it to them already."""
-    sizes = data.class_sizes.values()
+    sizes = data.facts.classes.values()
     has_threshold = data.has_rare_class and min(sizes) >= ENOUGH_OF_CLASS and data.validation
     return max(sizes) > 10 * min(sizes) and not data.multi_label and not has_threshold
 
@@ -184,8 +186,8 @@ def _gains_from_refit(data: Situation) -> bool:
 
 
 CONDITIONS: dict[str, Callable[[Situation], bool]] = {
-    "data.missing": lambda data: data.is_missing,
-    "data.lowercase": lambda data: data.keeps_case,
+    "data.missing": lambda data: data.facts.is_missing,
+    "data.lowercase": lambda data: data.facts.family.keeps_case,
     "batching.batch_size": lambda data: data.rows < 1000 or data.has_short_texts,
     "model.kernels": lambda data: data.rows < 3000,
     "model.trees": lambda data: data.classes <= 100 and _has_numbers(data),
@@ -194,7 +196,7 @@ CONDITIONS: dict[str, Callable[[Situation], bool]] = {
     "training.precision": lambda data: data.rows * data.median >= 1_000_000,
     "training.label_smoothing": lambda data: not data.multi_label,
     "training.logit_adjustment": _is_uneven,
-    "training.monitor": lambda data: data.multi_label or are_uneven(data.class_sizes),
+    "training.monitor": lambda data: data.multi_label or are_uneven(data.facts.classes),
     "training.refit": _gains_from_refit,
 }
 """Maps a key of presets to its condition. The setting is left out where the condition is False."""
@@ -203,22 +205,23 @@ CONDITIONS: dict[str, Callable[[Situation], bool]] = {
 def _family(settings: Settings, data: Situation) -> None:
     """Give the reason for characters, and leave words of the user's tokenizer whole."""
     if "data.tokenizer" in settings:
-        settings["data.tokenizer"] = Setting("char", data.family_reason)
-    if data.tokenizer == "bpe":
+        settings["data.tokenizer"] = Setting("char", data.facts.family.reason)
+    if data.options.get("tokenizer") == "bpe":
         settings.pop("model.ngrams_spelling", None)
         settings.pop("model.subwords", None)
 
 
 def _missing(settings: Settings, data: Situation) -> None:
     """Mark missing numbers, instead of carrying the last one forward, where few are missing."""
-    if data.preset == "measurements" and data.is_missing and not data.is_often_missing:
+    is_often = data.facts.is_often_missing and not data.options.get("standardize")
+    if data.preset == "measurements" and data.facts.is_missing and not is_often:
         reason = "values are missing; an additional channel marks them"
         settings["data.missing"] = Setting("mask", reason)
 
 
 def _balance(settings: Settings, data: Situation) -> None:
     """Favour rare classes less in tables of time steps than in other series."""
-    if data.steps and "training.logit_adjustment" in settings:
+    if data.roles.steps and "training.logit_adjustment" in settings:
         settings["training.logit_adjustment"] = Setting(0.2, "favours rare classes")
 
 
@@ -242,7 +245,7 @@ def _tokens(settings: Settings, data: Situation) -> None:
     if data.family == "characters" and data.has_fewer_rows(5000, 400):
         reason = "1 to 6 characters in a row, in a linear branch next to the GRU"
         settings["model.ngrams"] = Setting([1, 6], reason)
-    if data.family == "symbols" and data.distinct_symbols >= 500:
+    if data.family == "symbols" and data.facts.symbols >= 500:
         del settings["model.embedding_std"]
 
 

@@ -8,18 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.names import TEXT_NAMES, TIME_NAME, TIME_WORD, is_code, is_time
+from seqtrain.proposal.names import (
+    TEXT_NAMES,
+    TIME_NAME,
+    TIME_WORD,
+    is_code,
+    is_code_or_owner,
+    is_time,
+)
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.prediction import information
-from seqtrain.proposal.profile import LIST_KINDS, Column, Floats
+from seqtrain.proposal.profile import LIST_KINDS, Column, Floats, determines
 from seqtrain.proposal.roles import (
-    LABEL_RULES,
     Roles,
     choose_label,
     columns_named,
     commands,
-    determines,
-    points_of,
+    likeliest_labels,
+    tells_label,
     wide_columns,
 )
 from seqtrain.text import listed, quote
@@ -38,48 +44,55 @@ EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
-TIME_KINDS = ("number", "time")
-"""Kinds of columns that can hold the times of steps."""
 EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
-
-
-def can_be_sequence(column: Column) -> bool:
-    """Return True for lists, and for texts most of which differ and that aren't codes or times."""
-    if column.kind in LIST_KINDS:
-        return True
-    if column.kind != "text" or not column.differs or is_code(column):
-        return False
-    return not (is_time(column) and column.words <= 1) and column.pattern is None
+FEWEST_ROWS = 8
+"""Fewest rows per id, on average, that can be cut into windows."""
+SHORTEST_RUN = 3
+"""Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
+SHORTEST, LONGEST = 4, 128
+"""Fewest and most time steps of a proposed window."""
+RARE_STATE = 0.2
+"""Share of rows below which the rarer of two labels is a state that sets in, such as a failure."""
+WINDOW_RULES = {
+    "last": "a window has the label of its last row",
+    "constant": "a window ends where the label changes",
+}
+"""Maps values of `label` in data.window to words for them."""
+Rows = npt.NDArray[np.intp] | slice
 
 
 def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
     """Return the roles of a table with one row per time step, or None if it isn't one.
 
     Rows are time steps if the user gave --id, --order or --steps. Without these options, the
-    columns decide.
+    columns decide. If the label changes within an id, the rows of the id are cut into windows.
 
     Raises:
         DataError: If the id or the label isn't clear, the options don't fit the table, or numbers
             have units.
     """
-    is_requested = is_step_request(options)
-    if not may_be_step_table(columns, options):
+    is_requested = any(options.named(option) for option in ("id", "order", "steps"))
+    if not _may_be_step_table(columns, options, is_requested=is_requested):
         return None
-    id = _find_id(columns, options)
-    if id is None and is_requested:
+    id, roles = _find_id(columns, options), None
+    label = next(iter(columns_named(columns, options, "label")), None)
+    if id is None or (label is not None and not determines(id, label, labelled=True)):
+        roles = _windowed_roles(columns, options)
+    if roles is None and id is not None:
+        roles = _roles(columns, id, options)
+        if roles.order is None and not is_requested and wide_columns(columns):
+            return None
+    if roles is None and is_requested:
         raise DataError(
             "--id: no such column has values that repeat, each with one label, and several of each "
             "label; give --id and --label"
         )
-    if id is None:
+    if roles is None:
         return None
-    roles = _roles(columns, id, options)
-    if roles.order is None and not is_requested and wide_columns(columns):
-        return None
-    StepColumns(columns, roles, options).assign()
+    _StepColumns(columns, roles, options).assign()
     if not roles.steps and is_requested:
         ignored = f"; ignored: {listed(roles.ignored)}" if roles.ignored else ""
         raise DataError(
@@ -88,19 +101,16 @@ def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
     return roles if roles.steps else None
 
 
-def is_step_request(options: InitOptions) -> bool:
-    """Return True if the user gave --id, --order or --steps."""
-    return any(options.named(option) for option in ("id", "order", "steps"))
-
-
-def may_be_step_table(columns: Sequence[Column], options: InitOptions) -> bool:
+def _may_be_step_table(
+    columns: Sequence[Column], options: InitOptions, *, is_requested: bool
+) -> bool:
     """Return True if the user says that rows are time steps, or no column can hold a sequence.
 
     Raises:
         DataError: If the user says so, but --sequence is given, too.
     """
     has_names = all(isinstance(column.name, str) for column in columns)
-    if not is_step_request(options):
+    if not is_requested:
         is_told = options.get("sequence") or options.kind
         return has_names and not is_told and not any(map(can_be_sequence, columns))
     if options.get("sequence"):
@@ -108,6 +118,18 @@ def may_be_step_table(columns: Sequence[Column], options: InitOptions) -> bool:
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
         )
     return True
+
+
+def can_be_sequence(column: Column) -> bool:
+    """Return True for lists, and for texts most of which differ and that aren't codes or times."""
+    if column.kind in LIST_KINDS:
+        return True
+    if column.kind != "text" or not column.differs or is_code(column):
+        return False
+    return not (is_time(column) and column.words <= 1) and not column.pattern
+
+
+# Ids with one label each
 
 
 def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
@@ -122,24 +144,21 @@ def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
     given, labels = columns_named(columns, options, "id"), columns_named(columns, options, "label")
     if given and labels:  # the reader reports an id with several labels
         return given[0]
-    others = [*labels]
+    taken = [*labels]
     for option in ("order", "steps"):
-        others += columns_named(columns, options, option)
+        taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
-    targets = labels or sorted(possible, key=lambda column: -points_of(column, LABEL_RULES))
-    candidates = given
-    if not given:
-        candidates = [x for x in possible if x.name and not x.units and x not in others]
-        if len(candidates) > MOST_CANDIDATES:
-            candidates = [x for x in candidates if is_code(x)] or candidates[:MOST_CANDIDATES]
+    targets = labels or [x for x in columns if x in possible]
+    candidates = given or [x for x in possible if x.name and x.kind != "amount" and x not in taken]
+    if len(candidates) > MOST_CANDIDATES:
+        candidates = [x for x in candidates if is_code(x)] or candidates[:MOST_CANDIDATES]
     found = []
     for column in candidates:
-        if any(
-            determines(column, label, labelled=bool(labels)) and not determines(label, column)
-            for label in targets[:MOST_CANDIDATES]
-            if label is not column
-        ):
-            found.append(column)
+        for label in targets[:MOST_CANDIDATES]:
+            is_id = label is not column and determines(column, label, labelled=bool(labels))
+            if is_id and not determines(label, column):
+                found.append(column)
+                break
     ids = found if given else _likeliest_ids(found, columns)
     for column in ids:
         if all(determines(column, other) for other in ids):
@@ -152,11 +171,6 @@ def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
     return None
 
 
-def is_contiguous(column: Column) -> bool:
-    """Return True if the rows of each value follow each other."""
-    return bool(np.count_nonzero(np.diff(column.codes)) == len(column.values) - 1)
-
-
 def _likeliest_ids(found: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
@@ -164,12 +178,19 @@ def _likeliest_ids(found: Sequence[Column], columns: Sequence[Column]) -> list[C
     and numbers that repeat, if another column holds measurements or times.
     """
     codes = [column for column in found if is_code(column)]
-    contiguous = [column for column in found if is_contiguous(column)]
+    contiguous = [column for column in found if _is_contiguous(column)]
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
     names += [x for x in found if x.kind == "number" and x.repeats and not is_time(x)]
-    measured = [x for x in columns if x.is_measured or (is_time(x) and x.kind in TIME_KINDS)]
+    measured = [
+        x for x in columns if x.is_measured or (is_time(x) and x.kind in ("number", "time"))
+    ]
     names = [x for x in names if any(other is not x for other in measured)]
     return [x for x in codes if x in contiguous] or codes or contiguous or names
+
+
+def _is_contiguous(column: Column) -> bool:
+    """Return True if the rows of each value follow each other."""
+    return bool(np.count_nonzero(np.diff(column.codes)) == len(column.values) - 1)
 
 
 def _roles(columns: Sequence[Column], id: Column, options: InitOptions) -> Roles:
@@ -181,32 +202,137 @@ def _roles(columns: Sequence[Column], id: Column, options: InitOptions) -> Roles
     per_id = [column for column in columns if determines(id, column)]
     named = columns_named(columns, options, "label")
     label = named[0] if named else choose_label([x for x in per_id if not determines(x, id)])
-    order = columns_named(columns, options, "order")
-    if not order:
-        varying = [x for x in columns if x.name and x not in per_id and x is not label]
-        found = find_order(varying, id)
-        order = [found] if found else []
-    return Roles("steps", label, columns=columns, id=id, order=order[0] if order else None)
+    varying = [x for x in columns if x.name and x not in per_id and x is not label]
+    order = next(iter(columns_named(columns, options, "order")), None) or find_order(varying, id)
+    return Roles("steps", label, columns=columns, id=id, order=order)
 
 
-def sampled_ids(id: Column) -> npt.NDArray[np.intp] | slice:
+# Ids within which the label changes
+
+
+def _windowed_roles(columns: Sequence[Column], options: InitOptions) -> Roles | None:
+    """Return the roles of a table whose rows are cut into windows, or None if it isn't one.
+
+    Such a table has an id with many rows each, in time, measured numbers, and a label that changes
+    within an id, but seldom. If the user names no id, it is named like codes or owners, or its rows
+    have times that never repeat within it.
+    """
+    given = columns_named(columns, options, "id")
+    possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
+    candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
+    found = []
+    for id in candidates[:MOST_CANDIDATES]:
+        is_named = id in given or is_code_or_owner(id)
+        roles = _windows_of(columns, id, options, is_named=is_named)
+        if roles is not None:
+            found.append(roles)
+    return found[0] if len(found) == 1 else None
+
+
+def _windows_of(
+    columns: Sequence[Column], id: Column, options: InitOptions, *, is_named: bool
+) -> Roles | None:
+    """Return the roles of a table that is cut into windows, with an id, or None.
+
+    Args:
+        columns: All columns.
+        id: Column of the id.
+        options: Options of the user, whose columns exist.
+        is_named: True if the user or its name says that the column is an id.
+    """
+    others = [column for column in columns if column is not id]
+    named = columns_named(columns, options, "order")
+    order = named[0] if named else find_order(others, id)
+    if is_named:
+        is_id = order is not None or _is_contiguous(id)
+    else:
+        is_id = order is not None and _distinct(id.codes, order.codes) == id.rows
+    if not is_id:
+        return None
+    times = np.arange(id.rows) if order is None else order.numbers
+    rows = np.lexsort((times, id.codes))
+    possible = columns_named(columns, options, "label")
+    if not possible:
+        possible = [x for x in others if x is not order and _may_be_state(x, id, rows)]
+        possible = likeliest_labels(possible)
+    if len(possible) > 1:
+        possible = [column for column in possible if column.distinct == 2]
+    if len(possible) != 1:
+        return None
+    label = possible[0]
+    runs = _runs(id.codes[rows], label.codes[rows])
+    is_measured = any(x.is_measured for x in others if x not in (order, label))
+    if not is_measured or runs.mean() < SHORTEST_RUN:
+        return None
+    roles = Roles("steps", label, columns=columns, id=id, order=order)
+    roles.window = _window(id, label, runs)
+    rule = WINDOW_RULES[roles.window["label"]]
+    changes = f"{label.shown} changes within {id.shown}"
+    roles.reasons["window"] = f"{changes}; {rule}"
+    steps = listed([f"{name}: {value}" for name, value in roles.window.items()], 3)
+    roles.warnings.append(
+        f"{changes}, after {runs.mean():.0f} rows on average: its rows are cut into windows "
+        f"({steps}), and {rule}; windows of one {id.name} stay on one side of a split. Fit the "
+        "steps to your sampling rate"
+    )
+    return roles
+
+
+def _may_be_state(column: Column, id: Column, rows: npt.NDArray[np.intp]) -> bool:
+    """Return True if a column may be a label that changes within an id, but seldom."""
+    if not column.can_be_label or is_code_or_owner(column) or is_time(column):
+        return False
+    if column.is_measured or determines(id, column):
+        return False
+    return bool(_runs(id.codes[rows], column.codes[rows]).mean() >= SHORTEST_RUN)
+
+
+def _runs(ids: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+    """Return the lengths of the runs of rows with equal id and label."""
+    is_start = (np.diff(ids, prepend=-1) != 0) | (np.diff(labels, prepend=-1) != 0)
+    return np.diff(np.flatnonzero(is_start), append=len(ids))
+
+
+def _window(id: Column, label: Column, runs: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """Return the value of data.window.
+
+    A label that sets in once per id, or is rare, such as a failure, is that of the last row, and
+    windows follow each other closely. Otherwise a window lies within one label, such as an
+    activity.
+
+    Args:
+        id: Column of the id.
+        label: Column of the label.
+        runs: Lengths of the runs of rows with equal id and label.
+    """
+    is_rare = len(runs) <= 2 * len(id.values) or label.counts.min() < RARE_STATE * label.rows
+    sets_in = label.distinct == 2 and is_rare
+    length = np.median(id.counts) / 2 if sets_in else np.median(runs)
+    steps = LONGEST
+    while steps > max(SHORTEST, length):
+        steps //= 2
+    stride = steps // 4 if sets_in else steps // 2
+    return {"steps": steps, "stride": stride, "label": "last" if sets_in else "constant"}
+
+
+# The order
+
+
+def sampled_ids(id: Column) -> Rows:
     """Return the rows of whole ids, spread over all ids, or a slice of all rows if they are few."""
     if id.rows <= SAMPLED_ROWS:
         return slice(None)
-    every = -(-id.rows // SAMPLED_ROWS)
-    return np.flatnonzero(id.codes % every == 0)
+    return np.flatnonzero(id.codes % -(-id.rows // SAMPLED_ROWS) == 0)
 
 
-def growth(column: Column, id: Column, *, sort: bool = False) -> Floats:
+def growth(numbers: Floats, ids: npt.NDArray[Any], *, sort: bool = False) -> Floats:
     """Return the differences of numbers between neighbouring rows of an id, id by id.
 
     Args:
-        column: A column of numbers or times.
-        id: The id column.
+        numbers: A number or time per row.
+        ids: Code of the id of each row.
         sort: True to sort the numbers of each id first.
     """
-    rows = sampled_ids(id)
-    numbers, ids = column.numbers[rows], id.codes[rows]
     by_id = np.lexsort((numbers if sort else np.arange(len(ids)), ids))
     steps: Floats = np.diff(numbers[by_id])[np.diff(ids[by_id]) == 0]
     return steps[np.isfinite(steps)]
@@ -217,17 +343,23 @@ def find_order(columns: Sequence[Column], id: Column) -> Column | None:
 
     Dates come before times and numbers, and then the column with most distinct values.
     """
+    rows = sampled_ids(id)
     found = {}
     for number, column in enumerate(columns):
-        if column.kind in LIST_KINDS or not (np.isfinite(column.numbers) | column.is_odd).all():
+        if column.kind in LIST_KINDS or not _is_known(column):
             continue
-        if _sorts(column, id):
+        if _sorts(column, column.numbers[rows], id.codes[rows]):
             is_date = column.kind == "time" and not column.is_duration
             found[is_date, len(column.values), -number] = column
     return found[max(found)] if found else None
 
 
-def _sorts(column: Column, id: Column) -> bool:
+def _is_known(column: Column) -> bool:
+    """Return True if each row has a number or a time, or an odd cell."""
+    return bool((np.isfinite(column.numbers) | column.is_odd).all())
+
+
+def _sorts(column: Column, numbers: Floats, ids: npt.NDArray[Any]) -> bool:
     """Return True if numbers or times within an id are its order.
 
     Dates are. Numbers that count up evenly are. Times of day, durations, and numbers that are named
@@ -236,19 +368,19 @@ def _sorts(column: Column, id: Column) -> bool:
     """
     if column.kind == "time" and not column.is_duration:
         return True
-    steps = growth(column, id)
+    steps = growth(numbers, ids)
     if len(steps) and steps.min() == steps.max() > 0:
         return True
     if not (is_time(column) or column.is_duration):
         return False
-    if (steps >= 0).all() or is_calendar(column):
+    if (steps >= 0).all() or _is_calendar(column):
         return True
-    differ = np.count_nonzero(growth(column, id, sort=True)) >= NEARLY_ALL * len(steps)
+    differ = np.count_nonzero(growth(numbers, ids, sort=True)) >= NEARLY_ALL * len(steps)
     is_word = TIME_WORD.fullmatch(column.word) and not column.has_decimals
     return bool(differ and (is_word or _are_epochs(column.value_numbers)))
 
 
-def is_calendar(column: Column) -> bool:
+def _is_calendar(column: Column) -> bool:
     """Return True if all cells are dates written as whole numbers, such as 20240301."""
     return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
 
@@ -259,7 +391,10 @@ def _are_epochs(numbers: Floats) -> bool:
     return any(1e8 * unit <= low and high <= 5e9 * unit for unit in (1, 1e3, 1e6, 1e9))
 
 
-class StepColumns:
+# The other columns
+
+
+class _StepColumns:
     """Assignment of the columns of a step table that are neither id, label nor order.
 
     Args:
@@ -270,18 +405,22 @@ class StepColumns:
 
     def __init__(self, columns: Sequence[Column], roles: Roles, options: InitOptions) -> None:
         assert roles.id is not None
-        assert roles.label is not None
         self.columns, self.roles = columns, roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         self.chosen = columns_named(columns, options, "steps")
         self.per_id = {column for column in columns if determines(self.id, column)}
         self.rows = sampled_ids(self.id)
+        self.ids = self.id.codes[self.rows]
 
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        for column in self.columns:
-            if column not in (self.id, self.label, self.order):
+        others = [x for x in self.columns if x not in (self.id, self.label, self.order)]
+        for column in others:
+            reason = self._reason_to_ignore(column)
+            if reason is not None:
+                roles.ignore(column, reason)
+            else:
                 self._assign(column)
         if roles.static:
             names = listed([quote(name) for name in roles.static])
@@ -289,46 +428,15 @@ class StepColumns:
                 f"{names}: one value per {self.id.name}, used as row features (data.static); leave "
                 "out what isn't known when the label is to be predicted"
             )
-        self._explain_numbers()
-        self._add_elapsed()
+        tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
+        for column in others:
+            if roles.steps.get(str(column.name)) == "number":
+                by = token_that_explains(column, tokens, self.rows)
+                if by is not None:
+                    roles.steps[str(column.name)] = {"number": True, "by": by}
+        roles.warnings += self._doubts_about_order()
 
-    def _assign(self, column: Column) -> None:
-        """Make a column a time step, a row feature, or ignored.
-
-        Raises:
-            DataError: If numbers have units.
-        """
-        roles, is_static = self.roles, column in self.per_id
-        reason = self._reason_to_ignore(column, is_static=is_static)
-        if not (reason or self.chosen or is_static) and self._is_unread_time(column):
-            example = next(x for x in column.values if x)
-            roles.warnings.append(
-                f"{column.shown} looks like a time that can't be read, such as "
-                f"{quote(str(example), 30)}: not used, and rows stay in the order of the file; "
-                "write it as 2024-03-01T09:51:00, or sort the file"
-            )
-            reason = "a time that can't be read"
-        if reason is not None:
-            shown = f"{column.shown} ({reason})" if reason else column.describe()
-            roles.ignored.append(shown)
-            if reason.startswith("the label"):
-                roles.warnings.append(f"{column.shown} gives the label away ({reason}): not used")
-            return
-        if column.has_refused_units and not is_code(column):
-            raise DataError(f"--steps: {column.unit_problem()}")
-        kind = "number" if self._holds_amounts(column) else "token"
-        if is_static:
-            roles.static[str(column.name)] = kind
-            return
-        if kind == "number" and not column.is_duration and self._are_codes(column):
-            kind = "token"
-        roles.steps[str(column.name)] = kind
-
-    def _holds_amounts(self, column: Column) -> bool:
-        """Return True for durations, and numbers that the column's name doesn't call codes."""
-        return column.is_duration or (column.kind == "number" and not is_code(column))
-
-    def _reason_to_ignore(self, column: Column, *, is_static: bool) -> str | None:
+    def _reason_to_ignore(self, column: Column) -> str | None:
         """Return the reason why a column is ignored, or None if it is used.
 
         If the user chose columns, exactly these are used. The reason is "" if the kind of content
@@ -338,30 +446,57 @@ class StepColumns:
             return None if column in self.chosen else "not among --steps"
         if column.distinct < 2:
             return "one value" if column.distinct else "blank"
-        if is_static and determines(column, self.label):
-            is_detail = column.distinct <= 4 * self.label.distinct and not column.has_no_labels
-            if determines(self.label, column):
-                return "the label again"
-            if is_detail and column.kind in ("text", "number"):
-                return "the label in more detail"
-        if is_static and not self._holds_amounts(column) and determines(column, self.id):
-            return "the id again"
-        if not column.name or column.is_unique:
+        if column in self.per_id:
+            reason = tells_label(column, self.label)
+            if reason:
+                return reason
+            if not self._holds_amounts(column) and determines(column, self.id):
+                return "the id again"
+        is_date = column.kind == "time" and not column.is_duration
+        if not column.name or column.is_unique or is_date or column.kind in LIST_KINDS:
             return ""
-        if column.kind in LIST_KINDS or (column.kind == "time" and not column.is_duration):
-            return ""
-        least = 0.5 if column.is_free_text else 1 / column.rows
-        return "" if column.kind == "text" and column.share_repeated < least else None
+        if column.kind == "text":
+            repeated = np.mean(column.counts[column.codes] > 1)
+            if repeated == 0 or (column.is_free_text and repeated < 0.5):
+                return ""
+            if column not in self.per_id and self._is_unread_time(column):
+                example = quote(str(next(x for x in column.values if x)), 30)
+                self.roles.warnings.append(
+                    f"{column.shown} looks like a time that can't be read, such as {example}: not "
+                    "used, and rows stay in the order of the file; write it as "
+                    "2024-03-01T09:51:00, or sort the file"
+                )
+                return "a time that can't be read"
+        return None
+
+    def _assign(self, column: Column) -> None:
+        """Make a column a time step or a row feature.
+
+        Raises:
+            DataError: If numbers have units.
+        """
+        if column.kind == "amount" and not is_code(column):
+            raise DataError(f"--steps: {column.unit_problem()}")
+        kind = "number" if self._holds_amounts(column) else "token"
+        if column in self.per_id:
+            self.roles.static[str(column.name)] = kind
+            return
+        if kind == "number" and not column.is_duration and self._are_codes(column):
+            kind = "token"
+        self.roles.steps[str(column.name)] = kind
+
+    def _holds_amounts(self, column: Column) -> bool:
+        """Return True for durations, and numbers that the column's name doesn't call codes."""
+        return column.is_duration or (column.kind == "number" and not is_code(column))
 
     def _is_unread_time(self, column: Column) -> bool:
         """Return True for texts of one pattern of digits that are named or behave like times."""
-        if column.kind != "text" or column.pattern is None:
+        if not column.pattern:
             return False
         if re.search(TIME_NAME.pattern.replace("order|", ""), column.word):
             return True
         order = np.argsort(np.argsort(np.array([*map(str, column.values)])))
-        ranks = replace_numbers(column, order[column.codes].astype(np.float64))
-        steps = growth(ranks, self.id)
+        steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
     def _are_codes(self, column: Column) -> bool:
@@ -372,7 +507,7 @@ class StepColumns:
         """
         if column.has_decimals:
             return False
-        numbers, ids = column.numbers[self.rows], self.id.codes[self.rows]
+        numbers, ids = column.numbers[self.rows], self.ids
         within = np.arange(len(ids)) if self.order is None else self.order.numbers[self.rows]
         by_id = np.lexsort((within, ids))
         by_id = by_id[np.isfinite(numbers[by_id])]
@@ -391,84 +526,53 @@ class StepColumns:
         if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
             return False
         ranges = np.searchsorted(np.quantile(distinct, np.arange(1, 16) / 16), numbers)
-        labels = self._labels()
+        labels = np.zeros(len(self.id.values), dtype=np.int32)
+        known = ~self.label.is_blank  # perhaps only one row of an id has its label
+        labels[self.id.codes[known]] = self.label.codes[known]
         by_code = information(np.searchsorted(distinct, numbers), ids, labels)
         by_range = information(ranges, ids, labels)
         return by_code > max(0.02, 1.5 * by_range)
 
-    def _labels(self) -> npt.NDArray[np.int32]:
-        """Return the code of the label of each id. Perhaps only one of its rows has the label."""
-        labels = np.zeros(len(self.id.values), dtype=np.int32)
-        known = ~self.label.is_blank
-        labels[self.id.codes[known]] = self.label.codes[known]
-        return labels
-
-    def _explain_numbers(self) -> None:
-        """Set the type of numbers whose meaning depends on a token of the step."""
-        steps = self.roles.steps
-        tokens = [column for column in self.columns if steps.get(str(column.name)) == "token"]
-        for column in self.columns:
-            name = str(column.name)
-            if steps.get(name) != "number":
-                continue
-            by = token_that_explains(column, tokens, self.rows)
-            if by is not None:
-                steps[name] = {"number": True, "by": by}
-
-    def _add_elapsed(self) -> None:
-        """Add the increase of an uneven order to the steps, and doubts about the order."""
-        roles, order = self.roles, self.order
+    def _doubts_about_order(self) -> Iterator[str]:
+        """Yield doubts about the order, and add the increase of an uneven order to the steps."""
+        order = self.order
         if order is None:
-            roles.warnings += self._unsorted()
-            return
-        if (np.isfinite(order.numbers) | order.is_odd).all():
-            steps = growth(order, self.id, sort=True)
+            for column in self.columns:
+                is_date = column.kind == "time" and column not in self.per_id
+                if is_date and np.isnan(column.numbers).all():
+                    cell = next(filter(None, column.values), "")
+                    yield (
+                        f"rows are used in the order of the file: the dates of {column.shown}, "
+                        f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
+                        "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
+                    )
+        elif _is_known(order):
+            steps = growth(order.numbers[self.rows], self.ids, sort=True)
             is_even = not len(steps) or np.ptp(steps) <= EVEN * np.abs(steps).max()
             names = [column.name for column in self.columns]
-            if not (is_even or is_calendar(order) or ELAPSED in names):
-                roles.steps[ELAPSED] = "order"
-            roles.warnings += self._mixed(order)
+            if not (is_even or _is_calendar(order) or ELAPSED in names):
+                self.roles.steps[ELAPSED] = "order"
+            yield from self._mixed_sequences(order.codes[self.rows])
 
-    def _unsorted(self) -> Iterator[str]:
-        """Yield a warning for each column of dates that can't sort rows: none can be read."""
-        for column in self.columns:
-            if column.kind != "time" or column in self.per_id or column.is_duration:
-                continue
-            if np.isnan(column.numbers).all():
-                cell = next(filter(None, column.values), "")
-                yield (
-                    f"rows are used in the order of the file: the dates of {column.shown}, such as "
-                    f"{quote(cell, 30)}, can be read in several ways or in none; write them as "
-                    "2024-03-01 or 2024-03-01T09:51, or sort the file"
-                )
-
-    def _mixed(self, order: Column) -> Iterator[str]:
+    def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
         """Yield a warning for each column that seems to divide the rows of an id into sequences.
 
         Many rows of an id have an equal order, each with another value in the column.
         """
-        ids, times = self.id.codes[self.rows], order.codes[self.rows]
-        rows, name = len(ids), quote(str(self.id.name))
+        ids, rows, name = self.ids, len(self.ids), self.id.shown
         if 2 * _distinct(ids, times) > rows:
             return
         for column in self.columns:
             codes = column.codes[self.rows]
-            if column in (self.id, order) or 3 * _distinct(ids, codes) > rows:
+            if column in (self.id, self.order) or 3 * _distinct(ids, codes) > rows:
                 continue
             if _distinct(ids, codes, times) == rows:
-                other = quote(str(column.name))
+                order = "" if self.order is None else self.order.shown
                 yield (
-                    f"rows of one {name} have the same {quote(str(order.name))}, one for each "
-                    f"{other}: if a sequence has one {name} and one {other}, join the two into a "
-                    "column, and name it with --id"
+                    f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
+                    f"sequence has one {name} and one {column.shown}, join the two into a column, "
+                    "and name it with --id"
                 )
-
-
-def replace_numbers(column: Column, numbers: Floats) -> Column:
-    """Return the column with other numbers per row."""
-    found = Column(column.name, column.values, column.codes)
-    found.__dict__["numbers"] = numbers
-    return found
 
 
 def _distinct(*codes: npt.NDArray[Any]) -> int:
@@ -479,9 +583,7 @@ def _distinct(*codes: npt.NDArray[Any]) -> int:
     return int(joined.max(initial=-1)) + 1
 
 
-def token_that_explains(
-    column: Column, tokens: Sequence[Column], rows: npt.NDArray[np.intp] | slice
-) -> str | None:
+def token_that_explains(column: Column, tokens: Sequence[Column], rows: Rows) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
     Its tokens explain half of the variance of the numbers' ranks or more. Each distinct token has

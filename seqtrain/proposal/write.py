@@ -1,7 +1,7 @@
 """Text of the config that `seqtrain init` writes: settings with comments, and a head."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from shlex import join
 from typing import Any
 
@@ -11,14 +11,14 @@ from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
 from seqtrain.proposal.facts import Facts
-from seqtrain.proposal.inspection import Data
-from seqtrain.proposal.layouts import Splits
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
+from seqtrain.proposal.profile import Column
+from seqtrain.proposal.reading import Table
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
 from seqtrain.sequences.splits import hold_out
 from seqtrain.tables.blocks import LABEL, REST
-from seqtrain.tables.formats import names_of
+from seqtrain.tables.formats import names_of, resolve_format
 from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import listed, printable, quote, shorten
 
@@ -28,7 +28,7 @@ RARE = 5
 """Number of rows of a class below which a comment at the end counts the class."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
-FORMATS = {
+FORMAT_REASONS = {
     "fasttext": "each line begins with __label__",
     "lines": "a sequence per line",
     "tsv": "columns between tabs",
@@ -87,14 +87,15 @@ def command_line(splits: Splits, options: InitOptions) -> str:
     """
     words = ["seqtrain", "init", *names_of(splits["train"])]
     words += names_of(splits.get("validation"))
+    given = options.options
     for option in COLUMN_OPTIONS:
-        for column in options.named(option) if option in options.options else ():
+        for column in options.named(option) if option in given else ():
             words += [f"--{option}", str(column)]
-    if "header" in options.given:
-        words.append("--header" if options.get("header") else "--no-header")
-    for option in ("format", "delimiter", "encoding"):
-        if option in options.given and options.get(option) != "lines":  # that of a layout
-            words += [f"--{option}", options.get(option)]
+    if "header" in given:
+        words.append("--header" if given["header"] else "--no-header")
+    for option in ("format", "delimiter", "encoding", "pretrained"):
+        if option in given:
+            words += [f"--{option}", given[option]]
     for name in names_of(splits.get("test")):
         words += ["--test", name]
     for setting in options.settings:
@@ -110,30 +111,28 @@ def shown_labels(facts: Facts) -> str:
 
 
 def split_settings(
-    splits: Splits, rows: Mapping[str, int], data: Data, roles: Roles, facts: Facts
+    splits: Splits, rows: Mapping[str, int], table: Table, roles: Roles, facts: Facts
 ) -> Settings:
     """Return the settings data.train, data.validation and, if there are test files, data.test.
 
     Args:
         splits: Maps each split to its value in the config.
         rows: Maps each split that has files to its number of rows.
-        data: The files of train.
+        table: The files of train.
         roles: Roles of the columns.
         facts: Facts about train.
     """
-    unit = "rows" if roles.id is None else "sequences"
-    if roles.window is not None:
-        unit = "windows"
+    unit = "rows" if roles.id is None else "sequences" if roles.window is None else "windows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
-    if os.path.isdir(data.path) and data.dialect.format == "txt":
-        is_whole = holds_whole_files(data.path)
+    if os.path.isdir(table.path) and table.dialect.format == "txt":
+        is_whole = holds_whole_files(table.path)
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
     validation = splits["validation"]
     reason = "there are few rows, so all of them are learned"
     if isinstance(validation, float):
         held_out = round(validation * facts.rows)
-        if not facts.multi_label and roles.window is None:
+        if not facts.multi_label and roles.window is None and roles.group is None:
             counts = [*facts.classes.values()]
             labels = np.repeat(np.arange(len(counts)), counts)
             held_out = len(hold_out(labels, {"validation": validation}, seed=0)["validation"])
@@ -147,82 +146,66 @@ def split_settings(
     return settings
 
 
-def column_settings(data: Data, roles: Roles, facts: Facts) -> Settings:
+def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
     """Return the settings of the data section that tell how rows are read.
 
     Settings that have the default value are left out.
     """
-    dialect = data.dialect
+    layout, dialect = table.layout, table.dialect
     kind = roles.kind if roles.kind in ("features", "tokens") and not roles.steps else "auto"
-    is_made_of = {"features": "time steps are numbers"}.get(kind, "a sequence is a list of symbols")
-    bad_rows, bad_reason = _bad_rows(data, roles, facts)
+    is_rest = any(column.name == REST for column in roles.sequence)
+    # Keys of data.steps are texts, so that an index there isn't told from a name.
+    has_index = roles.id is not None and isinstance(roles.id.name, int)
+    is_headless = (is_rest and not table.header) or has_index
+    bad = [f"{facts.unlabelled:,} rows have a blank label"] if facts.unlabelled else []
+    if facts.unreadable:
+        bad.append(f"{facts.unreadable:,} can't be read")
     values: dict[str, tuple[Any, str]] = {
-        "format": (_format(data), _format_reason(data)),
-        "header": (_header(data, roles), "the first row is data"),
-        "delimiter": (data.delimiter, "separates the columns"),
+        "format": _format(table),
+        "header": (False if is_headless else "auto", "the first row is data"),
+        "delimiter": (layout.options.get("delimiter"), "separates the columns"),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
-        "path": (
-            data.pattern,
-            roles.reasons.get("path", "parts of the names of files are columns"),
-        ),
-        "join": ([*data.joins] or None, "columns of another file"),
+        "path": (layout.pattern, "parts of the names of files are columns"),
+        "join": ([*layout.joins] or None, "columns of another file"),
         "sequence": _sequence(roles),
-        "id": (_name(roles.id), roles.reasons.get("id", "the rows of one value are a sequence")),
+        "id": (_name(roles.id), "the rows of one value are a sequence"),
         "order": (_name(roles.order), "sorts them"),
-        "window": (
-            roles.window,
-            roles.reasons.get("window", "cuts the rows of an id into sequences"),
-        ),
+        "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
         "label": _label(roles, facts),
         "label_separator": (facts.separator, "a row can have several labels, or none"),
-        "group": (_name(roles.group), roles.reasons.get("group", "")),
-        "kind": (kind, is_made_of),
+        "group": (_name(roles.group), "the rows of one value stay on one side of a split"),
+        "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
         "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
-        "bad_rows": (bad_rows, bad_reason),
+        "bad_rows": ("drop" if bad else "error", ", ".join(bad)),
     }
     settings: Settings = {}
     for key, (value, reason) in values.items():
-        fields = DataConfig.model_fields
-        if value is not None and (key not in fields or value != fields[key].default):
+        if value is not None and value != DataConfig.model_fields[key].default:
             settings[f"data.{key}"] = Setting(value, reason)
     return settings
 
 
-def _header(data: Data, roles: Roles) -> bool | str:
-    """Return the value of data.header. It is detected if a key names a column or an index."""
-    is_rest = any(column.name == REST for column in roles.sequence)
-    # Keys of data.steps are texts, so that an index there isn't told from a name.
-    has_index = roles.id is not None and isinstance(roles.id.name, int)
-    return False if (is_rest and not data.header) or has_index else "auto"
+def _format(table: Table) -> tuple[str, str]:
+    """Return the value of data.format, and its reason if the name of the files doesn't tell it."""
+    format = table.dialect.format
+    if format == resolve_format(table.path, "auto"):
+        return "auto", ""
+    if os.path.isdir(table.path):
+        return format, "format of the files of the folder"
+    reason = FORMAT_REASONS.get(format, "form of its lines")
+    return "txt" if format == "lines" else format, reason  # joined labels
 
 
-def _format(data: Data) -> str:
-    """Return the value of data.format."""
-    if data.by_name:
-        return "auto"
-    format = data.dialect.format
-    return "txt" if format == "lines" else format  # a sequence per line, with joined labels
-
-
-def _format_reason(data: Data) -> str:
-    """Return the reason for a format that the name of the file doesn't tell."""
-    if os.path.isdir(data.path):
-        return "format of the files of the folder"
-    return FORMATS.get(data.dialect.format, "--format")
-
-
-def _name(column: Any) -> Any:
+def _name(column: Column | None) -> Any:
     return None if column is None else column.name
 
 
 def _has_decimal_commas(roles: Roles) -> bool:
-    if roles.kind == "features":
-        return any(column.has_decimal_commas for column in roles.sequence)
-    kinds = roles.steps | roles.static
-    return any(x.has_decimal_commas and kinds.get(str(x.name)) == "number" for x in roles.columns)
+    columns = roles.sequence if roles.kind == "features" else roles.number_columns()
+    return any(column.has_decimal_commas for column in columns if column is not roles.order)
 
 
 def _sequence(roles: Roles) -> tuple[Any, str]:
@@ -231,11 +214,8 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
         return None, ""
     if len(roles.sequence) == 1:
         return roles.sequence[0].name, "column of the sequence"
-    reason = "the texts of these columns, joined"
-    if roles.kind == "features":
-        reason = "its channels or time steps"
-    elif roles.kind == "tokens":
-        reason = "a symbol each"
+    reasons = {"features": "its channels or time steps", "tokens": "a symbol each"}
+    reason = reasons.get(roles.kind, "the texts of these columns, joined")
     return [column.name for column in roles.sequence], reason
 
 
@@ -243,23 +223,12 @@ def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
     """Return the value of data.label, and its reason."""
     if roles.one_hot:
         return [column.name for column in roles.one_hot], "columns that mark a label each"
-    is_fixed = not roles.has_names and roles.label is not None and roles.label.name == LABEL
-    if roles.label is None or is_fixed:
+    if not roles.has_names and roles.label.name == LABEL:
         return None, ""
     reason = f"column of the label: {shown_labels(facts)}"
     if flow(roles.label.name).startswith('"'):
         reason += " (in quotes, as YAML could read it as another value)"
     return roles.label.name, reason
-
-
-def _bad_rows(data: Data, roles: Roles, facts: Facts) -> tuple[str, str]:
-    """Return the value of data.bad_rows, and its reason."""
-    reasons = []
-    if facts.unlabelled:
-        reasons.append(f"{facts.unlabelled:,} rows have a blank label")
-    if facts.unreadable:
-        reasons.append(f"{facts.unreadable:,} can't be read")
-    return ("drop" if reasons else "error"), roles.reasons.get("bad_rows", ", ".join(reasons))
 
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
@@ -276,10 +245,5 @@ def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
             value = "" if is_table else flow(setting.value)
             line = f"{'  ' if section else ''}{name}: {value}"
             yield f"{line:<{COMMENT_COLUMN}} # {setting.reason}"
-            if is_table:
-                yield from _items(setting.value.items())
-
-
-def _items(items: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    for column, kind in items:
-        yield f"    {flow(column)}: {flow(kind)}"
+            for column, kind in setting.value.items() if is_table else ():
+                yield f"    {flow(column)}: {flow(kind)}"

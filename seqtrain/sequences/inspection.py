@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,9 +26,6 @@ RowPlace = tuple[str, str | None, int]
 class Inspection:
     """Counts and places of all rows of a config's data.
 
-    Args:
-        config: The config.
-
     Attributes:
         config: The config, with the size of its word vectors.
         data: The encoded splits, without rows that fit refuses.
@@ -41,9 +39,15 @@ class Inspection:
         num_refused: Maps each split that has files to the number of rows that fit refuses.
         duplicates: One list of places for each sequence that occurs more than once.
         conflicts: The places and the labels of each sequence that occurs with different labels.
+        doubts: Doubts about the columns of train.
+
+    Args:
+        config: The config.
+        doubts: Doubts about the columns of train.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, doubts: Sequence[str] = ()) -> None:
+        self.doubts = [*doubts]
         self.config = config = with_width(config)
         self.data = prepare(config, lenient=True)
         self.summaries: dict[str, SplitSummary] = summarize(self.data)

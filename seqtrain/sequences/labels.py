@@ -44,8 +44,8 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-BRACKETS = "[({"
-"""First characters of a text that is a list, as JSON or Python writes it."""
+BRACKETS = "[({<"
+"""First characters of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -349,7 +349,7 @@ class LabelReader:
 
     def _code_of_text(self, text: str) -> int:
         if text[:1] in BRACKETS and text:
-            items = items_of(text)
+            items = items_of(text, bare=text[0] == "<")
             is_number_list = items is not None and not any(isinstance(x, str) for x in items)
             is_label = is_number_list and items and self.separator is None
             if items is not None and (not is_label or _are_bits(items)):

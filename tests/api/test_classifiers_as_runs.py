@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.sklearn import SequenceClassifier
 from tests.helpers.tiny import rows
 
@@ -114,3 +114,25 @@ def test_typed_labels_are_those_of_the_classifier(labels, tmp_path):
 def test_a_threshold_is_a_probability(estimator, wrong):
     with pytest.raises(ConfigError, match="threshold"):
         estimator.classifier_.set_threshold("up", wrong)
+
+
+def test_compare_takes_a_table():
+    config = {
+        "data": {"sequence": "sequence", "label": "label", "validation": 0.25},
+        "model": {"hidden_size": 4, "embedding_dim": 4},
+    }
+    found = seqtrain.compare(config, train=TABLE, seconds=0.3)
+    assert found.recommended
+    assert 30 < found.rows < len(TEXTS)
+
+
+def test_data_that_are_gone_are_asked_for_by_names_that_exist(tmp_path):
+    config = {"data": {"sequence": "sequence", "label": "label", "validation": 0.25}}
+    settings = {"model": {"hidden_size": 4}, "training": {"max_epochs": 1}}
+    other = {name: cells[1:] for name, cells in TABLE.items()}  # no fixture holds these rows
+    config |= settings
+    path = seqtrain.fit(config, train=other, run_dir=tmp_path / "gone", progress=False).path
+    with pytest.raises(DataError, match=r"data=") as refused:
+        seqtrain.evaluate(path)
+    assert "train=" not in str(refused.value)
+    assert "--" not in str(refused.value)

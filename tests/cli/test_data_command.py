@@ -1,5 +1,7 @@
 """`seqtrain data`: figures and rows to look at, without training."""
 
+import random
+from pathlib import Path
 from typing import Any
 
 from tests.helpers.tiny import listing, rows, sets, write_table
@@ -62,3 +64,25 @@ def test_json_names_what_comes_again_and_contradicts(project, cli):
     assert found["splits"]["test"]["unseen_labels"] == ["sideways"]
     assert found["splits"]["train"]["labels"] == {"rare": 1, "x": 11, "y": 8}
     assert (found["splits"]["train"]["cut"], found["splits"]["train"]["lengths"]["1.0"]) == (2, 50)
+
+
+def test_one_list_at_the_end_holds_all_that_is_doubtful(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(5)
+    head, rows = "case,step,flow,site,code,state\n", []
+    for case in range(60):
+        state = ["dry", "wet"][case % 2] if case else "odd"
+        cells = [[f"k{case}", k, round(draw.gauss(case % 2, 1), 2)] for k in range(6)]
+        rows += [[*own, f"s{case % 7}", f"z{state}", state] for own in cells]
+    rows[100][2] = "#REF!"
+    rows += [["again", *row[1:]] for row in rows[6:12]]
+    rows += [["other", *row[1:-2], "zwet", "wet"] for row in rows[12:18]]
+    Path("a.csv").write_text(head + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    keys = {"train": "a.csv", "id": "case", "order": "step", "label": "state", "bad_rows": "drop"}
+    keys |= {"steps": "{flow: number}", "validation": "0.2", "window": "null"}
+    Path("c.yaml").write_text("data:\n" + "".join(f"  {x}: {y}\n" for x, y in keys.items()))
+    out = cli("data", "c.yaml").out
+    doubts = out[out.index("doubtful:") :]
+    for words in ("line 102", "'code' gives the label away", "validation: no row", "equal: 2"):
+        assert words in doubts
+    assert len(cli("data", "c.yaml", "--json").json["doubts"]) >= 4

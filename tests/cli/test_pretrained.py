@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,3 +157,18 @@ def test_input_embeddings_of_a_folder_are_word_vectors(project: Path) -> None:
     tokens = json.loads(Path("run/best/vocabulary.json").read_text())["tokens"]
     assert set(WORDS) <= set(tokens)
     assert seqtrain.load(run).predict(["red"])[0].label in WORDS[:3]
+
+
+def test_init_proposes_an_encoder_with_its_time(project: Path, cli: Any) -> None:
+    said = cli("init", "train.tsv", "--pretrained", "encoder", "-o", "c.yaml").err
+    assert re.search(r"pretrained encoder: about .* for 240 rows", said)
+    text = Path("c.yaml").read_text()
+    assert re.search(r"pretrained: encoder +# a frozen encoder; about .*240 rows", text)
+    assert text.splitlines()[0].endswith("--pretrained encoder")
+    assert seqtrain.fit("c.yaml", run_dir="run", progress=False).path.exists()
+
+
+def test_init_refuses_an_encoder_of_no_texts(project: Path, cli: Any) -> None:
+    rows = "".join(f"{i % 2},[{i}.5, {i % 7}, 3.5]\n" for i in range(60))
+    Path("a.csv").write_text("label;s\n" + rows.replace(",[", ";["))
+    assert "--pretrained" in cli("init", "a.csv", "--pretrained", "encoder", code=2).err

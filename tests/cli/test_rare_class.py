@@ -119,8 +119,8 @@ def test_branches_decide_as_often_for_the_rare_class(
 
 
 def test_the_decision_is_printed_and_can_be_switched_off(trained: Path) -> None:
-    for verb in (("data", "c.yaml"), ("init", "train.tsv", "-o", "new.yaml", "--force")):
-        said = run_in(trained, *verb).err
+    data, init = ("data", "c.yaml"), ("init", "train.tsv", "-o", "new.yaml", "--force")
+    for said in (run_in(trained, *data).out, run_in(trained, *init).err):
         assert "training.thresholds" in said
         assert "average precision" in said
     run_in(trained, "fit", "c.yaml", "--run-dir", "off", *sets("training.thresholds=none"))

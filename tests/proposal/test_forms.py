@@ -509,7 +509,7 @@ def test_labels_of_a_text_file_are_joined_row_by_row(tmp_path, monkeypatch, draw
         write(Path(f"X_{split}.txt"), [], rows, " ")
         write(Path(f"y_{split}.txt"), [], [[r % 2 + 1] for r in range(150)])
     config, _ = proposed("X_train.txt")
-    assert (config.data.format, config.data.kind, config.data.label) == ("txt", "features", "y")
+    assert (config.data.kind, config.data.label) == ("features", "y")
 
 
 def test_a_synonym_of_the_label_is_not_the_sequence(tmp_path, draw):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
-from seqtrain.proposal import InitOptions, propose, reading_progress
+from seqtrain.proposal import InitOptions, propose, reading
 
 
 def seconds(path: Path) -> float:
@@ -100,13 +100,15 @@ def test_all_rows_of_other_inputs_are_counted(tmp_path, name):
 
 
 def test_long_steps_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_progress, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(reading, "FIRST_SECONDS", 0.0)
     path = tmp_path / "a.csv"
     path.write_text("label,text\n" + "".join(f"{'ab'[i % 2]},words {i}\n" for i in range(5000)))
-    lines: list[str] = []
-    propose([str(path)], InitOptions(), progress=lines.append)
-    assert lines
-    assert "a.csv" in lines[0]
+    reports: list[tuple[str, int, float]] = []
+    propose([str(path)], InitOptions(), progress=lambda *report: reports.append(report))
+    steps, rows, shares = zip(*reports, strict=True)
+    assert "a.csv" in steps[0]
+    assert list(rows) == sorted({*rows})
+    assert shares[-1] == pytest.approx(rows[-1] / 5000, abs=0.2)
 
 
 def test_init_does_not_import_torch(tmp_path):

@@ -65,7 +65,7 @@ def test_a_row_without_a_label_is_named_if_every_row_of_train_has_one(
     found = cli(
         "data", "c.yaml", *sets("data.train=train.csv", "data.test=test.csv", "data.label=[a, b]")
     )
-    assert "test.csv:3: the row has no label" in found.err
+    assert "test.csv:3: the row has no label" in found.out
 
 
 def test_a_separator_is_one_that_no_class_contains() -> None:

@@ -15,15 +15,16 @@ def data(
     from seqtrain.cli.screens.console import note, say_json, warn
     from seqtrain.cli.screens.data import inspection_json, show_inspection
     from seqtrain.config import load_config
+    from seqtrain.proposal.doubts import column_doubts
     from seqtrain.sequences.inspection import Inspection
     from seqtrain.sequences.sources import check_files
 
     settings = load_config(config, overrides or [])
     check_files(settings, Path(config).parent)
     note(f"config: {config}")
-    found = Inspection(settings)
-    warn(*(line for line in found.warnings if line not in found.refused))  # which are listed
+    found = Inspection(settings, [*column_doubts(settings)])
     if as_json:
+        warn(*(line for line in found.warnings if line not in found.refused))  # which are listed
         say_json(inspection_json(found))
     else:
         show_inspection(found, top)

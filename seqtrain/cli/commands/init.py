@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from shlex import quote
@@ -49,7 +48,8 @@ HEADER = option(
 )
 TEST = option("Test file, scored once at the end.", "FILE")
 PRETRAINED = option(
-    "Folder of a frozen encoder of Hugging Face: adds a classifier on its vectors of the texts.",
+    "Folder of a frozen encoder of Hugging Face: adds a classifier on its vectors of the texts. "
+    "The time that these take is measured with a few rows.",
     "FOLDER",
 )
 FORMAT = option("Format of DATA. Default: by the ending of its name.")
@@ -88,11 +88,8 @@ def init(
             len(id or ()) > 1,
         ),
     )
-    settings = list(overrides or ())
-    if pretrained is not None:
-        settings.append(f"model.pretrained={json.dumps(pretrained)}")
     init_options = InitOptions(
-        settings,
+        overrides or (),
         label=label,
         sequence=sequence,
         id=id[0] if id else None,
@@ -102,6 +99,7 @@ def init(
         format=format,
         delimiter=delimiter,
         encoding=encoding,
+        pretrained=pretrained,
     )
     for path in data:
         data_format(path, format or "auto")
@@ -120,6 +118,7 @@ def _write_proposal(
         ConfigError: If the file exists and `force` is False, or can't be written.
     """
     from seqtrain.cli.screens.console import note, print_path, warn
+    from seqtrain.cli.screens.init import ReadingScreen
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
@@ -127,14 +126,16 @@ def _write_proposal(
     from seqtrain.proposal.write import command_line
     from seqtrain.runs.destination import check_destination
 
-    path = output or default_name(data[0])
+    path, screen = output or default_name(data[0]), ReadingScreen()
     try:
-        found = propose(data, init_options, test=test, progress=note)
+        found = propose(data, init_options, test=test, progress=screen)
     except DataError as error:
         command = command_line({"train": data, "test": test}, init_options)
         command += (f" --output {quote(output)}" if output else "") + " --force" * force
         advice = [line.replace(INIT_COMMAND, command) for line in error.problems]
         raise DataError(*advice) from None
+    finally:
+        screen.close()
     if output != "-":
         sources = [*data, *([test] if test else [])]
         check_destination(path, "file", "--output", force=force, sources=sources)

@@ -15,6 +15,8 @@ from seqtrain.text import counted, listed, quote
 
 LENGTH_NAMES = ("shortest", "5 %", "median", "95 %", "longest")
 """Names of `SplitSummary.length_quantiles`."""
+JSON_DOUBTS = 20
+"""Largest number of labels or groups that a doubt of `data --json` names."""
 SHOWN_PLACES = 4
 """Largest number of rows that are named of a group of equal rows."""
 
@@ -85,6 +87,7 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         "duplicates": [_rows(group) for group in found.duplicates],
         "conflicts": [{"rows": _rows(rows), "labels": labels} for rows, labels in found.conflicts],
         "warnings": found.warnings,
+        "doubts": [line.strip() for line in _doubts(found, JSON_DOUBTS)],
     }
 
 
@@ -117,17 +120,20 @@ def show_inspection(found: Inspection, top: int) -> None:
     heading = f"rarest of {len(train):,} labels" if len(train) > top else "label"
     counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
     print_table(console, [heading, *found.labels], counts)
-    say(*_lines(found, top))
+    doubts = [*_doubts(found, top)]
+    say("doubtful:" if doubts else "nothing doubtful was found", *(f"  {x}" for x in doubts))
 
 
-def _lines(found: Inspection, top: int) -> Iterator[str]:
-    """Yield lines about labels and rows to look at, such as equal rows with different labels.
+def _doubts(found: Inspection, top: int) -> Iterator[str]:
+    """Yield a line for all that is doubtful: columns, labels, and rows to look at.
 
     Args:
         found: Statistics of the data.
         top: Largest number of labels or groups to name of each kind. All lines about refused rows
             are yielded.
     """
+    yield from found.doubts
+    yield from (line for line in found.warnings if line not in found.refused)
     if found.rare_labels:
         names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
         yield f"labels with fewer than {RARE} rows in train: {listed(names, top)}"

@@ -1,0 +1,49 @@
+"""Doubts about the columns of a config's training data, for `seqtrain data`."""
+
+from collections.abc import Iterator
+
+from seqtrain.config import Config
+from seqtrain.errors import DataError
+from seqtrain.proposal.options import InitOptions, Layout
+from seqtrain.proposal.proposal import odd_cells
+from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.roles import tells_label
+from seqtrain.sequences.sources import files_of
+
+
+def column_doubts(config: Config) -> Iterator[str]:
+    """Yield doubts about the columns of train.
+
+    They are about nearly numeric columns, whose other cells are named with their lines, and about
+    columns that give the label away.
+
+    Args:
+        config: The config.
+
+    """
+    data = config.data
+    header = None if data.header == "auto" else data.header
+    options = InitOptions(
+        format=data.format, delimiter=data.delimiter, encoding=data.encoding, header=header
+    )
+    joins = [dict(join) for join in data.join or ()]
+    layout = Layout({"train": data.train}, options, data.path, joins)
+    try:
+        files = files_of("train", data.train)
+        table = read_table(files, layout, ReadingProgress(), is_train=False)
+    except DataError:  # the config reads them in another way
+        return
+    sequence = data.sequence if isinstance(data.sequence, list) else [data.sequence]
+    used = {*map(str, sequence), *(data.steps or ()), *(data.static or ())}
+    for column in table.columns:
+        if column.is_odd.any():
+            yield f"{odd_cells(column, table)}; the others are {column.kind}s"
+    label = None if isinstance(data.label, list) else table.named(data.label or "label")
+    others = (data.label, data.id, data.group, data.order, "file", "folder")
+    for column in table.columns:
+        if label is None or column.name in others or not column.repeats_as_labels:
+            continue
+        reason = tells_label(column, label)
+        if reason:
+            use = "it is used" if str(column.name) in used else "it isn't used"
+            yield f"{column.shown} gives the label away ({reason}); {use}"

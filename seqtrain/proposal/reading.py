@@ -1,0 +1,607 @@
+"""Reading of data files by `seqtrain init`: format, encoding, header, and all columns."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.errors import DataError
+from seqtrain.files.reading import path_problem
+from seqtrain.proposal.header import has_header
+from seqtrain.proposal.options import Layout
+from seqtrain.proposal.profile import LONGEST_LABEL, Codes, Column
+from seqtrain.sequences.sources import table_named
+from seqtrain.tables.blocks import (
+    FILE,
+    FOLDER,
+    LABEL,
+    REST,
+    TEXT,
+    Block,
+    Cells,
+    Coded,
+    Dialect,
+    Name,
+    Selection,
+    as_list,
+    cells_at,
+)
+from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.formats import (
+    ENDINGS,
+    FORMATS,
+    IN_MEMORY,
+    MEMORY,
+    advice,
+    check_encoding,
+    columns_of_format,
+    resolve_format,
+)
+from seqtrain.tables.join import joined_source
+from seqtrain.tables.json_lines import BY_COLUMNS
+from seqtrain.tables.opening import guess_encoding, open_input, utf_16
+from seqtrain.tables.sources import holds_whole_files, open_source
+from seqtrain.text import display_name, quote
+
+FIRST_LINES = 4096
+"""Number of first lines that tell the form of a text file without columns."""
+NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
+"""Parts of the reason of a row that can't be decoded."""
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+RAGGED = 0.05
+"""Share of rows with another number of fields from which on the tail of a row is a list."""
+ROWS = 1024
+"""Number of rows of a block."""
+MANY_COLUMNS = 8
+"""Number of columns of a single row from which on a JSON object may hold a table by columns."""
+KEPT, KEPT_EVERY, PIECE = 200_000, 16, 200
+"""Of more long texts than the first number, one in so many is kept whole. The others are cut."""
+FIRST_SECONDS = 1.0
+"""Seconds between reports about a step."""
+TEXT_FORMATS = ("csv", "tsv", "jsonl", "txt", "fasttext", "lines")
+"""Formats of which the characters of cells tell about which share of a file was read."""
+
+
+Progress: TypeAlias = Callable[[str, int, float], None]
+"""Receives the name of a step, the number of rows so far, and about which share was read, or 0."""
+
+
+class ReadingProgress:
+    """Reports steps that take more than a second.
+
+    Call `step` at the beginning of each step. Reports are only made while `blocks` is iterated.
+
+    Args:
+        emit: Receives each report, or None to report nothing.
+    """
+
+    def __init__(self, emit: Progress | None = None) -> None:
+        self._emit = emit
+        self._step, self._size, self._next = "", 0, 0.0
+
+    def step(self, text: str, size: int = 0) -> None:
+        """Set the name of the current step, such as "reading a.csv", and restart its clock.
+
+        Args:
+            text: The name.
+            size: Number of bytes to read, or 0 if it isn't known.
+        """
+        self._step, self._size = text, size
+        self._next = time.monotonic() + FIRST_SECONDS
+
+    def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yield blocks of rows unchanged, and report the number of rows so far."""
+        rows = 0
+        for block in blocks:
+            if self._emit is not None and time.monotonic() >= self._next:
+                self._emit(self._step, rows, self._share(rows, block))
+                self._next = time.monotonic() + FIRST_SECONDS
+            rows += len(block)
+            yield block
+
+    def _share(self, rows: int, block: Block) -> float:
+        """Return about which share of the file was read, if its rows are like those of a block."""
+        if not self._size or not len(block):
+            return 0.0
+        characters = sum(
+            len(str(x)) + 1 for cells in block.columns.values() for x in as_list(cells)
+        )
+        return min(0.99, rows / len(block) * characters / self._size)
+
+
+@dataclass
+class Table:
+    """All columns of data files, and how the files are written.
+
+    Attributes:
+        path: The first file, or the folder.
+        layout: Place of the labels, and options of the user.
+        dialect: Form of the files.
+        columns: The columns.
+        lines: Line of each row that can be read, (rows,).
+        problems: Place and reason of rows that can't be read, a text each.
+        header: True if the first row of csv or tsv names the columns, None for other formats.
+        warnings: Doubts about how the files are read.
+        leaves_out: True if files that aren't UTF-8 are left out.
+    """
+
+    path: str
+    layout: Layout
+    dialect: Dialect
+    columns: list[Column] = field(default_factory=list)
+    lines: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    problems: list[str] = field(default_factory=list)
+    header: bool | None = None
+    warnings: list[str] = field(default_factory=list)
+    leaves_out: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the file or folder for messages."""
+        return display_name(self.path)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that can be read."""
+        return len(self.lines)
+
+    @property
+    def has_columns(self) -> bool:
+        """True if the columns have names or indices that a config can name."""
+        return columns_of_format(self.dialect.format) != "none"
+
+    def named(self, name: Name) -> Column | None:
+        """Return the column with a name, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def data_format(path: str, given: str) -> str:
+    """Return the format of a data file.
+
+    Args:
+        path: The file.
+        given: Format that the user names, or "auto" to choose it by the file's name.
+
+    Raises:
+        DataError: If the format is "auto", and the file's name tells no format.
+    """
+    format = resolve_format(path, given)
+    if format is None:
+        try:
+            os.lstat(path)
+        except (OSError, ValueError) as error:
+            raise path_problem(path, error, DataError) from None
+        unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
+        raise DataError(f"{display_name(path)}: {advice(path) or unknown}")
+    return format
+
+
+def read_table(
+    files: Sequence[str], layout: Layout, progress: ReadingProgress, *, is_train: bool = True
+) -> Table:
+    """Read all columns of data files. The first file tells the form of all of them.
+
+    Args:
+        files: The files, which have equal columns; or a folder.
+        layout: Place of the labels, and options of the user.
+        progress: Reports the number of rows.
+        is_train: False for files of validation or test, which may lack rows or labels.
+
+    Raises:
+        ConfigError: If the user names an unknown encoding.
+        DataError: If the files can't be read, or it isn't clear if they have a header.
+    """
+    path, options = files[0], layout.options
+    format = data_format(path, options.get("format", "auto"))
+    check_encoding(options.get("encoding"))
+    encoding = options.get("encoding") or ("utf-16" if _is_utf_16(path, format) else "utf-8")
+    delimiter = DELIMITERS.get(options.get("delimiter", "auto"))
+    table = Table(path, layout, Dialect(format, encoding, delimiter))
+    if format == "txt" and os.path.isfile(path):
+        table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
+    reading = _Reading(table, files, progress, is_train=is_train)
+    undecodable = [x for x in reading.problems() if NOT_UTF_8 in x or BINARY in x]
+    if undecodable and "encoding" not in options.given and not _leave_out(table, undecodable):
+        if any(NOT_UTF_8 in each for each in undecodable):
+            _guess_encoding(table)
+        reading = _Reading(table, files, progress, is_train=is_train)
+    if is_train:
+        _check_shape(table, reading.cells)
+    if reading.first is not None:
+        reading.name_columns()
+        if is_train and not table.header:
+            _read_ragged(table, files)
+    return table
+
+
+def source_of(files: Sequence[str], dialect: Dialect, layout: Layout) -> Any:
+    """Return the source of files, of a folder, or of a table in memory."""
+    if files[0].startswith(MEMORY):
+        return table_named(files[0]).table
+    paths = files[0] if len(files) == 1 else files
+    return joined_source(open_source(paths, dialect, pattern=layout.pattern), layout.joins)
+
+
+def _is_utf_16(path: str, format: str) -> bool:
+    if format == IN_MEMORY or FORMATS[format].binary:
+        return False
+    for file in open_source(path, Dialect(format)).files():
+        with open_input(file) as stream:
+            if utf_16(stream.read(4)) is not None:
+                return True
+    return False
+
+
+def _format_of_lines(path: str, dialect: Dialect) -> str:
+    """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
+    lines = list[str]()
+    for block in open_source(path, replace(dialect, format="lines")).blocks(Selection(), ROWS):
+        lines += as_list(block.columns[TEXT])
+        if len(lines) >= FIRST_LINES:
+            break
+    if lines and lines[0].startswith("__label__"):
+        return "fasttext"
+    fields = [line.split("\t") for line in lines]
+    if lines and all(len(line) == 2 for line in fields):
+        first, last = ({*column} for column in zip(*fields, strict=True))
+        return "tsv" if len(last) < len(first) else "txt"
+    if any("\t" in line for line in lines):
+        return "txt"
+    for mark in ";,|":
+        counts = {line.count(mark) for line in lines}
+        is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
+        if is_table and len({line.rpartition(mark)[2] for line in lines}) <= len(lines) / 2:
+            return "csv"
+    return "txt"
+
+
+class _Reading:
+    """Rows of files, read into the columns of a table.
+
+    Attributes:
+        first: The first row of csv and tsv, which may be a header, or None.
+        cells: Its cells, or [].
+    """
+
+    def __init__(
+        self, table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
+    ) -> None:
+        self.table, self.cells = table, list[str]()
+        self.first: Block | None = None
+        layout, dialect = table.layout, table.dialect
+        size = 0
+        if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
+            size = sum(map(os.path.getsize, files))
+        progress.step(f"reading {table.name}", size)
+        columns = columns_of_format(dialect.format)
+        has_first = dialect.format in ("csv", "tsv") and not layout.joins
+        optional = () if layout.pattern is None else (FILE, FOLDER)
+        selection = Selection(optional=optional)
+        if is_train and columns == "none" and not layout.joins:
+            selection = Selection((TEXT, LABEL), optional)
+        self._rows = _TableBuilder(table, is_nested=columns != "delimited")
+        source = source_of(files, replace(dialect, header=not has_first), layout)
+        file = None
+        for block in progress.blocks(source.blocks(selection, ROWS)):
+            if has_first and len(block) and block.file != file:
+                file = block.file
+                block = self._without_first_row(block)
+            self._rows.add(block)
+        self._rows.finish()
+
+    def problems(self) -> list[str]:
+        """Return the places and reasons of rows that can't be read, also of the first row."""
+        problems = [*self.table.problems]
+        if self.first is not None:
+            problems += [f"{self.table.name}:1: {x}" for x in self.first.problems.values()]
+        return problems
+
+    def name_columns(self) -> None:
+        """Name the columns by the first row if it is a header. Otherwise, add it to the rows."""
+        assert self.first is not None
+        table = self.table
+        own = [column for column in table.columns if isinstance(column.name, int)]
+        table.header = has_header(table.name, self.cells, own, table.layout.options)
+        table.dialect = replace(table.dialect, header=table.header)
+        if not table.header:
+            self._rows.add(self.first)
+            self._rows.finish()
+            return
+        columns = [column for column in table.columns if isinstance(column.name, str)]
+        for name, column in zip(self.cells, own, strict=True):
+            if name.strip() or column.kind != "blank":
+                column.name = name
+                columns.append(column)
+        table.columns = columns
+
+    def _without_first_row(self, block: Block) -> Block:
+        """Return the first block of a file without the header, and keep the first row of all."""
+        names = [name for name in block.columns if isinstance(name, int)]
+        row = np.zeros(1, np.int64)
+        cells = [str(as_list(cells_at(block.columns[name], row))[0]) for name in names]
+        if self.first is None:
+            self.first, self.cells = block.at(row), cells
+        elif cells != self.cells:
+            return block
+        return block.at(np.arange(1, len(block)))
+
+
+class _TableBuilder:
+    """The columns of a table, which grow block by block. Bad rows are left out, and noted.
+
+    Args:
+        table: The table.
+        is_nested: True if cells may be objects, whose fields are columns.
+    """
+
+    def __init__(self, table: Table, *, is_nested: bool = False) -> None:
+        self.table, self.is_nested, self.rows = table, is_nested, 0
+        self._columns = dict[Name, _GrowingColumn]()
+        self._lines = list[npt.NDArray[np.int64]]()
+        self._problems = list[str]()
+
+    def add(self, block: Block) -> None:
+        """Append the rows of a block."""
+        if block.problems:
+            place = block.file or self.table.name
+            for row, reason in block.problems.items():
+                self._problems.append(f"{place}:{block.lines[row]}: {reason}")
+            block = block.at(np.delete(np.arange(len(block)), [*block.problems]))
+        columns: Any = block.columns
+        if self.is_nested:
+            columns = dict(_flattened(columns))
+        for name, cells in columns.items():
+            column = self._columns.get(name)
+            if column is None:
+                column = self._columns[name] = _GrowingColumn()
+            column.fill(self.rows)
+            column.add(cells)
+        self._lines.append(block.lines)
+        self.rows += len(block)
+
+    def finish(self) -> None:
+        """Set the columns of the table, without those of paths that have one value."""
+        columns = []
+        for name, column in self._columns.items():
+            column.fill(self.rows)
+            values = column.known.distinct
+            if name not in (FILE, FOLDER) or len(values) > 1:
+                columns.append(Column(name, values, column.codes()))
+        self.table.columns, self.table.problems = columns, self._problems
+        self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
+
+
+class _GrowingColumn:
+    """Codes of the cells of a column, which grow block by block."""
+
+    def __init__(self) -> None:
+        self.known, self.rows = _KnownValues(), 0
+        self._parts = list[Codes]()
+
+    def fill(self, rows: int) -> None:
+        """Append missing cells until the column has so many rows."""
+        if rows > self.rows:
+            self._append(np.full(rows - self.rows, self.known[""], dtype=np.int32))
+
+    def add(self, cells: Cells) -> None:
+        """Append cells."""
+        known = self.known
+        if isinstance(cells, Coded):
+            codes = [*map(known.code, cells.values), known[""] if -1 in cells.codes else 0]
+            self._append(np.array(codes, dtype=np.int32)[cells.codes])
+        elif isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+            values, places = np.unique(cells, return_inverse=True)
+            self._append(np.array([*map(known.code, values.tolist())], dtype=np.int32)[places])
+        else:
+            try:
+                self._append(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
+            except TypeError:  # lists aren't hashable
+                self._append(np.array([known.code(cell) for cell in cells], dtype=np.int32))
+
+    def codes(self) -> Codes:
+        """Return the codes so far."""
+        self._parts = [np.concatenate([np.zeros(0, np.int32), *self._parts])]
+        return self._parts[0]
+
+    def _append(self, codes: Codes) -> None:
+        self._parts.append(codes)
+        self.rows += len(codes)
+
+
+class _KnownValues(dict[Any, int]):
+    """Codes of the distinct cells of a column, in the order of first appearance.
+
+    Attributes:
+        distinct: The value of each code.
+    """
+
+    def __init__(self) -> None:
+        self.distinct = list[Any]()
+
+    def __missing__(self, cell: Any) -> int:
+        if type(cell) is not str:
+            value = _value_of(cell)
+            return self[value] if isinstance(value, str) else self._append(value)
+        value = cell.strip()
+        if len(value) > LONGEST_LABEL:
+            return self._code_of_long(value)
+        if value != cell:
+            code = self[cell] = self[value]
+            return code
+        code = self[cell] = len(self.distinct)
+        self.distinct.append(cell)
+        return code
+
+    def code(self, cell: Any) -> int:
+        """Return the code of a cell, which may be a list."""
+        return self[cell] if isinstance(cell, str) else self.__missing__(cell)
+
+    def _code_of_long(self, text: str) -> int:
+        """Return the code of a long text. Its hash stands for it, for a text needs much memory."""
+        key, new = (LONGEST_LABEL, hash(text)), len(self.distinct)
+        code = self.get(key)
+        if code is None:
+            is_cut = new >= KEPT and new % KEPT_EVERY > 0
+            code = self[key] = self._append(text[:PIECE] if is_cut else text)
+        return code
+
+    def _append(self, value: Any) -> int:
+        self.distinct.append(value)
+        return len(self.distinct) - 1
+
+
+def _value_of(cell: Any) -> Any:
+    """Return a cell that isn't a text as a value of `Column.values`."""
+    if isinstance(cell, list | tuple | np.ndarray):
+        return cell if len(cell) else "[]"
+    try:
+        return text_of(cell)
+    except BadCellError:
+        return str(cell)
+
+
+def _flattened(columns: Mapping[Any, Any]) -> Iterator[tuple[Name, Any]]:
+    """Yield each field of JSON objects with its cells. An inner field is named ``outer.inner``.
+
+    A field that only holds objects is left out itself.
+    """
+    for name, cells in columns.items():
+        if not isinstance(cells, list) or dict not in {*map(type, cells)}:
+            yield name, cells
+            continue
+        rows = [cell if isinstance(cell, dict) else {} for cell in cells]
+        inner = dict.fromkeys(field for each in rows for field in each)
+        yield from _flattened({f"{name}.{x}": [row.get(x) for row in rows] for x in inner})
+        others = [None if isinstance(cell, dict) else cell for cell in cells]
+        if any(cell is not None for cell in others):
+            yield name, others
+
+
+def _check_shape(table: Table, first: Sequence[str]) -> None:
+    """Raise a DataError if the table has no rows, or only one column.
+
+    Args:
+        table: The table without its first row.
+        first: Cells of the first row of csv or tsv, or [].
+    """
+    name = table.name
+    if table.dialect.format == "txt" and table.problems and not table.rows:
+        raise DataError(
+            f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
+        )
+    if not table.rows:
+        if table.problems:
+            raise DataError(*table.problems[:10])
+        found = "one row" if any(first) else "no rows"
+        raise DataError(f"{name}: {found}; expected one labelled sequence per row")
+    if not first and table.rows == 1 and len(table.columns) > MANY_COLUMNS:
+        raise DataError(f"{name}: {BY_COLUMNS}")
+    if len(first) == 1:
+        raise DataError(
+            f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
+            "separated by a comma, semicolon, tab or |; or give --delimiter"
+        )
+
+
+NO_LABELS = (
+    "no labels: no line has a tab; expected label<TAB>text, csv or jsonl with a column of labels, "
+    "or a folder of texts for each class"
+)
+"""Message about a text file without labels."""
+
+
+def _read_ragged(table: Table, files: Sequence[str]) -> None:
+    """Read rows of different lengths as a label and a list: the fields after the first one.
+
+    Nothing changes if nearly all rows have equally many fields.
+    """
+    if len(table.problems) <= RAGGED * (table.rows + len(table.problems)):
+        return
+    ragged = Table(table.path, table.layout, table.dialect)
+    builder = _TableBuilder(ragged)
+    source = source_of(files, table.dialect, table.layout)
+    for block in source.blocks(Selection((0,), rest=True), ROWS):
+        lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
+        builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
+    builder.finish()
+    label = ragged.named(0)
+    if label is not None and label.can_be_label and not ragged.problems:
+        table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []
+
+
+def _numbers_or_texts(fields: Sequence[str]) -> Any:
+    """Return fields as numbers if they are numbers, whole ones as integers."""
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError:
+        return list(fields)
+    return [int(x) for x in numbers] if all(x.is_integer() for x in numbers) else numbers
+
+
+def _leave_out(table: Table, undecodable: Sequence[str]) -> bool:
+    """Leave out a few files of a folder with a file per sequence that aren't UTF-8.
+
+    Args:
+        table: The table.
+        undecodable: Places and reasons of rows that can't be decoded.
+
+    Returns:
+        False if the files must be read in another way.
+    """
+    if not holds_whole_files(table.path) or len(undecodable) >= table.rows:
+        return False
+    more = f" and {len(undecodable) - 1:,} more" if len(undecodable) > 1 else ""
+    place = undecodable[0].partition(":")[0]
+    table.warnings.append(f"{place}{more}: not UTF-8, as other files of the folder are; left out")
+    table.leaves_out = True
+    return True
+
+
+def _guess_encoding(table: Table) -> None:
+    """Set the likeliest encoding of files that aren't UTF-8.
+
+    Raises:
+        DataError: If there is no likely encoding.
+    """
+    name, file = table.name, open_source(table.path, Dialect(table.dialect.format)).files()[0]
+    encoding = guess_encoding(file)
+    if encoding is None:
+        raise DataError(f"{name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis")
+    table.dialect = replace(table.dialect, encoding=encoding)
+    table.warnings.append(
+        f"{name} isn't UTF-8; it is read as {encoding}; if letters come out wrong, give "
+        "--encoding, such as cp1251 or gbk"
+    )
+
+
+def better_reading(table: Table) -> str:
+    """Return advice on a table many of whose rows can't be read: a reading that fits better."""
+    total = table.rows + len(table.problems)
+    advice = f"{len(table.problems):,} of {total:,} rows can't be read in this form"
+    if table.dialect.format not in ("csv", "tsv"):
+        return f"{advice}; correct them, or give another --format"
+    for delimiter, mark in DELIMITERS.items():
+        for quotes in (None, False):
+            dialect = replace(table.dialect, format="csv", delimiter=mark, quotes=quotes)
+            if _can_be_read(table.path, dialect):
+                options = f"--format csv --delimiter {delimiter}"
+                options += " --set data.quoting=none" if quotes is False else ""
+                return f"{advice}; nearly all can with {options}"
+    return f"{advice}; if all after the first fields is one text, quote it, or write it as .tsv"
+
+
+def _can_be_read(path: str, dialect: Dialect) -> bool:
+    """Return True if nearly all of the first rows of a csv file have equally many fields."""
+    rows = bad = width = 0
+    try:
+        for block in open_source(path, dialect).blocks(Selection(), ROWS):
+            rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
+            if rows >= FIRST_LINES:
+                break
+    except DataError:
+        return False
+    return width > 1 and bad <= RAGGED * rows

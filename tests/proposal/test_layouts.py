@@ -1,0 +1,117 @@
+"""Labels that aren't columns of the data files: in other files, in folders, or nowhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.errors import DataError
+from seqtrain.proposal import InitOptions, propose
+from seqtrain.sequences.dataset import prepare
+from tests.proposal.test_forms import draw, name, proposed, recording, sentence, write
+
+__all__ = ["draw"]
+
+
+def write_pair(folder: Path, split: str, draw, form: str, *, subjects: bool = False) -> None:
+    """Write 120 series as X_SPLIT, their labels as y_SPLIT, and perhaps who they are of."""
+    labels = [r % 2 for r in range(120)]
+    values = [[round(draw.gauss(label, 1), 3) for _ in range(15)] for label in labels]
+    folder.mkdir(parents=True, exist_ok=True)
+    if form == "npy":
+        np.save(folder / f"X_{split}.npy", np.array(values))
+        np.save(folder / f"y_{split}.npy", np.array(labels))
+        return
+    mark, head = {"csv": (",", [f"t{k}" for k in range(15)]), "txt": (" ", [])}[form]
+    write(folder / f"X_{split}.{form}", head, values, mark)
+    write(folder / f"y_{split}.{form}", ["direction"] if head else [], [[x] for x in labels], mark)
+    if subjects:
+        rows = [[f"p{r // 8}"] for r in range(120)]
+        write(folder / f"subject_{split}.{form}", ["subject"] if head else [], rows, mark)
+
+
+@pytest.mark.parametrize("form", ["csv", "txt", "npy"])
+@pytest.mark.parametrize("shape", ["flat", "folders"])
+def test_a_folder_of_inputs_and_their_labels(tmp_path, monkeypatch, draw, form, shape):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        write_pair(Path("har") / (split if shape == "folders" else ""), split, draw, form)
+    config, proposal = proposed("har")
+    inputs = f"har/train/X_train.{form}" if shape == "folders" else f"har/X_train.{form}"
+    assert (config.data.train, config.data.kind) in ((inputs, "features"), (inputs, "auto"))
+    assert config.data.test == inputs.replace("train", "test")
+    assert "120 rows, 2 classes" in proposal.text
+    assert len(prepare(config).splits["test"]) == 120
+
+
+@pytest.mark.parametrize("form", ["csv", "txt"])
+def test_whom_a_row_is_of_is_joined_and_the_group(tmp_path, monkeypatch, draw, form):
+    monkeypatch.chdir(tmp_path)
+    write_pair(Path("har"), "train", draw, form, subjects=True)
+    config, _ = proposed("har")
+    assert config.data.group == "subject"
+    assert config.data.label in ("y", "direction")
+    assert [each["on"] for each in config.data.join or []] == ["row", "row"]
+    splits = prepare(config).splits
+    groups = [{*splits[name].groups.tolist()} for name in ("train", "validation")]
+    assert not groups[0] & groups[1]
+
+
+@pytest.mark.parametrize("form", ["csv", "npy"])
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_inputs_without_labels_anywhere_are_no_task(tmp_path, monkeypatch, draw, form, given):
+    monkeypatch.chdir(tmp_path)
+    write_pair(Path("data"), "train", draw, form)
+    Path(f"data/y_train.{form}").unlink()
+    with pytest.raises(DataError, match=r"X_train.*labels.*--label"):
+        propose([f"data/X_train.{form}" if given == "file" else "data"], InitOptions())
+
+
+def test_a_test_file_without_labels_is_for_predict(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        write_pair(Path("a"), split, draw, "csv")
+    Path("a/y_test.csv").unlink()
+    proposal = propose(["a/X_train.csv", "a/X_test.csv"], InitOptions())
+    assert parse_config(proposal.text).data.test is None
+    assert any("has no labels" in line for line in proposal.warnings)
+
+
+def test_several_files_of_labels_are_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[sentence(draw), draw.random()] for _ in range(90)]
+    write(Path("train.csv"), ["text", "score"], rows)
+    for kind in ("labels", "target"):
+        write(Path(f"train_{kind}.csv"), [kind], [["uv"[r % 2]] for r in range(90)])
+    refused = cli("init", "train.csv", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    assert len(commands) == 2
+    for command in commands:
+        cli(*shlex.split(command, comments=True), "--force")
+
+
+def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    sites, moves = [name(draw), name(draw)], [name(draw), name(draw)]
+    for i in range(48):
+        path = Path(f"rec/{sites[i % 2]}/{moves[i // 2 % 2]}_{i:02d}.csv")
+        write(path, ["ax", "ay"], recording(draw, i // 2 % 2))
+    refused = cli("init", "rec", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    found = set()
+    for command in commands:
+        cli(*shlex.split(command, comments=True), "--force")
+        config = parse_config(Path("c.yaml").read_text())
+        found.add(frozenset(prepare(config).preprocessing.labels))
+    assert found == {frozenset(sites), frozenset(moves)}
+
+
+def test_a_folder_of_folders_of_folders_is_refused_at_once(tmp_path):
+    for i in range(3):
+        (tmp_path / f"a{i}" / "b" / "c").mkdir(parents=True)
+        (tmp_path / f"a{i}" / "notes.txt").write_text("some text\n")
+    with pytest.raises(DataError, match="within folders"):
+        propose([str(tmp_path)], InitOptions())
