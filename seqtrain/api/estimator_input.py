@@ -15,7 +15,7 @@ from seqtrain.runs.model_folder import Model
 from seqtrain.sequences.store import Array
 from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.memory import TableSource, columns_of
-from seqtrain.tables.python_values import array_of, cells_of_values, plain
+from seqtrain.tables.python_values import array_of, cells_of_values, python_value
 from seqtrain.text import quote, shorten
 
 LAYOUTS = ("time_channels", "channels_time")
@@ -102,7 +102,7 @@ def sequence_of(cell: Any) -> Any:
     if isinstance(cell, str | list):
         return cell
     if not isinstance(cell, bytes):
-        found = array_of(cell) if getattr(cell, "ndim", 0) else plain(cell)
+        found = array_of(cell) if getattr(cell, "ndim", 0) else python_value(cell)
         if found is None or isinstance(found, str | list | np.ndarray):
             return found
     raise InputError(

@@ -16,20 +16,20 @@ from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import remember_table
 from seqtrain.text import printable
 
-Column: TypeAlias = str | int
+ColumnOption: TypeAlias = str | int
 """Name of a column, or its index from 0."""
-EXPECTED = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a list of dicts"
+EXPECTED_INPUT = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a list of dicts"
 """Description of allowed data for an error message."""
 
 
 def init(
     data: Any,
     *,
-    label: Column | Sequence[Column] | None = None,
-    sequence: Column | Sequence[Column] | None = None,
-    id: Column | None = None,
-    order: Column | None = None,
-    steps: Sequence[Column] | None = None,
+    label: ColumnOption | Sequence[ColumnOption] | None = None,
+    sequence: ColumnOption | Sequence[ColumnOption] | None = None,
+    id: ColumnOption | None = None,
+    order: ColumnOption | None = None,
+    steps: Sequence[ColumnOption] | None = None,
     header: bool | None = None,
     test: Any = None,
     settings: Sequence[str] = (),
@@ -93,10 +93,10 @@ def _check_not_empty(data: Any) -> None:
     A dict of empty columns passes.
     """
     if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
-        raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
+        raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED_INPUT}")
 
 
-def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
+def _listed(columns: ColumnOption | Sequence[ColumnOption] | None) -> list[ColumnOption] | None:
     """Return one column or several columns as a list, or None for None."""
     if isinstance(columns, str | int):
         return [columns]

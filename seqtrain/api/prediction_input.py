@@ -23,7 +23,7 @@ from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.opening import STDIN
-from seqtrain.tables.python_values import plain
+from seqtrain.tables.python_values import python_value
 from seqtrain.text import listed, one_of
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
@@ -154,7 +154,7 @@ def given_cell(sequence: Any, kind: str) -> Any:
     if isinstance(sequence, set | frozenset | bytes):
         found = type(sequence).__name__
         raise BadCellError(f"found a {found}; expected a text, a list or an array")
-    return sequence if kind == "features" else plain(sequence)
+    return sequence if kind == "features" else python_value(sequence)
 
 
 def listed_sequences(sequences: Any) -> list[Any]:

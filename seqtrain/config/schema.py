@@ -18,7 +18,7 @@ from seqtrain.config.rules import broken_rules
 from seqtrain.config.value_types import (
     Augmentation,
     ClassWeights,
-    Column,
+    ColumnKey,
     Columns,
     ConvolutionSizes,
     CudaIndex,
@@ -88,15 +88,15 @@ class DataConfig(Section):
     """Kind of the sequences: text, tokens (a list of symbols), features (a vector of numbers per
     time step) or steps (a table with one row per time step: data.steps). auto: steps if data.steps
     is set, features for ts and npz, else text."""
-    sequence: Column | Columns | None = None
+    sequence: ColumnKey | Columns | None = None
     """Column of the sequence: its name, or its index from 0. With a list of columns, texts are
     joined by spaces, columns of series are channels, and columns of single numbers are the time
     steps of a series. rest, in csv and tsv: the list of all fields without another meaning, unless
     a column has this name. steps without data.id: the column whose cells are lists of objects, one
     for each time step. null, in a csv of single numbers: all other columns."""
-    id: Column | None = None
+    id: ColumnKey | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
-    order: Column | None = None
+    order: ColumnKey | None = None
     """steps: column that sorts the rows of an id: numbers, dates or times. null: file order."""
     steps: StepKinds | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol; {token: true, min_count:
@@ -110,17 +110,17 @@ class DataConfig(Section):
     stride: M, label: last}. A window begins every M steps (default: N). label: that of the last
     step (the default), of most steps (majority), or constant: a window ends where the label
     changes. null: an id is one sequence."""
-    label: Column | Columns | None = None
+    label: ColumnKey | Columns | None = None
     """Column of the label: its name, or its index from 0. A list of columns is multi-label: each
     column is named after a label. A row has the label if the cell is 1, true or yes, and lacks it
     if the cell is 0, false, no or blank."""
     label_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """Separator of the labels of a multi-label row, such as "|". null: one label per row, or lists
     of labels in jsonl and parquet."""
-    group: Column | None = None
+    group: ColumnKey | None = None
     """Column of the group, such as a customer. A group is never divided between train and held-out
     rows. With model.initial_state: carried, the rows of a group follow one another."""
-    weight: Column | None = None
+    weight: ColumnKey | None = None
     """Column with the weight of each row of train: 2 counts as the row twice, 0 as no row."""
     path: PathPattern | None = None
     """Regular expression that is searched in the path of a file. Its named groups are columns, as

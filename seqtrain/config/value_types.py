@@ -80,11 +80,11 @@ Encoding = Annotated[
     str, _satisfying(is_text_encoding, "the name of a text encoding, such as cp1252, gbk or utf-16")
 ]
 Path = Annotated[str, _described("a file path", pattern=NO_NUL)]
-Column = (
+ColumnKey = (
     Annotated[str, _described("a column name", pattern=NO_NUL)]
     | Annotated[int, _described("a column number (the first is 0)", ge=0, le=2**31 - 1)]
 )
-Columns = Annotated[list[Column], _described("a list of columns", min_length=1)]
+Columns = Annotated[list[ColumnKey], _described("a list of columns", min_length=1)]
 ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_length=1)]
 
 

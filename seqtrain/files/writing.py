@@ -19,7 +19,9 @@ from functools import cached_property
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import StringConstraints
 
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.reading import (
@@ -65,6 +67,10 @@ ATTEMPTS = 10
 Value = TypeVar("Value")
 
 
+RelativeName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$")]
+"""Name of a file within a folder. No part begins with a dot, so that none leads out of it."""
+
+
 class Manifest(SavedObject):
     """Digests of a folder's files.
 
@@ -72,7 +78,7 @@ class Manifest(SavedObject):
         sha256: Maps the name of each file to its SHA-256 in hexadecimal digits.
     """
 
-    sha256: dict[str, str]
+    sha256: dict[RelativeName, str]
 
 
 def to_json(value: Any) -> bytes:

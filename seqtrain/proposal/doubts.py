@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError
-from seqtrain.proposal.options import InitOptions, Layout
+from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.proposal import odd_cells
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import tells_label
@@ -27,7 +27,7 @@ def column_doubts(config: Config) -> Iterator[str]:
         format=data.format, delimiter=data.delimiter, encoding=data.encoding, header=header
     )
     joins = [dict(join) for join in data.join or ()]
-    layout = Layout({"train": data.train}, options, data.path, joins)
+    layout = FileLayout({"train": data.train}, options, data.path, joins)
     try:
         files = files_of("train", data.train)
         table = read_table(files, layout, ReadingProgress(), is_train=False)

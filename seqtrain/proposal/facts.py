@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, Column, strings_of
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, strings_of
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.summary import separator_of
@@ -26,14 +26,14 @@ TIMED_TEXTS = 64
 """Number of texts with which the time of a pretrained encoder is measured."""
 OFTEN_MISSING = 0.2
 """Share of missing numbers in a step column from which on the column is often missing."""
-TOKENIZERS = {"words": "word", "symbols": "whitespace"}
+FAMILY_TOKENIZERS = {"words": "word", "symbols": "whitespace"}
 """Maps a family of texts to its tokenizer. Texts of other families are split into characters."""
 CHOSEN_FAMILIES = {
     **dict.fromkeys(("word", "whitespace", "bpe"), "words"),
     **dict.fromkeys(("char", "byte"), "characters"),
 }
 """Maps a tokenizer that the user chose to the family of the texts."""
-Rows = npt.NDArray[np.intp]
+RowNumbers = npt.NDArray[np.intp]
 
 
 @dataclass
@@ -132,7 +132,7 @@ class _Labels:
         sizes = {len(self.reader.combinations[code]) for code in used}
         self.multi_label = separator is not None or sizes != {1}
 
-    def _read(self, column: Column, separator: str | None) -> None:
+    def _read(self, column: ColumnProfile, separator: str | None) -> None:
         self.reader = LabelReader(separator, labelled=False)
         self.codes = self.reader.read(Coded(column.codes, column.values))[0]
         self.reader.finish()
@@ -197,7 +197,7 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(map(int, np.quantile(lengths, (0.5, 0.95, 1), method="nearest")))
 
 
-def _look_at(facts: Facts, roles: Roles, rows: Rows, options: InitOptions) -> None:
+def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
     """Set the lengths, the family, the symbols and the channels from a sample of rows."""
     if roles.kind == "features":
         _look_at_numbers(facts, roles, rows)
@@ -218,7 +218,7 @@ def _look_at(facts: Facts, roles: Roles, rows: Rows, options: InitOptions) -> No
         facts.family = Family(chosen) if chosen else family_of(texts)
         facts.texts = texts[:TIMED_TEXTS]
         split = make_tokenizer(
-            TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case
+            FAMILY_TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case
         )
         sequences = [split(text) for text in texts]
     if facts.family.name == "symbols":
@@ -242,7 +242,7 @@ def _text_of_value(value: Any) -> str:
     return " ".join(parts)
 
 
-def _look_at_numbers(facts: Facts, roles: Roles, rows: Rows) -> None:
+def _look_at_numbers(facts: Facts, roles: Roles, rows: RowNumbers) -> None:
     """Set the lengths, the channels and the missing numbers of series."""
     columns = roles.sequence
     if len(columns) > 1 and columns[0].kind == "number":

@@ -27,7 +27,7 @@ SMALL_ALPHABET, SHORTEST_OF_ALPHABET = 30, 25
 """Most characters of an alphabet, without case, and the smallest median length of its texts."""
 PROBED_CHARACTERS = 200_000
 """Number of characters in which words are counted."""
-HELD_OUT = 4
+PROBED_EVERY = 4
 """The words of every fourth text are looked up in the others."""
 MARKS_AROUND = '.,"()?!-<>:;'
 
@@ -83,8 +83,8 @@ def share_of_new_words(texts: Sequence[str]) -> tuple[float, float]:
     sizes = np.cumsum([len(text) for text in texts])
     few = max(8, int(np.count_nonzero(sizes <= PROBED_CHARACTERS)))
     words = [split_words(text) for text in texts[:few]]
-    known = {word for at, own in enumerate(words) if at % HELD_OUT for word in own}
-    looked_up = [word for own in words[::HELD_OUT] for word in own]
+    known = {word for at, own in enumerate(words) if at % PROBED_EVERY for word in own}
+    looked_up = [word for own in words[::PROBED_EVERY] for word in own]
     new = sum(word not in known for word in looked_up) / max(1, len(looked_up))
     total = sum(map(len, words))
     return new, 1.37 - 0.2 * math.log10(max(1, total))

@@ -6,16 +6,16 @@ from itertools import pairwise
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, Column
+from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, ColumnProfile
 from seqtrain.tables.cells import is_number
 from seqtrain.text import quote
 
-MOST_NAMES = 0.01
+MOST_REPEATED = 0.01
 """Largest share of the cells below a usual column name that may equal this name."""
 
 
 def has_header(
-    file: str, first: Sequence[str], columns: Sequence[Column], options: InitOptions
+    file: str, first: Sequence[str], columns: Sequence[ColumnProfile], options: InitOptions
 ) -> bool:
     """Return True if the first row holds the names of the columns, and False if it is data.
 
@@ -28,7 +28,7 @@ def has_header(
     4. A row with three or more numbers that count up by one, and with names, is a header.
     5. A row with any other numbers, or with equal cells, is data.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
-       (`MOST_NAMES`), or only one cell of the row may occur again in its column.
+       (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
     7. A row of which a cell occurs again in its column is data.
     8. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
 
@@ -60,7 +60,7 @@ def has_header(
     repeated = sum(count > 0 for name, count in zip(first, below, strict=True) if name.strip())
     is_usual = False
     for (name, column), count in zip(pairs, below, strict=True):
-        if name.strip().lower() in KNOWN_NAMES and count <= max(1, MOST_NAMES * column.rows):
+        if name.strip().lower() in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows):
             is_usual = True
     if len({*names}) < len(names) or (repeated > 1 and not is_usual):
         return False
@@ -79,7 +79,7 @@ def has_header(
     )
 
 
-def _rows_with(column: Column, cell: str) -> int:
+def _rows_with(column: ColumnProfile, cell: str) -> int:
     """Return the number of rows of a column with a cell."""
     cell = cell.strip()
     if not cell or cell not in column.values:

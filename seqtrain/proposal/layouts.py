@@ -14,8 +14,8 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems
 from seqtrain.proposal.names import OWNER_NAMES
-from seqtrain.proposal.options import INIT_COMMAND, InitOptions, Layout, Splits
-from seqtrain.proposal.profile import Column
+from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import set_command
 from seqtrain.sequences.sources import files_of
@@ -30,8 +30,8 @@ SPLIT_NAMES = {
     "train": {"train", "training"},
 }
 """Maps each split to the words in file names that tell it. The first match decides."""
-NUMBER = re.compile("[0-9]+")
-WORD = re.compile("[A-Za-z]+|[0-9]+")
+NUMBER_IN_NAME = re.compile("[0-9]+")
+NAME_PART = re.compile("[A-Za-z]+|[0-9]+")
 INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
 """Words in the name of a file that holds sequences without their labels."""
 TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
@@ -50,15 +50,15 @@ class Choice(NamedTuple):
     """A layout that files may have, and the command that chooses it."""
 
     command: str
-    layout: Layout
+    layout: FileLayout
 
 
-Recogniser: TypeAlias = Callable[[Layout, ReadingProgress], list[Choice]]
+Recogniser: TypeAlias = Callable[[FileLayout, ReadingProgress], list[Choice]]
 
 
 def find_layout(
     files: Sequence[str], test: str | None, options: InitOptions, progress: ReadingProgress
-) -> Layout:
+) -> FileLayout:
     """Return the layout of data files.
 
     Args:
@@ -74,7 +74,7 @@ def find_layout(
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
-    layout = Layout(_splits(files, test), options)
+    layout = FileLayout(_splits(files, test), options)
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
         return layout
@@ -107,7 +107,7 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     for path in files:
         role = "train" if len(files) == 1 else split_of(path) or "train"
         known = found.setdefault(role, [])
-        if known and NUMBER.sub("0", known[0]) != NUMBER.sub("0", path):
+        if known and NUMBER_IN_NAME.sub("0", known[0]) != NUMBER_IN_NAME.sub("0", path):
             raise DataError(
                 f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
                 "train on, name the others …validation… and …test…, or give --test FILE"
@@ -165,7 +165,7 @@ def _splits_inside(folder: str) -> list[str]:
 
 def _words(path: str) -> set[str]:
     """Return the words and numbers in a file's name, in lower case, without its endings."""
-    return {word.lower() for word in WORD.findall(os.path.basename(path).partition(".")[0])}
+    return {word.lower() for word in NAME_PART.findall(os.path.basename(path).partition(".")[0])}
 
 
 def _pairs_inside(folder: str) -> list[str]:
@@ -209,7 +209,7 @@ def _labels_missing(path: str) -> str:
     )
 
 
-def _recognise_pair(layout: Layout, progress: ReadingProgress) -> list[Choice]:
+def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout for each file that may hold the labels of the file of train.
 
     Files such as `subject_train.txt` are joined, too: their column is the group.
@@ -267,7 +267,7 @@ def _join_of(
     It is joined by a common key that has one row per value there, or else row by row. The name is
     None if the file has several columns but the key.
     """
-    other = read_table([path], Layout({}, InitOptions()), progress, is_train=False)
+    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
     new = [column.name for column in other.columns if column.name not in own]
     if len(other.columns) == 1 and not other.header:
@@ -281,7 +281,7 @@ def _join_of(
     return ({"file": path, "on": ROW} if other.rows == table.rows else None), name
 
 
-def _has_values_of(column: Column, key: Column) -> bool:
+def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:
     """Return True if most values of a column are values of a key."""
     known = {str(value) for value in key.values}
     return 2 * sum(str(value) in known for value in column.values) > len(column.values)
@@ -290,7 +290,7 @@ def _has_values_of(column: Column, key: Column) -> bool:
 # Labels in names
 
 
-def _recognise_names(layout: Layout, _: ReadingProgress) -> list[Choice]:
+def _recognise_names(layout: FileLayout, _: ReadingProgress) -> list[Choice]:
     """Return a layout for each part of the names of recordings that may be the label.
 
     If the files are in folders, these may be the label, too.
@@ -365,7 +365,7 @@ def _kind_of_part(values: Sequence[str]) -> str:
     return "other"
 
 
-def _with_pattern(layout: Layout, pattern: str) -> Layout:
+def _with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
     """Return the layout of recordings with columns in their names.
 
     Args:

@@ -2,7 +2,7 @@
 
 import re
 
-from seqtrain.proposal.profile import Column
+from seqtrain.proposal.profile import ColumnProfile
 
 LABEL_NAMES = (
     *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
@@ -32,21 +32,21 @@ TIME_NAME = re.compile(rf"(^|[^a-z]){TIME_WORD.pattern}$")
 """Pattern in the names of columns whose numbers are times, such as event_time."""
 
 
-def is_code(column: Column) -> bool:
+def is_code(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, such as case_id."""
     return bool(CODE_NAME.search(column.word))
 
 
-def names_owner(column: Column) -> bool:
+def names_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, such as customer_nr."""
     return not {*re.split("[-_]", column.word)}.isdisjoint(OWNER_NAMES)
 
 
-def is_code_or_owner(column: Column) -> bool:
+def is_code_or_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes or owners."""
     return is_code(column) or names_owner(column)
 
 
-def is_time(column: Column) -> bool:
+def is_time(column: ColumnProfile) -> bool:
     """Return True if the column is named like times, such as event_time."""
     return bool(TIME_NAME.search(column.word))

@@ -11,7 +11,7 @@ COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
 INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
-KINDS = ("text", "tokens", "features")
+DATA_KINDS = ("text", "tokens", "features")
 LIKE_OPTIONS = (
     *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group"),
     *("tokenizer", "bad_rows", "validation", "standardize"),
@@ -63,7 +63,7 @@ class InitOptions:
     def kind(self) -> str | None:
         """Kind of sequence that the user gave (text, tokens or features), or None."""
         kind = self.get("kind")
-        return kind if kind in KINDS else None
+        return kind if kind in DATA_KINDS else None
 
     def named(self, option: str) -> list[Name]:
         """Return the column names or indexes in an option such as "id".
@@ -83,7 +83,7 @@ class InitOptions:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """Files of a data set, and the place of their labels.
 
     Attributes:

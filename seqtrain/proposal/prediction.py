@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-BUCKETS = 1 << 14
+HASHED_FEATURES = 1 << 14
 """Number of buckets into which n-grams of characters are hashed."""
-PROBED_CHARACTERS = 200
+MOST_CHARACTERS = 200
 """Number of first characters of a text that are read."""
-HELD_OUT = 4
+SCORED_EVERY = 4
 """Every fourth text is held out."""
 SMOOTHING = 0.1
 SHUFFLES, CLEARLY = 10, 3
@@ -24,9 +24,9 @@ def error_by_characters(texts: Sequence[str], labels: npt.NDArray[np.integer]) -
         labels: Code of the label of each text.
     """
     classes, labels = np.unique(labels, return_inverse=True)
-    counts = np.full((len(classes), BUCKETS), SMOOTHING)
-    is_learned = np.arange(len(texts)) % HELD_OUT > 0
-    grams = [_ngrams(text[:PROBED_CHARACTERS]) for text in texts]
+    counts = np.full((len(classes), HASHED_FEATURES), SMOOTHING)
+    is_learned = np.arange(len(texts)) % SCORED_EVERY > 0
+    grams = [_ngrams(text[:MOST_CHARACTERS]) for text in texts]
     for at in np.flatnonzero(is_learned).tolist():
         np.add.at(counts[labels[at]], grams[at], 1)
     prior = np.log(np.bincount(labels[is_learned], minlength=len(classes)) + SMOOTHING)
@@ -44,7 +44,7 @@ def _ngrams(text: str) -> npt.NDArray[np.int64]:
     letters = np.array([*map(ord, text)], dtype=np.int64)
     pairs = letters[:-1] * 1_000_003 + letters[1:]
     triples = pairs[:-1] * 1_000_003 + letters[2:]
-    return np.concatenate((letters, pairs, triples)) % BUCKETS
+    return np.concatenate((letters, pairs, triples)) % HASHED_FEATURES
 
 
 def information(

@@ -9,7 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.tables.blocks import Name, UnreadableError
+from seqtrain.sequences.content import TEXT_FIELDS
+from seqtrain.sequences.labels import LIST_STARTS
+from seqtrain.sequences.splits import Mask
+from seqtrain.tables.blocks import Codes, Name, UnreadableError
 from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
@@ -17,15 +20,13 @@ from seqtrain.tables.times import DURATION, NUMBER, SECOND, TIME_TYPES
 from seqtrain.text import counted, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Codes: TypeAlias = npt.NDArray[np.int32]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 NUMBER_TEXT = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
-CLOCK = r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+CLOCK_TIME = r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-DAY = r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T -].*)?"
+CALENDAR_DAY = r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T -].*)?"
 STAMP = r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
 WRITTEN = rf"\[?(?:[A-Z][a-z]{{2}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]{MONTH}[ /-]).*[0-9].*"
 UNIT = r"°?[A-Za-zµ]{0,6}(?:/[a-z]+)?"
@@ -33,13 +34,15 @@ AMOUNT = (
     rf"(?P<before>[€$£¥]?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?"
     rf"|[0-9]{{1,3}}(?:\.[0-9]{{3}})+,[0-9]+)\s?(?P<after>[€$£¥%]|{UNIT})"
 )
-ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
-KINDS = {
+NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
+KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),
-    "time": re.compile(f"{DAY}|{STAMP}|{CLOCK}|{PERIOD}|{WRITTEN}", re.DOTALL),
+    "time": re.compile(f"{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}", re.DOTALL),
     "decimal": re.compile(r"[-+]?[0-9]+,[0-9]+"),
     "amount": re.compile(AMOUNT),
-    "numbers": re.compile(rf"{BETWEEN}*{ITEM}(?:{BETWEEN}+(?:{ITEM}|\.\.\.))*{BETWEEN}*"),
+    "numbers": re.compile(
+        rf"{BETWEEN}*{NUMBER_ITEM}(?:{BETWEEN}+(?:{NUMBER_ITEM}|\.\.\.))*{BETWEEN}*"
+    ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
@@ -68,14 +71,11 @@ FREE_WORDS = 3
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
 LONGEST_LABEL = 80
-BRACKETS = "[({<"
 """First characters of lists in cells of text."""
 AT_ONCE = 1024
 """Number of values that are tried as numbers together."""
 SAMPLE = 4096
 """Largest number of values, spread over all, whose content is looked at."""
-TEXT_FIELDS = ("content", "value", "text", "utterance", "message", "body", "sentence", "comment")
-"""Names of the field that holds the text of an object, such as a message of a chat."""
 SHOWN_KINDS = {
     "series": "lists of numbers",
     "symbols": "lists",
@@ -88,7 +88,7 @@ SHOWN_KINDS = {
 """Maps kinds of columns to words for messages."""
 
 
-class Column:
+class ColumnProfile:
     """A column of a table as codes into its distinct values.
 
     Args:
@@ -153,7 +153,7 @@ class Column:
         kinds, numbers = list[str](), np.full(len(self.values), np.nan)
         for start in range(0, len(self.values), AT_ONCE):
             part = self.values[start : start + AT_ONCE]
-            found = plain_numbers(part)
+            found = parsed_numbers(part)
             if found is None:
                 kinds += map(kind_of_cell, part)
             else:
@@ -163,7 +163,7 @@ class Column:
 
     @property
     def cell_kinds(self) -> list[str]:
-        """Kind of each value, (values,): a key of `KINDS`, missing, text, or a kind of list."""
+        """Kind of each value, (values,): a key of `KIND_PATTERNS`, missing, text, or list kind."""
         return self._looked[0]
 
     @cached_property
@@ -189,7 +189,7 @@ class Column:
         """Maps each unit of amounts to the first cell with it. The unit of 1,000 is ""."""
         found: dict[str, str] = {}
         for value in self.values_of("amount") + self.values_of("decimal"):
-            match = KINDS["amount"].fullmatch(value)
+            match = KIND_PATTERNS["amount"].fullmatch(value)
             if match:
                 found.setdefault(match["before"] + match["after"], value)
         return found
@@ -288,7 +288,7 @@ class Column:
             value = self.values[at]
             if isinstance(value, str) and "decimal" in members:
                 value = value.replace(",", ".")
-            if isinstance(value, str) and KINDS["number"].fullmatch(value):
+            if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
                 found[at] = float(value)
         return found
 
@@ -461,7 +461,7 @@ class Column:
         return f"{name} ({kind})"
 
 
-def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
+def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
     """Return True if rows with equal values in `one` always have equal values in `other`.
 
     Rows with an odd cell, such as ERR among numbers, don't count.
@@ -485,7 +485,7 @@ def determines(one: Column, other: Column, *, labelled: bool = False) -> bool:
     return bool(used.any())
 
 
-def plain_numbers(values: Sequence[Any]) -> Floats | None:
+def parsed_numbers(values: Sequence[Any]) -> Floats | None:
     """Return the numbers of values that are all of at most 15 characters, or None."""
     try:
         text = "".join(values)
@@ -498,7 +498,7 @@ def plain_numbers(values: Sequence[Any]) -> Floats | None:
 
 
 def kind_of_cell(cell: Any) -> str:
-    """Return the kind of a value: a key of `KINDS`, missing, text, joined, or a kind of list.
+    """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, joined, or list kind.
 
     A list holds numbers, strings, turns (objects with a text) or events (other objects).
     """
@@ -508,16 +508,16 @@ def kind_of_cell(cell: Any) -> str:
         return "missing"
     if JOINED.fullmatch(cell):
         return "joined"
-    if PLAIN_TEXT.match(cell) and not KINDS["time"].fullmatch(cell):
+    if PLAIN_TEXT.match(cell) and not KIND_PATTERNS["time"].fullmatch(cell):
         return "text"
     if cell.isdigit() and len(cell) > LONGEST_NUMBER:
         return "text"
-    for kind, pattern in KINDS.items():
+    for kind, pattern in KIND_PATTERNS.items():
         if pattern.fullmatch(cell):
             return kind
     if "\n" in cell and _is_recording(cell):
         return "numbers"
-    items = items_of(cell, bare=True) if cell[:1] in BRACKETS else None
+    items = items_of(cell, bare=True) if cell[:1] in LIST_STARTS else None
     return _kind_of_items(items) if items else "text"
 
 

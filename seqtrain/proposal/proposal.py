@@ -13,13 +13,13 @@ import numpy as np
 from seqtrain.config import Config
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.facts import Facts, facts_of, joined_mark
-from seqtrain.proposal.layouts import NUMBER, find_layout
+from seqtrain.proposal.layouts import NUMBER_IN_NAME, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
-from seqtrain.proposal.profile import Column
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
-    Progress,
     ReadingProgress,
+    ReadingReport,
     Table,
     better_reading,
     read_table,
@@ -134,7 +134,7 @@ def propose(
     options: InitOptions,
     *,
     test: str | None = None,
-    progress: Progress | None = None,
+    progress: ReadingReport | None = None,
 ) -> Proposal:
     """Inspect data files and return a config for them.
 
@@ -253,7 +253,7 @@ def _fixed_roles(table: Table) -> Roles:
     return roles
 
 
-def _joined_marks(columns: Sequence[Column]) -> Column:
+def _joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     """Return a column of the names of the columns that mark a label in a row, joined by |.
 
     Raises:
@@ -265,10 +265,10 @@ def _joined_marks(columns: Sequence[Column]) -> Column:
     if problems:
         raise DataError(f"--label: column {next(iter(problems.values()))}")
     name = str([column.name for column in columns])
-    return Column(name, ["|".join(names) for names in reader.combinations], codes)
+    return ColumnProfile(name, ["|".join(names) for names in reader.combinations], codes)
 
 
-def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
+def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
     """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
     present = [str(column.name) for column in columns]
     known = {*present, *map(str, range(len(columns)))}
@@ -284,7 +284,7 @@ def _check_names(columns: Sequence[Column], options: InitOptions) -> None:
         raise DataError(*problems)
 
 
-def odd_cells(column: Column, table: Table) -> str:
+def odd_cells(column: ColumnProfile, table: Table) -> str:
     """Return the cells of a column that aren't of its kind, with their lines, for a message."""
     rows = np.flatnonzero(column.is_odd)
     shown = []
@@ -361,7 +361,7 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
         DataError: If there is one file per class, with many files whose names are all numbers.
     """
     facts, table, labels = found.facts, found.table, [*found.facts.classes]
-    stems = {NUMBER.sub("", label) for label in labels}
+    stems = {NUMBER_IN_NAME.sub("", label) for label in labels}
     is_folder = table.dialect.format == "txt" and os.path.isdir(table.path)
     are_numbered = len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1
     if are_numbered and is_folder and not holds_whole_files(table.path):

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
-from seqtrain.proposal.options import Layout
-from seqtrain.proposal.profile import LONGEST_LABEL, Codes, Column
+from seqtrain.proposal.options import FileLayout
+from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.blocks import (
     FILE,
@@ -31,6 +31,7 @@ from seqtrain.tables.blocks import (
     cells_at,
 )
 from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -51,10 +52,9 @@ FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 RAGGED = 0.05
 """Share of rows with another number of fields from which on the tail of a row is a list."""
-ROWS = 1024
+PROFILED_ROWS = 1024
 """Number of rows of a block."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
@@ -66,7 +66,7 @@ TEXT_FORMATS = ("csv", "tsv", "jsonl", "txt", "fasttext", "lines")
 """Formats of which the characters of cells tell about which share of a file was read."""
 
 
-Progress: TypeAlias = Callable[[str, int, float], None]
+ReadingReport: TypeAlias = Callable[[str, int, float], None]
 """Receives the name of a step, the number of rows so far, and about which share was read, or 0."""
 
 
@@ -79,7 +79,7 @@ class ReadingProgress:
         emit: Receives each report, or None to report nothing.
     """
 
-    def __init__(self, emit: Progress | None = None) -> None:
+    def __init__(self, emit: ReadingReport | None = None) -> None:
         self._emit = emit
         self._step, self._size, self._next = "", 0, 0.0
 
@@ -130,9 +130,9 @@ class Table:
     """
 
     path: str
-    layout: Layout
+    layout: FileLayout
     dialect: Dialect
-    columns: list[Column] = field(default_factory=list)
+    columns: list[ColumnProfile] = field(default_factory=list)
     lines: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     problems: list[str] = field(default_factory=list)
     header: bool | None = None
@@ -154,7 +154,7 @@ class Table:
         """True if the columns have names or indices that a config can name."""
         return columns_of_format(self.dialect.format) != "none"
 
-    def named(self, name: Name) -> Column | None:
+    def named(self, name: Name) -> ColumnProfile | None:
         """Return the column with a name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
@@ -181,7 +181,7 @@ def data_format(path: str, given: str) -> str:
 
 
 def read_table(
-    files: Sequence[str], layout: Layout, progress: ReadingProgress, *, is_train: bool = True
+    files: Sequence[str], layout: FileLayout, progress: ReadingProgress, *, is_train: bool = True
 ) -> Table:
     """Read all columns of data files. The first file tells the form of all of them.
 
@@ -218,7 +218,7 @@ def read_table(
     return table
 
 
-def source_of(files: Sequence[str], dialect: Dialect, layout: Layout) -> Any:
+def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> Any:
     """Return the source of files, of a folder, or of a table in memory."""
     if files[0].startswith(MEMORY):
         return table_named(files[0]).table
@@ -239,7 +239,9 @@ def _is_utf_16(path: str, format: str) -> bool:
 def _format_of_lines(path: str, dialect: Dialect) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
     lines = list[str]()
-    for block in open_source(path, replace(dialect, format="lines")).blocks(Selection(), ROWS):
+    for block in open_source(path, replace(dialect, format="lines")).blocks(
+        Selection(), PROFILED_ROWS
+    ):
         lines += as_list(block.columns[TEXT])
         if len(lines) >= FIRST_LINES:
             break
@@ -284,9 +286,9 @@ class _Reading:
         if is_train and columns == "none" and not layout.joins:
             selection = Selection((TEXT, LABEL), optional)
         self._rows = _TableBuilder(table, is_nested=columns != "delimited")
-        source = source_of(files, replace(dialect, header=not has_first), layout)
+        source = source_for(files, replace(dialect, header=not has_first), layout)
         file = None
-        for block in progress.blocks(source.blocks(selection, ROWS)):
+        for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
             if has_first and len(block) and block.file != file:
                 file = block.file
                 block = self._without_first_row(block)
@@ -370,7 +372,7 @@ class _TableBuilder:
             column.fill(self.rows)
             values = column.known.distinct
             if name not in (FILE, FOLDER) or len(values) > 1:
-                columns.append(Column(name, values, column.codes()))
+                columns.append(ColumnProfile(name, values, column.codes()))
         self.table.columns, self.table.problems = columns, self._problems
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 
@@ -523,8 +525,8 @@ def _read_ragged(table: Table, files: Sequence[str]) -> None:
         return
     ragged = Table(table.path, table.layout, table.dialect)
     builder = _TableBuilder(ragged)
-    source = source_of(files, table.dialect, table.layout)
-    for block in source.blocks(Selection((0,), rest=True), ROWS):
+    source = source_for(files, table.dialect, table.layout)
+    for block in source.blocks(Selection((0,), rest=True), PROFILED_ROWS):
         lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
         builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
     builder.finish()
@@ -598,7 +600,7 @@ def _can_be_read(path: str, dialect: Dialect) -> bool:
     """Return True if nearly all of the first rows of a csv file have equally many fields."""
     rows = bad = width = 0
     try:
-        for block in open_source(path, dialect).blocks(Selection(), ROWS):
+        for block in open_source(path, dialect).blocks(Selection(), PROFILED_ROWS):
             rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
             if rows >= FIRST_LINES:
                 break

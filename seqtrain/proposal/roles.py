@@ -32,7 +32,7 @@ from seqtrain.proposal.profile import (
     FREE_WORDS,
     LABEL_KINDS,
     LIST_KINDS,
-    Column,
+    ColumnProfile,
     are_smooth,
     determines,
 )
@@ -41,7 +41,7 @@ from seqtrain.text import counted, listed, quote
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
-MANY_NUMBERS = 32
+MANY_NUMBER_COLUMNS = 32
 """A list of this many numbers per row can be the sequence even next to longer free text."""
 MUCH_LONGER = 4
 """A text is the sequence if it is more than this many times as long as each other text."""
@@ -55,10 +55,10 @@ MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
-MARKS = {"1", "0", "1.0", "0.0", "true", "false", "yes", "no", ""}
+YES_OR_NO = {"1", "0", "1.0", "0.0", "true", "false", "yes", "no", ""}
 """Cells that mark or deny the label of their column, in lower case."""
 
-Points: TypeAlias = tuple[int, Callable[[Column], bool]]
+Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
     (4, lambda column: column.word in LABEL_NAMES),
@@ -94,30 +94,30 @@ class Roles:
     """
 
     kind: str
-    label: Column
-    sequence: list[Column] = field(default_factory=list)
-    columns: Sequence[Column] = ()
+    label: ColumnProfile
+    sequence: list[ColumnProfile] = field(default_factory=list)
+    columns: Sequence[ColumnProfile] = ()
     all_others: bool = False
-    id: Column | None = None
-    order: Column | None = None
+    id: ColumnProfile | None = None
+    order: ColumnProfile | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
-    group: Column | None = None
-    owner: Column | None = None
+    group: ColumnProfile | None = None
+    owner: ColumnProfile | None = None
     has_names: bool = True
     window: dict[str, Any] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    one_hot: list[Column] = field(default_factory=list)
+    one_hot: list[ColumnProfile] = field(default_factory=list)
 
-    def number_columns(self) -> list[Column]:
+    def number_columns(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold, and the order."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
         used = [column for column in self.columns if str(column.name) in names]
         return used if self.order is None else [*used, self.order]
 
-    def ignore(self, column: Column, reason: str | None = None) -> None:
+    def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
         """Note a column that isn't used, and warn if it gives the label away.
 
         Args:
@@ -132,16 +132,16 @@ class Roles:
 # The label
 
 
-def likeliest_labels(columns: Sequence[Column]) -> list[Column]:
+def likeliest_labels(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns with most points as the label."""
-    by_points: dict[int, list[Column]] = {}
+    by_points: dict[int, list[ColumnProfile]] = {}
     for column in columns:
         points = sum(points for points, applies in LABEL_RULES if applies(column))
         by_points.setdefault(points, []).append(column)
     return by_points[max(by_points)] if by_points else []
 
 
-def choose_label(columns: Sequence[Column]) -> Column:
+def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     """Return the column of the label: the one with most points that can be a label.
 
     A table of many columns may hold a series, in which several columns have most points. Text is
@@ -176,9 +176,9 @@ def choose_label(columns: Sequence[Column]) -> Column:
     )
 
 
-def _command_for_marks(columns: Sequence[Column]) -> list[str]:
+def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line that advises to read columns of marks such as 0 and 1 as labels, or none."""
-    if not all({str(x).lower() for x in column.values} <= MARKS for column in columns):
+    if not all({str(x).lower() for x in column.values} <= YES_OR_NO for column in columns):
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
     return [f"  {set_command(setting)}  # a row can have several labels"]
@@ -189,7 +189,7 @@ def set_command(setting: str) -> str:
     return either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
 
 
-def commands(option: str, columns: Sequence[Column]) -> list[str]:
+def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
     lines = []
     for column in columns[:MOST_LISTED]:
@@ -201,17 +201,17 @@ def commands(option: str, columns: Sequence[Column]) -> list[str]:
     return [*lines, *_more(columns)]
 
 
-def _described(columns: Sequence[Column]) -> list[str]:
+def _described(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with the kind of its content."""
     return [*(f"  {column.describe()}" for column in columns[:MOST_LISTED]), *_more(columns)]
 
 
-def _more(columns: Sequence[Column]) -> list[str]:
+def _more(columns: Sequence[ColumnProfile]) -> list[str]:
     more = len(columns) - MOST_LISTED
     return [f"  and {more:,} more"] if more > 0 else []
 
 
-def tells_label(column: Column, label: Column) -> str | None:
+def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:
     """Return the way in which a column tells the label of a row, or None if it doesn't."""
     if column.kind not in LABEL_KINDS or column.has_no_labels:
         return None
@@ -227,7 +227,7 @@ def tells_label(column: Column, label: Column) -> str | None:
 
 
 def row_table(
-    columns: Sequence[Column], options: InitOptions, label: Column | None = None
+    columns: Sequence[ColumnProfile], options: InitOptions, label: ColumnProfile | None = None
 ) -> Roles:
     """Return the roles of a table with one row per sequence.
 
@@ -249,7 +249,7 @@ def row_table(
             f"the sequences are whole numbers, read as {found}; if they are {other}: --set "
             f"data.kind={kind}"
         )
-    unused = list[Column]()
+    unused = list[ColumnProfile]()
     for column in columns:
         if column is label or column in chosen:
             continue
@@ -265,7 +265,7 @@ def row_table(
     return roles
 
 
-def _may_be_codes(chosen: Sequence[Column]) -> bool:
+def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
     if any(x.reading[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
@@ -285,13 +285,13 @@ class _Candidates:
             column alone has a usual name.
     """
 
-    label: Column
-    others: list[Column]
-    texts: list[Column]
-    lists: list[Column]
+    label: ColumnProfile
+    others: list[ColumnProfile]
+    texts: list[ColumnProfile]
+    lists: list[ColumnProfile]
 
 
-def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
+def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns of the sequence: one column, texts to join, channels, or time steps.
 
     Raises:
@@ -315,17 +315,17 @@ def choose_sequence(columns: Sequence[Column], label: Column) -> list[Column]:
     )
 
 
-def _lists(others: Sequence[Column], texts: Sequence[Column]) -> list[Column]:
+def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     lists = [column for column in others if column.kind in LIST_KINDS]
     free = [column for column in texts if column.is_free_text]
     if not free:
         return lists
-    fewest = max(FEWEST_WIDE, min(max(column.words for column in free), MANY_NUMBERS))
+    fewest = max(FEWEST_WIDE, min(max(column.words for column in free), MANY_NUMBER_COLUMNS))
     names = () if any(column.word in TEXT_NAMES for column in free) else TEXT_NAMES
     return [x for x in lists if not x.steps or x.steps >= fewest or x.word in names]
 
 
-def _channels(found: _Candidates) -> list[Column]:
+def _channels(found: _Candidates) -> list[ColumnProfile]:
     """Return series of equal lengths, or []."""
     lists = found.lists
     lengths = {round(column.steps, 9) for column in lists}
@@ -333,7 +333,7 @@ def _channels(found: _Candidates) -> list[Column]:
     return lists if is_equal or len(lists) == 1 else []
 
 
-def _title_and_body(found: _Candidates) -> list[Column]:
+def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
     """Return the headline and the body, whose texts are joined, or [].
 
     A column that only has the name of a headline isn't one: its texts differ from row to row.
@@ -343,19 +343,19 @@ def _title_and_body(found: _Candidates) -> list[Column]:
     return [*titles, *bodies] if len(titles) == len(bodies) == 1 else []
 
 
-def _wide_series(found: _Candidates) -> list[Column]:
+def _wide_series(found: _Candidates) -> list[ColumnProfile]:
     """Return the columns of numbers that are more than half of all columns, or []."""
     wide = wide_columns(found.others)
     return wide if 2 * len(wide) > len(found.others) else []
 
 
-def wide_columns(columns: Sequence[Column]) -> list[Column]:
+def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of numbers that are the time steps of a series, or [].
 
     They are eight or more columns without names, or whose names differ only in digits. If there are
     several such groups of columns, the list is empty.
     """
-    by_stem: dict[str, list[Column]] = {}
+    by_stem: dict[str, list[ColumnProfile]] = {}
     for column in columns:
         if column.kind in ("number", "amount"):
             by_stem.setdefault(re.sub("[0-9]+", "", column.word), []).append(column)
@@ -363,7 +363,7 @@ def wide_columns(columns: Sequence[Column]) -> list[Column]:
     return groups[0] if len(groups) == 1 else []
 
 
-def _refuse_step_table(found: _Candidates) -> list[Column]:
+def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     """Raise a DataError if the table seems to have a row per time step.
 
     Its texts are then single words that repeat, as ids do. Other columns hold measurements, or the
@@ -383,14 +383,14 @@ def _refuse_step_table(found: _Candidates) -> list[Column]:
     return []
 
 
-def _is_synonym(column: Column, label: Column) -> bool:
+def _is_synonym(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True if a column that repeats has one value per label, and another for each."""
     if column.distinct != label.distinct or 2 * column.distinct > column.rows:
         return False
     return determines(column, label) and determines(label, column)
 
 
-def _most_telling(found: _Candidates) -> list[Column]:
+def _most_telling(found: _Candidates) -> list[ColumnProfile]:
     """Return the text from which naive Bayes on characters tells the label clearly best, or []."""
     label = found.label
     texts = [column for column in found.texts if column.differs and column.word not in ROW_NAMES]
@@ -408,7 +408,7 @@ def _most_telling(found: _Candidates) -> list[Column]:
     return [texts[best]] if errors[best] < limit else []
 
 
-def _only_likely(found: _Candidates) -> list[Column]:
+def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     """Return the only column with a usual name, or else the only one left, or []."""
     candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
@@ -418,13 +418,13 @@ def _only_likely(found: _Candidates) -> list[Column]:
     return plausible if len(plausible) == 1 else []
 
 
-def _plausible(found: _Candidates) -> list[Column]:
+def _plausible(found: _Candidates) -> list[ColumnProfile]:
     """Return the columns that aren't named like ids, and aren't one of several unique columns."""
     plausible = [x for x in found.lists or found.texts if x.word not in ROW_NAMES]
     return [x for x in plausible if not x.is_unique or len(found.texts) < 2]
 
 
-def _longest(found: _Candidates) -> list[Column]:
+def _longest(found: _Candidates) -> list[ColumnProfile]:
     """Return the text that is much longer than all others, or []."""
     by_length = sorted(_plausible(found), key=lambda column: -column.characters)
     is_longest = len(by_length) > 1 and (
@@ -433,7 +433,7 @@ def _longest(found: _Candidates) -> list[Column]:
     return by_length[:1] if is_longest else []
 
 
-SequenceRule: TypeAlias = Callable[[_Candidates], list[Column]]
+SequenceRule: TypeAlias = Callable[[_Candidates], list[ColumnProfile]]
 LIST_RULES: tuple[SequenceRule, ...] = (_channels, _only_likely)
 """Rules of a table with lists. The first one that finds columns decides."""
 TEXT_RULES: tuple[SequenceRule, ...] = (
@@ -447,7 +447,7 @@ TEXT_RULES: tuple[SequenceRule, ...] = (
 """Rules of other tables."""
 
 
-def _few_numbers(columns: Sequence[Column]) -> str:
+def _few_numbers(columns: Sequence[ColumnProfile]) -> str:
     """Return an error message: these columns of single numbers are too few for a series."""
     return (
         f"--sequence: found {counted(len(columns), 'column')} of one number each; a series has "
@@ -456,7 +456,7 @@ def _few_numbers(columns: Sequence[Column]) -> str:
     )
 
 
-def kind_of_sequence(chosen: Sequence[Column]) -> str:
+def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
     """Return the kind of the sequence in the chosen columns: text, tokens or features.
 
     Raises:
@@ -478,7 +478,7 @@ def kind_of_sequence(chosen: Sequence[Column]) -> str:
     return SEQUENCE_KINDS.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
 
 
-def _events_problem(column: Column) -> str:
+def _events_problem(column: ColumnProfile) -> str:
     """Return an error message about lists of objects that aren't turns of a chat."""
     names = dict[str, None]()
     for value in column.sampled_values:
@@ -492,7 +492,7 @@ def _events_problem(column: Column) -> str:
     )
 
 
-def are_wide_codes(columns: Sequence[Column]) -> bool:
+def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers from 0 on in columns are codes.
 
     Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
@@ -507,7 +507,7 @@ def are_wide_codes(columns: Sequence[Column]) -> bool:
     return FEWEST_MEASURED < distinct <= rows.size / 4 and not are_smooth(rows)
 
 
-def owner_of(columns: Sequence[Column]) -> Column | None:
+def owner_of(columns: Sequence[ColumnProfile]) -> ColumnProfile | None:
     """Return the first column that seems to name the owner of each row, or None.
 
     The column is named like codes or owners. It has ten or more distinct texts or whole numbers,
@@ -521,7 +521,9 @@ def owner_of(columns: Sequence[Column]) -> Column | None:
     return None
 
 
-def columns_named(columns: Sequence[Column], options: InitOptions, option: str) -> list[Column]:
+def columns_named(
+    columns: Sequence[ColumnProfile], options: InitOptions, option: str
+) -> list[ColumnProfile]:
     """Return the columns that the user gave in an option, by name or index, or [].
 
     A text that is a name and an index is read as a name. The columns must exist.
@@ -534,7 +536,7 @@ def columns_named(columns: Sequence[Column], options: InitOptions, option: str) 
     return [by_name[str(name)] for name in given]
 
 
-def odd_numbers(roles: Roles) -> Iterator[Column]:
+def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:
     """Yield each used column of numbers with cells of another kind."""
     for column in (*roles.number_columns(), *roles.sequence):
         if column.is_odd.any():

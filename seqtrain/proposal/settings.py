@@ -32,7 +32,7 @@ STEP_UPDATES = 1200
 """Most updates for a step table with tokens."""
 LEARN_ALL_AT_MOST = 100
 """Number of series up to which none are held out: a fifth is too few to choose an epoch."""
-HELD_OUT = {1000: 0.2, 100_000: 0.1}
+VALIDATION_SHARES = {1000: 0.2, 100_000: 0.1}
 """Share of train that is held out, below each number of rows. Of more rows, it is 0.02."""
 
 
@@ -159,7 +159,7 @@ def share_to_hold_out(family: str, rows: int) -> float | None:
     """Return the fraction of train to hold out for validation, or None for too few series."""
     if family in ("series", "channels") and rows <= LEARN_ALL_AT_MOST:
         return None
-    return next((share for limit, share in HELD_OUT.items() if rows < limit), 0.02)
+    return next((share for limit, share in VALIDATION_SHARES.items() if rows < limit), 0.02)
 
 
 def _has_numbers(data: Situation) -> bool:

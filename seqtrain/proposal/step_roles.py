@@ -18,7 +18,7 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.prediction import information
-from seqtrain.proposal.profile import LIST_KINDS, Column, Floats, determines
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats, determines
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -61,10 +61,10 @@ WINDOW_RULES = {
     "constant": "a window ends where the label changes",
 }
 """Maps values of `label` in data.window to words for them."""
-Rows = npt.NDArray[np.intp] | slice
+RowSelection = npt.NDArray[np.intp] | slice
 
 
-def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
+def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
     """Return the roles of a table with one row per time step, or None if it isn't one.
 
     Rows are time steps if the user gave --id, --order or --steps. Without these options, the
@@ -102,7 +102,7 @@ def step_table(columns: Sequence[Column], options: InitOptions) -> Roles | None:
 
 
 def _may_be_step_table(
-    columns: Sequence[Column], options: InitOptions, *, is_requested: bool
+    columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
 ) -> bool:
     """Return True if the user says that rows are time steps, or no column can hold a sequence.
 
@@ -120,7 +120,7 @@ def _may_be_step_table(
     return True
 
 
-def can_be_sequence(column: Column) -> bool:
+def can_be_sequence(column: ColumnProfile) -> bool:
     """Return True for lists, and for texts most of which differ and that aren't codes or times."""
     if column.kind in LIST_KINDS:
         return True
@@ -132,7 +132,7 @@ def can_be_sequence(column: Column) -> bool:
 # Ids with one label each
 
 
-def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
+def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
     The values of an id repeat, and all rows of one id have one label. At least one label has
@@ -171,7 +171,9 @@ def _find_id(columns: Sequence[Column], options: InitOptions) -> Column | None:
     return None
 
 
-def _likeliest_ids(found: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+def _likeliest_ids(
+    found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
+) -> list[ColumnProfile]:
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
@@ -188,12 +190,12 @@ def _likeliest_ids(found: Sequence[Column], columns: Sequence[Column]) -> list[C
     return [x for x in codes if x in contiguous] or codes or contiguous or names
 
 
-def _is_contiguous(column: Column) -> bool:
+def _is_contiguous(column: ColumnProfile) -> bool:
     """Return True if the rows of each value follow each other."""
     return bool(np.count_nonzero(np.diff(column.codes)) == len(column.values) - 1)
 
 
-def _roles(columns: Sequence[Column], id: Column, options: InitOptions) -> Roles:
+def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions) -> Roles:
     """Return the roles with this id, a label and an order. Other columns have no role yet.
 
     Raises:
@@ -210,7 +212,7 @@ def _roles(columns: Sequence[Column], id: Column, options: InitOptions) -> Roles
 # Ids within which the label changes
 
 
-def _windowed_roles(columns: Sequence[Column], options: InitOptions) -> Roles | None:
+def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
     """Return the roles of a table whose rows are cut into windows, or None if it isn't one.
 
     Such a table has an id with many rows each, in time, measured numbers, and a label that changes
@@ -230,7 +232,7 @@ def _windowed_roles(columns: Sequence[Column], options: InitOptions) -> Roles | 
 
 
 def _windows_of(
-    columns: Sequence[Column], id: Column, options: InitOptions, *, is_named: bool
+    columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions, *, is_named: bool
 ) -> Roles | None:
     """Return the roles of a table that is cut into windows, with an id, or None.
 
@@ -278,7 +280,7 @@ def _windows_of(
     return roles
 
 
-def _may_be_state(column: Column, id: Column, rows: npt.NDArray[np.intp]) -> bool:
+def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np.intp]) -> bool:
     """Return True if a column may be a label that changes within an id, but seldom."""
     if not column.can_be_label or is_code_or_owner(column) or is_time(column):
         return False
@@ -293,7 +295,7 @@ def _runs(ids: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]) -> npt.NDAr
     return np.diff(np.flatnonzero(is_start), append=len(ids))
 
 
-def _window(id: Column, label: Column, runs: npt.NDArray[np.intp]) -> dict[str, Any]:
+def _window(id: ColumnProfile, label: ColumnProfile, runs: npt.NDArray[np.intp]) -> dict[str, Any]:
     """Return the value of data.window.
 
     A label that sets in once per id, or is rare, such as a failure, is that of the last row, and
@@ -318,7 +320,7 @@ def _window(id: Column, label: Column, runs: npt.NDArray[np.intp]) -> dict[str, 
 # The order
 
 
-def sampled_ids(id: Column) -> Rows:
+def sampled_ids(id: ColumnProfile) -> RowSelection:
     """Return the rows of whole ids, spread over all ids, or a slice of all rows if they are few."""
     if id.rows <= SAMPLED_ROWS:
         return slice(None)
@@ -338,7 +340,7 @@ def growth(numbers: Floats, ids: npt.NDArray[Any], *, sort: bool = False) -> Flo
     return steps[np.isfinite(steps)]
 
 
-def find_order(columns: Sequence[Column], id: Column) -> Column | None:
+def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
     """Return the column that sorts the rows of an id, or None if no column does.
 
     Dates come before times and numbers, and then the column with most distinct values.
@@ -354,12 +356,12 @@ def find_order(columns: Sequence[Column], id: Column) -> Column | None:
     return found[max(found)] if found else None
 
 
-def _is_known(column: Column) -> bool:
+def _is_known(column: ColumnProfile) -> bool:
     """Return True if each row has a number or a time, or an odd cell."""
     return bool((np.isfinite(column.numbers) | column.is_odd).all())
 
 
-def _sorts(column: Column, numbers: Floats, ids: npt.NDArray[Any]) -> bool:
+def _sorts(column: ColumnProfile, numbers: Floats, ids: npt.NDArray[Any]) -> bool:
     """Return True if numbers or times within an id are its order.
 
     Dates are. Numbers that count up evenly are. Times of day, durations, and numbers that are named
@@ -380,7 +382,7 @@ def _sorts(column: Column, numbers: Floats, ids: npt.NDArray[Any]) -> bool:
     return bool(differ and (is_word or _are_epochs(column.value_numbers)))
 
 
-def _is_calendar(column: Column) -> bool:
+def _is_calendar(column: ColumnProfile) -> bool:
     """Return True if all cells are dates written as whole numbers, such as 20240301."""
     return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
 
@@ -403,7 +405,9 @@ class _StepColumns:
         options: Options of the user.
     """
 
-    def __init__(self, columns: Sequence[Column], roles: Roles, options: InitOptions) -> None:
+    def __init__(
+        self, columns: Sequence[ColumnProfile], roles: Roles, options: InitOptions
+    ) -> None:
         assert roles.id is not None
         self.columns, self.roles = columns, roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
@@ -436,7 +440,7 @@ class _StepColumns:
                     roles.steps[str(column.name)] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
 
-    def _reason_to_ignore(self, column: Column) -> str | None:
+    def _reason_to_ignore(self, column: ColumnProfile) -> str | None:
         """Return the reason why a column is ignored, or None if it is used.
 
         If the user chose columns, exactly these are used. The reason is "" if the kind of content
@@ -469,7 +473,7 @@ class _StepColumns:
                 return "a time that can't be read"
         return None
 
-    def _assign(self, column: Column) -> None:
+    def _assign(self, column: ColumnProfile) -> None:
         """Make a column a time step or a row feature.
 
         Raises:
@@ -485,11 +489,11 @@ class _StepColumns:
             kind = "token"
         self.roles.steps[str(column.name)] = kind
 
-    def _holds_amounts(self, column: Column) -> bool:
+    def _holds_amounts(self, column: ColumnProfile) -> bool:
         """Return True for durations, and numbers that the column's name doesn't call codes."""
         return column.is_duration or (column.kind == "number" and not is_code(column))
 
-    def _is_unread_time(self, column: Column) -> bool:
+    def _is_unread_time(self, column: ColumnProfile) -> bool:
         """Return True for texts of one pattern of digits that are named or behave like times."""
         if not column.pattern:
             return False
@@ -499,7 +503,7 @@ class _StepColumns:
         steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
-    def _are_codes(self, column: Column) -> bool:
+    def _are_codes(self, column: ColumnProfile) -> bool:
         """Return True if whole numbers of time steps are codes, and not measurements.
 
         Codes change abruptly from row to row, or rows are sorted by them. They are sparse and
@@ -583,7 +587,9 @@ def _distinct(*codes: npt.NDArray[Any]) -> int:
     return int(joined.max(initial=-1)) + 1
 
 
-def token_that_explains(column: Column, tokens: Sequence[Column], rows: Rows) -> str | None:
+def token_that_explains(
+    column: ColumnProfile, tokens: Sequence[ColumnProfile], rows: RowSelection
+) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
     Its tokens explain half of the variance of the numbers' ranks or more. Each distinct token has

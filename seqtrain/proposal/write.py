@@ -12,10 +12,11 @@ from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
-from seqtrain.proposal.profile import Column
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import Table
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
+from seqtrain.sequences.inspection import RARE
 from seqtrain.sequences.splits import hold_out
 from seqtrain.tables.blocks import LABEL, REST
 from seqtrain.tables.formats import names_of, resolve_format
@@ -24,8 +25,6 @@ from seqtrain.text import listed, printable, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
-RARE = 5
-"""Number of rows of a class below which a comment at the end counts the class."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 FORMAT_REASONS = {
@@ -199,7 +198,7 @@ def _format(table: Table) -> tuple[str, str]:
     return "txt" if format == "lines" else format, reason  # joined labels
 
 
-def _name(column: Column | None) -> Any:
+def _name(column: ColumnProfile | None) -> Any:
     return None if column is None else column.name
 
 

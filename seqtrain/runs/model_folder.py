@@ -37,7 +37,7 @@ from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.pretrained import FILES, POOLING, PretrainedEncoder, used_files
+from seqtrain.sequences.pretrained import ENCODER_FILES, POOLING, PretrainedEncoder, used_files
 from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.text import shorten
 from seqtrain.training.optimizer import check_tensors
@@ -48,7 +48,7 @@ NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 ENCODER = "encoder"
 """Folder of the files of a pretrained encoder in a model folder."""
 MODEL_FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
-MODEL_FILES |= {f"{ENCODER}/{name}" for name in (*FILES, POOLING)}
+MODEL_FILES |= {f"{ENCODER}/{name}" for name in (*ENCODER_FILES, POOLING)}
 NGRAM_BYTES = 12
 """Bytes of an n-gram's key and inverse document frequency together."""
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}

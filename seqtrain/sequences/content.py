@@ -19,7 +19,17 @@ TURN = " ¶ "
 """Separator between the sentences of a list, or between the turns of a chat."""
 ROLES = ("role", "from", "speaker", "author", "sender", "user", "name")
 """Usual names of the field of a turn with its speaker."""
-TEXTS = ("content", "value", "text", "utterance", "message", "body", "sentence", "msg")
+TEXT_FIELDS = (
+    "content",
+    "value",
+    "text",
+    "utterance",
+    "message",
+    "body",
+    "sentence",
+    "comment",
+    "msg",
+)
 """Usual names of the field of a turn with its text."""
 
 
@@ -145,7 +155,7 @@ def _turn(value: Any) -> str:
         found = json_type(value)
         raise BadCellError(f"expected strings or turns in the list, found {found}")
     role = next((value[name] for name in ROLES if isinstance(value.get(name), str)), "")
-    text = next((value[name] for name in TEXTS if isinstance(value.get(name), str)), None)
+    text = next((value[name] for name in TEXT_FIELDS if isinstance(value.get(name), str)), None)
     if text is None:
         fields = listed([quote(str(name)) for name in value]) or "none"
         raise BadCellError(

@@ -14,7 +14,7 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import LAST, MASK
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.columns.tokens import TokenSequence
-from seqtrain.sequences.fitting import fit
+from seqtrain.sequences.fitting import fit_preprocessing
 from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.labels import Labels, LabelSet
 from seqtrain.sequences.loading import Loader, load_inputs
@@ -185,7 +185,7 @@ class _Preparation:
                 plain = source.with_schema(replace(source.schema, group=None, weight=None))
                 labels = plain.labels(labelled=False)
                 parts[key], reports[key] = Loader(loader.encoder, labels).load([plain])
-        fitted, parts, vectors = fit(
+        fitted, parts, vectors = fit_preprocessing(
             self.config, self.known, rules, loader.encoder, loader.labels, parts
         )
         parts = {name: fitted.with_vectors(part) for name, part in parts.items()}

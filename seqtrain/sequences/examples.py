@@ -172,7 +172,7 @@ class Sequences:
 
     def at(self, rows: Ints) -> Sequences:
         """Return some of the sequences, by their indices."""
-        found = {name: entries(getattr(self, name), rows) for name in COLUMNS}
+        found = {name: entries(getattr(self, name), rows) for name in ROW_FIELDS}
         new = {row: index for index, row in enumerate(rows.tolist())}
         found["problems"] = {new[row]: x for row, x in self.problems.items() if row in new}
         if self.offsets is None:
@@ -183,7 +183,7 @@ class Sequences:
         return Sequences(self.content[steps], offsets=offsets, **found)
 
 
-COLUMNS = [x.name for x in fields(Sequences) if x.name not in ("content", "offsets", "problems")]
+ROW_FIELDS = [x.name for x in fields(Sequences) if x.name not in ("content", "offsets", "problems")]
 """Attributes of `Sequences` with an entry for each sequence."""
 
 
@@ -226,7 +226,7 @@ def joined(parts: Sequence[Sequences]) -> Sequences:
         if part.kept is not None:  # files of a folder may have different columns
             absent = [None] * len(part)
             part.kept = {name: part.kept.get(name, absent) for name in names}
-    found = {name: _joined([getattr(part, name) for part in parts]) for name in COLUMNS}
+    found = {name: _joined([getattr(part, name) for part in parts]) for name in ROW_FIELDS}
     offsets = None
     if parts[0].offsets is not None:
         lengths = [np.diff(part.offsets) for part in parts if part.offsets is not None]

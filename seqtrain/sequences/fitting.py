@@ -29,7 +29,7 @@ from seqtrain.sequences.word_vectors import WordVectors, read_vectors
 from seqtrain.text import quote
 
 
-def fit(
+def fit_preprocessing(
     config: Config,
     known: Preprocessing | None,
     rules: Preprocessing,

@@ -44,7 +44,7 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-BRACKETS = "[({<"
+LIST_STARTS = "[({<"
 """First characters of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
@@ -348,7 +348,7 @@ class LabelReader:
         return self._texts[text]
 
     def _code_of_text(self, text: str) -> int:
-        if text[:1] in BRACKETS and text:
+        if text[:1] in LIST_STARTS and text:
             items = items_of(text, bare=text[0] == "<")
             is_number_list = items is not None and not any(isinstance(x, str) for x in items)
             is_label = is_number_list and items and self.separator is None

@@ -22,11 +22,11 @@ from seqtrain.text import display_name, quote
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
-FILES = ("config.json", "tokenizer.json", "model.safetensors")
+ENCODER_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 """Files that an encoder's folder must have. Nothing else of the folder is used but POOLING."""
 POOLING = "1_Pooling/config.json"
 """File of sentence-transformers that names the pooling. Without it, states are averaged."""
-POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
+SENTENCE_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
 """Maps the keys of POOLING that are supported to the name of the pooling."""
 UNSAFE = ("pytorch_model.bin", "model.pt", "tf_model.h5", "flax_model.msgpack")
 """Files of weights that aren't read: loading a pickle runs code of whoever wrote it."""
@@ -55,7 +55,7 @@ class PretrainedEncoder:
     encoded.
 
     Args:
-        folder: Folder with FILES and, of sentence-transformers, POOLING.
+        folder: Folder with `ENCODER_FILES` and, of sentence-transformers, POOLING.
         device: Device of the computation: "auto", or a name as torch has it.
         is_stored: True if the folder is in a model folder, whose files never change.
         cache: Folder in which vectors are kept, or None to keep none.
@@ -229,7 +229,7 @@ def check_folder(folder: Path) -> None:
     shown = display_name(str(folder))
     if not folder.is_dir():
         raise DataError(f"model.pretrained: {shown} is no folder; expected a Hugging Face folder")
-    missing = [name for name in FILES if not (folder / name).is_file()]
+    missing = [name for name in ENCODER_FILES if not (folder / name).is_file()]
     if not missing:
         return
     unsafe = [name for name in UNSAFE if (folder / name).exists()]
@@ -241,13 +241,13 @@ def check_folder(folder: Path) -> None:
         )
     raise DataError(
         f"model.pretrained: {shown} has no {', '.join(missing)}; "
-        f"expected a folder with {', '.join(FILES)}"
+        f"expected a folder with {', '.join(ENCODER_FILES)}"
     )
 
 
 def used_files(folder: Path) -> list[str]:
     """Return the names of the files of a folder that an encoder reads."""
-    return [*FILES, *([POOLING] if (folder / POOLING).is_file() else [])]
+    return [*ENCODER_FILES, *([POOLING] if (folder / POOLING).is_file() else [])]
 
 
 def read_pooling(folder: Path) -> str:
@@ -263,8 +263,8 @@ def read_pooling(folder: Path) -> str:
     chosen = [
         key for key, value in settings.items() if key.startswith("pooling_mode") and value is True
     ]
-    if len(chosen) == 1 and chosen[0] in POOLINGS:
-        return POOLINGS[chosen[0]]
+    if len(chosen) == 1 and chosen[0] in SENTENCE_POOLINGS:
+        return SENTENCE_POOLINGS[chosen[0]]
     named = settings.get("pooling_mode")  # the form of newer versions
     if not chosen and named in ("mean", "cls"):
         return "first" if named == "cls" else "mean"

@@ -173,9 +173,9 @@ class SequenceReader:
             content = self._content.read(self._sequence_columns(block), len(block), problems)
         else:
             ids, wrong = self._ids.codes_of(columns[schema.id])
-            note(problems, schema.id, wrong)
+            _note(problems, schema.id, wrong)
             if schema.order is not None:
-                note(problems, schema.order, self._add_times(block))
+                _note(problems, schema.order, self._add_times(block))
             content = self._steps.read(columns, problems, len(block))
         codes, wrong = self._label_codes(block)
         for row, reason in wrong.items():
@@ -183,7 +183,7 @@ class SequenceReader:
         found = Sequences(content, block.lines, Coded(codes, self.labels.combinations), offsets)
         if schema.group in columns:
             groups, wrong = self._groups.codes_of(columns[schema.group])
-            note(problems, "the group", wrong)
+            _note(problems, "the group", wrong)
             found.groups = Coded(groups, self._groups.known.names)
         if schema.static is not None:
             found.static = self._static.read(columns, problems, len(block))
@@ -191,7 +191,7 @@ class SequenceReader:
             weights, wrong = numbers_of(columns[schema.weight])
             for row in np.flatnonzero(~(weights >= 0)).tolist():
                 wrong.setdefault(row, "expected a weight of 0 or more")
-            note(problems, schema.weight, wrong)
+            _note(problems, schema.weight, wrong)
             found.weights = weights.astype(np.float32)
         if self.keep:
             names = columns if keeps_all(self.keep) else self.keep
@@ -311,11 +311,11 @@ class FeatureReader:
         tokens, numbers = list[Coded](), np.empty((rows, len(self._numbers)), np.float32)
         for name, column in self._tokens.items():
             codes, wrong = column.codes_of(columns[name])
-            note(problems, name, wrong)
+            _note(problems, name, wrong)
             tokens.append(Coded(codes, column.known.names))
         for place, name in enumerate(self._numbers):
             found, wrong = numbers_of(columns[name], self._decimal)
-            note(problems, name, wrong)
+            _note(problems, name, wrong)
             numbers[:, place] = found
         return Steps(tuple(tokens), numbers)
 
@@ -335,7 +335,7 @@ def _token_of(text: str) -> str:
     return name_of(text) or MISSING_TOKEN
 
 
-def note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
+def _note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
     """Add the problems of a column to those of the rows. The first problem of a row stays."""
     for row, reason in found.items():
         problems.setdefault(row, f"{name}: {reason}")

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
-T = TypeVar("T")
+SavedValue = TypeVar("SavedValue")
 
 
 class Saved:
@@ -38,7 +38,7 @@ def saved_values(part: Any) -> Any:
     return part
 
 
-def validated(kind: type[T], values: Any) -> T:
+def validated(kind: type[SavedValue], values: Any) -> SavedValue:
     """Return a saved part from JSON values, which may come from anyone.
 
     Raises:
@@ -50,7 +50,7 @@ def validated(kind: type[T], values: Any) -> T:
     try:
         # As JSON, a list can be a tuple, although the types are strict.
         hashable: Any = kind
-        found: T = _adapter(hashable).validate_json(json.dumps(values))
+        found: SavedValue = _adapter(hashable).validate_json(json.dumps(values))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"]))

@@ -23,7 +23,7 @@ QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
-MARKS = "|;,"
+JOINING_MARKS = "|;,"
 """Characters that may separate the labels of a list."""
 MANY_NUMBERS = 20
 """Number of different numeric labels above which they may be a quantity."""
@@ -257,12 +257,12 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     Args:
         counts: Number of rows of each label.
     """
-    for mark in MARKS:
+    for mark in JOINING_MARKS:
         lists = [label for label in counts if mark in label.strip(mark)]
         if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
             continue
         parts = Counter(part.strip() for label in lists for part in label.split(mark))
-        is_bar = mark == MARKS[0] and not parts.keys().isdisjoint(counts)
+        is_bar = mark == JOINING_MARKS[0] and not parts.keys().isdisjoint(counts)
         if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
             return mark
     return None

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.store import Ints
-
-Codes = npt.NDArray[np.int32]
+from seqtrain.tables.blocks import Codes
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.opening import refuse_bomb
 
-Array: TypeAlias = npt.NDArray[Any]
+AnyArray: TypeAlias = npt.NDArray[Any]
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 OBJECTS = (
@@ -35,7 +35,7 @@ OBJECTS = (
     "lengths=[*map(len, sequences)] and labels=labels.astype(str)"
 )
 """Message about arrays whose dtype is object."""
-EXPECTED = (
+EXPECTED_ARRAYS = (
     "expected values, offsets or lengths, labels; or X, perhaps lengths, and y: "
     "numpy.savez('data.npz', X=X, y=y), or y.npy next to X.npy"
 )
@@ -79,7 +79,9 @@ def read_arrays(
     if "labels" in arrays:
         columns[LABEL] = _labels(arrays["labels"], num_rows)
     if LABEL in (selection.required or ()) and LABEL not in columns:
-        raise UnreadableError(None, f"no array labels; found {', '.join(arrays)}; {EXPECTED}")
+        raise UnreadableError(
+            None, f"no array labels; found {', '.join(arrays)}; {EXPECTED_ARRAYS}"
+        )
     names = selection.among(columns)
     if selection.required is None:
         names = [name for name in (TEXT, LABEL) if name in columns]
@@ -105,7 +107,7 @@ def labels_file(path: str) -> str:
     return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
 
 
-def _load(stream: Any) -> dict[str, Array]:
+def _load(stream: Any) -> dict[str, AnyArray]:
     """Return the arrays in a file, by the names `X`, `values`, `offsets`, `lengths` and `labels`.
 
     Arrays of Python objects are refused, as their loading could run code.
@@ -140,20 +142,20 @@ def _load(stream: Any) -> dict[str, Array]:
         raise UnreadableError(None, f"not a sound npz file of plain arrays ({reason})") from None
 
 
-def _known(loaded: Any) -> dict[str, Array]:
+def _known(loaded: Any) -> dict[str, AnyArray]:
     """Return the arrays of an npz file whose names are known. The first of two counts."""
     names = FLAT if "values" in loaded.files else NAMES
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, AnyArray] = {}
     for name in names:
         if name in loaded.files:
             arrays.setdefault(NAMES[name], np.asarray(loaded[name]))
     if "X" not in arrays and "values" not in arrays:
         found = ", ".join(loaded.files) or "none"
-        raise UnreadableError(None, f"no array values; found {found}; {EXPECTED}")
+        raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
     return arrays
 
 
-def _sequences(arrays: dict[str, Array]) -> list[Array]:
+def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
     """Return the sequences of a file, each (T,) or (T, C).
 
     Whole numbers that are stored as floats become integers.
@@ -165,7 +167,7 @@ def _sequences(arrays: dict[str, Array]) -> list[Array]:
     return [values[start:end] for start, end in pairwise(borders)]
 
 
-def _padded(arrays: dict[str, Array]) -> tuple[Array, list[int]]:
+def _padded(arrays: dict[str, AnyArray]) -> tuple[AnyArray, list[int]]:
     """Return the time steps of all rows of the array X, and the borders of the rows.
 
     Without `lengths`, missing values at the end of a row are padding.
@@ -186,7 +188,7 @@ def _padded(arrays: dict[str, Array]) -> tuple[Array, list[int]]:
     return x[known], [0, *known.sum(axis=1).cumsum().tolist()]
 
 
-def _flat(arrays: dict[str, Array]) -> tuple[Array, list[int]]:
+def _flat(arrays: dict[str, AnyArray]) -> tuple[AnyArray, list[int]]:
     """Return the array `values`, (N,) or (N, C), and the B + 1 borders of its sequences.
 
     Raises:
@@ -209,16 +211,16 @@ def _flat(arrays: dict[str, Array]) -> tuple[Array, list[int]]:
     return values, borders
 
 
-def _integers(arrays: dict[str, Array], key: str) -> Array:
+def _integers(arrays: dict[str, AnyArray], key: str) -> AnyArray:
     if key not in arrays:
-        raise UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED}")
+        raise UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED_ARRAYS}")
     found = arrays[key]
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise _unfit(key, "integers (B,)", found)
     return found
 
 
-def _labels(labels: Array, rows: int) -> Cells:
+def _labels(labels: AnyArray, rows: int) -> Cells:
     if labels.size != rows or labels.dtype.kind not in "iufbU":
         raise _unfit("labels", f"integers or strings ({rows},)", labels)
     if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
@@ -231,5 +233,5 @@ def _labels(labels: Array, rows: int) -> Cells:
     return found
 
 
-def _unfit(key: str, expected: str, array: Array) -> UnreadableError:
+def _unfit(key: str, expected: str, array: AnyArray) -> UnreadableError:
     return UnreadableError(None, f"{key}: expected {expected}, found {array.dtype} {array.shape}")

@@ -31,7 +31,7 @@ ARROW_ROWS = 1 << 16
 LIST_ROWS = 1 << 10
 """Largest number of rows of a block with nested columns, whose cells are Python lists."""
 NUMBER_BYTES = 8
-COLUMNS = "the columns"
+ALL_COLUMNS = "the columns"
 
 
 def read_parquet(
@@ -190,7 +190,7 @@ def _rows_that_fit(file: Any, names: set[str], size: int) -> int:
     groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
     chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
     read = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
-    refuse_bomb(COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in read), size)
+    refuse_bomb(ALL_COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in read), size)
     largest: int = 1
     for chunk in read:
         if chunk.physical_type == "BYTE_ARRAY":
@@ -213,7 +213,7 @@ def _measured(batches: Iterable[Any], size: int) -> Iterator[Any]:
     for batch in batches:
         for column in batch.columns:
             content += _expanded_size(column)
-        refuse_bomb(COLUMNS, content, size)
+        refuse_bomb(ALL_COLUMNS, content, size)
         yield batch
 
 

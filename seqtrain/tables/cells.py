@@ -21,11 +21,19 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 MISSING_NUMBERS = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 """Cells of a missing number, in lower case."""
 TRUTH = {"true": 1.0, "false": 0.0}
-MARKS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+TRUTH_VALUES = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "": False,
+}
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
-WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 """A whole number with decimals, as pandas writes it where a cell of the column is missing."""
-BRACKETS = {"[": "]", "(": ")", "{": "}"}
+CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 TAGS = re.compile(r"(?:<[^<>]+>)+")
 """Names in pointed brackets, such as ``<a><b>``."""
 IN_QUOTES = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -77,7 +85,7 @@ def name_of(text: str) -> str:
     """
     if not text or text.isspace():
         return ""
-    whole = WHOLE_NUMBER.fullmatch(text)
+    whole = WHOLE_DECIMAL.fullmatch(text)
     if whole is not None:
         return "0" if whole[1] == "-0" else whole[1]
     lower = text.lower()
@@ -91,10 +99,10 @@ def mark_of(cell: Any) -> bool:
         BadCellError: If the cell is neither blank nor one of 1, 0, true, false, yes, no.
     """
     text = name_of(text_of(cell).strip().lower())
-    if text not in MARKS:
+    if text not in TRUTH_VALUES:
         expected = "1 or 0, true or false, yes or no, or a blank cell"
         raise BadCellError(f"found {quote(text)}; expected {expected}")
-    return MARKS[text]
+    return TRUTH_VALUES[text]
 
 
 class Names(dict[str, int]):
@@ -269,7 +277,7 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     text = cell.strip()
     if bare and TAGS.fullmatch(text):
         return text[1:-1].split("><")
-    if len(text) < 2 or BRACKETS.get(text[0]) != text[-1]:
+    if len(text) < 2 or CLOSING_BRACKETS.get(text[0]) != text[-1]:
         return None
     if text[0] == "[":
         try:

@@ -36,7 +36,7 @@ QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?
 """A record of tsv whose fields are all in quotes."""
 PREDICTED = re.compile(r"(?:.*\t)?probability(?:_1)?(?:\t.*)?", re.DOTALL)
 """Header of a tsv file that `predict` wrote. A cell with a tab or a line break is in quotes."""
-NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+PLAIN_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 SNIFFED_LINES = 20
 CSV_PROBLEMS = {
     "new-line character": "a field without quotes holds a carriage return; put it in quotes",
@@ -308,7 +308,7 @@ def _num_comments(lines: list[str], delimiter: str) -> int:
         return 0
     if count and lines[count - 1].count(delimiter) == lines[count].count(delimiter):
         fields = without_end(lines[count]).split(delimiter)
-        if any(NUMBER.fullmatch(field.strip()) for field in fields):
+        if any(PLAIN_NUMBER.fullmatch(field.strip()) for field in fields):
             count -= 1
     return count
 

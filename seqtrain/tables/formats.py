@@ -16,7 +16,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import quote
 
-TEXTS = ("text", "tokens")
+TEXT_KINDS = ("text", "tokens")
 """Kinds of sequences that any file of text can hold."""
 TABLES = ("text", "tokens", "features", "steps")
 """Kinds of sequences that a file with columns can hold."""
@@ -43,7 +43,7 @@ class Format:
     endings: tuple[str, ...]
     reader: str
     row: str
-    kinds: tuple[str, ...] = TEXTS
+    kinds: tuple[str, ...] = TEXT_KINDS
     columns: Literal["none", "named", "delimited"] = "none"
     labelled: bool = True
     binary: bool = False

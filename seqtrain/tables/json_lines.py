@@ -39,7 +39,7 @@ JSON_TYPES = {
     float: "a number",
     type(None): "null",
 }
-Row: TypeAlias = tuple[int, Any, str | None]
+ParsedRow: TypeAlias = tuple[int, Any, str | None]
 """Line of a row, its object, and the reason why it can't be read, or None."""
 
 
@@ -73,7 +73,9 @@ def read_json_lines(
     yield from blocks_of_objects(found, selection, rows)
 
 
-def blocks_of_objects(found: Iterable[Row], selection: Selection, rows: int) -> Iterator[Block]:
+def blocks_of_objects(
+    found: Iterable[ParsedRow], selection: Selection, rows: int
+) -> Iterator[Block]:
     """Yield blocks of the fields of objects. The name `a.b` means the field b of the object a.
 
     A row that lacks a required field can't be read. If every column is selected, a field that only
@@ -181,7 +183,7 @@ def _lists_in(value: dict[str, Any]) -> Iterator[list[Any]]:
             yield each
 
 
-def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Row]:
+def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[ParsedRow]:
     for line, text in texts:
         problem = lines.problem(line, line)
         if problem is not None:
@@ -193,7 +195,7 @@ def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Row]
             yield line, None, str(error)
 
 
-def _only_row(row: Row, selection: Selection) -> Iterator[Row]:
+def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
     """Yield the rows of a file with one line: the line's object, or those of a list inside it."""
     line, value, problem = row
     if problem is not None or not isinstance(value, dict):
@@ -224,12 +226,12 @@ def _whole(lines: TextLines, line: int, texts: Iterable[tuple[int, str]]) -> Any
         raise UnreadableError(line, problem) from None
 
 
-def _numbered(objects: Iterable[Any]) -> Iterator[Row]:
+def _numbered(objects: Iterable[Any]) -> Iterator[ParsedRow]:
     for number, each in enumerate(objects, start=1):
         yield number, each, None
 
 
-def _listed_in(value: Any, line: int) -> Iterator[Row]:
+def _listed_in(value: Any, line: int) -> Iterator[ParsedRow]:
     rows = list_in(value)
     if rows is not None:
         return _numbered(rows)

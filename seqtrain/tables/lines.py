@@ -43,7 +43,7 @@ def read_lines(
     stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
 ) -> Iterator[Block]:
     """Yield the lines of a file as rows of the columns `text` and `label`."""
-    split, lines = SPLITS[dialect.format], TextLines(stream, dialect.encoding)
+    split, lines = SPLITTERS[dialect.format], TextLines(stream, dialect.encoding)
     found = (row for row in lines.numbered() if dialect.blank_lines or row[1].strip())
     records = ((line, split(text), lines.problem(line, line)) for line, text in found)
     return _blocks(records, selection, rows)
@@ -103,7 +103,7 @@ def split_fasttext(line: str) -> tuple[str, Any, str | None]:
     return line[end:].lstrip(" \t"), names, None
 
 
-SPLITS: dict[str, Split] = {
+SPLITTERS: dict[str, Split] = {
     "txt": split_tab,
     "fasttext": split_fasttext,
     "lines": split_nothing,

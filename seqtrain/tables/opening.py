@@ -33,7 +33,7 @@ BOMB_FREE_BYTES = 100_000_000
 """Decompressed size in bytes up to which the ratio isn't checked."""
 GUESSED_BYTES = 1 << 20
 """Number of bytes from which an encoding is guessed."""
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_8_MARK = b"\xef\xbb\xbf"
 CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 """A carriage return that isn't part of a line end ``\\r\\n``."""
 MAGIC = {
@@ -231,7 +231,7 @@ class TextLines:
         read: Callable[[int], bytes] = self.stream.read1  # type: ignore[attr-defined]
         part = read(BLOCK_BYTES)
         _refuse_binary(part)
-        part = part.removeprefix(BYTE_ORDER_MARK)
+        part = part.removeprefix(UTF_8_MARK)
         ends_with_cr = b"\n" not in part and CARRIAGE_RETURN.search(part) is not None
         parts, size = list[bytes](), 0
         while part:

@@ -14,14 +14,14 @@ from seqtrain.tables.blocks import Cells, Coded
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Number of each unit of time in a second, by the unit's name in numpy and Arrow."""
-TIME_OF_DAY = re.compile(r"(.*[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(.*)")
+PRINTED_TIME = re.compile(r"(.*[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(.*)")
 """A time of day with decimals of the second and a time zone, perhaps after a date."""
 MIDNIGHT = "T00:00:00"
 PLAIN_TYPES = {str, int, bool, float, type(None)}
 """Types of values that are cells already."""
 
 
-def plain(value: Any) -> Any:
+def python_value(value: Any) -> Any:
     """Convert a Python value to a cell, or None if it is missing (NaN, NaT, NA, masked).
 
     - Arrays, tuples and Arrow lists become lists.
@@ -50,9 +50,9 @@ def plain(value: Any) -> Any:
             if hasattr(value, name):
                 value = getattr(value, name)()
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [python_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): python_value(item) for name, item in value.items()}
     return value
 
 
@@ -66,7 +66,7 @@ def cells_of_values(values: Any) -> Cells:
     dtype: Any = getattr(values, "dtype", None)
     if hasattr(values, "cat") and hasattr(dtype, "categories"):
         categories = np.asarray(values.cat.codes, np.int32)
-        return Coded(categories, [plain(each) for each in values.cat.categories])
+        return Coded(categories, [python_value(each) for each in values.cat.categories])
     if hasattr(values, "to_physical"):  # a column of polars
         values = values.to_numpy() if dtype.is_temporal() else values.to_list()
     elif hasattr(values, "isna"):  # a column of pandas
@@ -76,7 +76,7 @@ def cells_of_values(values: Any) -> Cells:
     if isinstance(values, np.ma.MaskedArray):
         if values.ndim == 1 and values.dtype.kind in "iuf":
             return np.ma.filled(values.astype(np.float64), np.nan)
-        return [plain(each) if values.ndim == 1 else each for each in values]
+        return [python_value(each) if values.ndim == 1 else each for each in values]
     kind = values.dtype.kind if isinstance(values, np.ndarray) and values.ndim == 1 else ""
     if kind in ("i", "u", "f"):
         return np.asarray(values)
@@ -84,11 +84,11 @@ def cells_of_values(values: Any) -> Cells:
         return Coded(values.astype(np.int32), [False, True])
     if kind in ("m", "M"):
         distinct, codes = np.unique(values, return_inverse=True)
-        return Coded(codes.astype(np.int32), [plain(each) for each in distinct])
+        return Coded(codes.astype(np.int32), [python_value(each) for each in distinct])
     cells = values.tolist() if kind else list(values)
     if set(map(type, cells)) <= PLAIN_TYPES:
         return [None if each != each else each for each in cells]
-    return [each if getattr(each, "ndim", 0) else plain(each) for each in cells]
+    return [each if getattr(each, "ndim", 0) else python_value(each) for each in cells]
 
 
 def duration_text(count: int, per_second: int) -> str:
@@ -113,7 +113,7 @@ def time_text(text: str) -> str:
     Args:
         text: The date or time, as numpy or Arrow writes it.
     """
-    found = TIME_OF_DAY.fullmatch(text)
+    found = PRINTED_TIME.fullmatch(text)
     if found is None:  # a date
         return text
     whole, decimals, zone = found.groups("")

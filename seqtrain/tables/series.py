@@ -20,7 +20,7 @@ from seqtrain.tables.cells import (
     with_point,
 )
 from seqtrain.tables.json_lines import json_type
-from seqtrain.tables.python_values import array_of, plain
+from seqtrain.tables.python_values import array_of, python_value
 from seqtrain.text import quote
 
 Series: TypeAlias = npt.NDArray[np.float32]
@@ -63,7 +63,7 @@ def series_of(cell: Any, decimal: str = ".") -> Series:
             raise BadCellError(f"found values of type {array.dtype}; expected numbers")
         if array is not None and array.dtype.kind in "biuf" and array.ndim in (1, 2):
             return float32(array if array.ndim == 2 else array[:, None])
-    return _series_in_list(plain(cell))
+    return _series_in_list(python_value(cell))
 
 
 def channels_of(cells: Sequence[Any], decimal: str = ".") -> Series:

@@ -47,7 +47,7 @@ Reader: TypeAlias = Callable[[BinaryIO, Dialect, Selection, int], Iterator[Block
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceFile:
     """A file of a source, or standard input (path ``-``).
 
     Attributes:
@@ -115,7 +115,7 @@ class FileSource(Source):
         has_files: True if `path` isn't the only file itself.
     """
 
-    def __init__(self, path: str, parts: Sequence[Part], *, has_files: bool) -> None:
+    def __init__(self, path: str, parts: Sequence[SourceFile], *, has_files: bool) -> None:
         self.path, self.parts, self.has_files = path, tuple(parts), has_files
         self.name = display_name(path)
 
@@ -193,7 +193,7 @@ def open_source(
         raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
     if len(paths) == 1 and not isinstance(path, str):
         name = paths[0]
-    parts = list[Part]()
+    parts = list[SourceFile]()
     for each in paths:
         parts += _parts(each, dialect, whole_files=whole_files)
     if pattern is not None:
@@ -201,7 +201,7 @@ def open_source(
     return FileSource(name, parts, has_files=[part.path for part in parts] != [path])
 
 
-def _groups(pattern: str, part: Part) -> dict[str, str]:
+def _groups(pattern: str, part: SourceFile) -> dict[str, str]:
     """Return the named groups of a regular expression in the path of a file.
 
     The name of the file is searched first, then the name with the folder before it, and so on.
@@ -273,7 +273,7 @@ def holds_whole_files(path: str) -> bool:
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
-def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[Part]:
+def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[SourceFile]:
     """Return the files of a path, in the order in which they are read.
 
     Raises:
@@ -286,7 +286,7 @@ def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[Part]:
             raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
         return [_part(file, WHOLE, dialect, {}) for file in files]
     if not is_folder:
-        return [Part(path, dialect)]
+        return [SourceFile(path, dialect)]
     if dialect.format == "txt":
         return _class_folder(path, dialect)
     if dialect.format == "arrow" and not glob.glob(os.path.join(glob.escape(path), "*.arrow")):
@@ -294,13 +294,13 @@ def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[Part]:
         advice = f"; give one of these: {splits}" if splits else ""
         raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
     files = _files_below(path)
-    parts = [Part(x, dialect) for x in files if resolve_format(x, "auto") == dialect.format]
+    parts = [SourceFile(x, dialect) for x in files if resolve_format(x, "auto") == dialect.format]
     if not parts:
         raise DataError(f"{display_name(path)}: holds no file of format {dialect.format}")
     return parts
 
 
-def _class_folder(path: str, dialect: Dialect) -> list[Part]:
+def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
     """Return the files of a folder in which names of files or sub-folders are labels.
 
     The folder has one of two forms:
@@ -318,7 +318,7 @@ def _class_folder(path: str, dialect: Dialect) -> list[Part]:
     entries, shown = _entries(path), display_name(path)
     folders = [name for name, mode in entries if stat.S_ISDIR(mode)]
     in_folders = [name for name in folders if name not in UNLABELLED]
-    parts = list[Part]()
+    parts = list[SourceFile]()
     for name, mode in entries:
         label = _class_of(name)
         is_list_of_links = label.startswith("urls_") and label.removeprefix("urls_") in folders
@@ -342,10 +342,10 @@ def _class_folder(path: str, dialect: Dialect) -> list[Part]:
     return parts
 
 
-def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) -> Part:
+def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) -> SourceFile:
     if resolve_format(path, "auto") == "fasta":
         format = "fasta"
-    return Part(path, replace(dialect, format=format), fixed)
+    return SourceFile(path, replace(dialect, format=format), fixed)
 
 
 def _files_below(folder: str) -> list[str]:

@@ -22,12 +22,12 @@ from seqtrain.tables.blocks import (
     batched,
 )
 from seqtrain.tables.opening import refuse_bomb
-from seqtrain.tables.python_values import plain
+from seqtrain.tables.python_values import python_value
 from seqtrain.text import listed, quote
 
 FIRST_ROWS = 20
 """Number of rows among which the header is searched."""
-Row: TypeAlias = tuple[int, tuple[Any, ...]]
+SheetRow: TypeAlias = tuple[int, tuple[Any, ...]]
 """Number of a row in the sheet, from 1, and its cells."""
 
 
@@ -80,7 +80,9 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
         columns: dict[Name, Cells] = {}
         for name in names:
             index = places[name]
-            columns[name] = [plain(row[index]) if index < len(row) else None for _, row in part]
+            columns[name] = [
+                python_value(row[index]) if index < len(row) else None for _, row in part
+            ]
         yield Block(columns, np.array([number for number, _ in part], np.int64))
 
 
@@ -127,7 +129,7 @@ def _advice(book: Any, title: str) -> str:
     return advice
 
 
-def _header_index(first: list[Row]) -> int:
+def _header_index(first: list[SheetRow]) -> int:
     most = max(_width(row, gaps=False) for _, row in first)
     for index, (_, row) in enumerate(first):
         if _width(row, gaps=False) > most / 2:
@@ -141,7 +143,7 @@ def _places(number: int, header: tuple[Any, ...]) -> dict[Name, int]:
     for index, title in enumerate(header):
         if not _has_value(title):
             continue
-        name = str(plain(title))
+        name = str(python_value(title))
         if name in places:
             raise UnreadableError(number, f"column {quote(name)} occurs twice in the header")
         places[name] = index

@@ -13,7 +13,7 @@ from seqtrain.sequences.content import ContentReader
 from seqtrain.sequences.labels import LABEL_TYPES, LabelReader
 from seqtrain.tables.blocks import TEXT
 from seqtrain.tables.cells import BadCellError
-from seqtrain.tables.python_values import plain
+from seqtrain.tables.python_values import python_value
 
 
 def sequence_from_python(value: Any, kind: str) -> Any:
@@ -110,5 +110,5 @@ def test_sentences_and_chats_are_joined_as_a_file_s_are():
 @pytest.mark.parametrize("other", [datetime(2024, 1, 2), np.zeros(2), None, 1])
 def test_labels_of_a_table_may_be_lists_and_other_values(other):
     labels = LabelReader(None)
-    labels.read([["x", "y"], plain(other)])
+    labels.read([["x", "y"], python_value(other)])
     assert labels.type in LABEL_TYPES

@@ -18,7 +18,7 @@ def compare(
     from contextlib import closing
     from dataclasses import asdict
 
-    from seqtrain.cli.screens.console import ProgressBar, note, say_json, warn
+    from seqtrain.cli.screens.console import ProgressBar, note, say_json, show_warning
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
@@ -33,7 +33,7 @@ def compare(
             settings, seconds=seconds, device=device, config_folder=config_folder, listener=progress
         )
     left_out = [f"{row.name}: {row.problem}" for row in result.candidates if row.problem]
-    warn(*result.warnings, *left_out)
+    show_warning(*result.warnings, *left_out)
     if as_json:
         say_json(asdict(result))
     else:

@@ -12,7 +12,7 @@ def data(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
-    from seqtrain.cli.screens.console import note, say_json, warn
+    from seqtrain.cli.screens.console import note, say_json, show_warning
     from seqtrain.cli.screens.data import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.proposal.doubts import column_doubts
@@ -24,7 +24,9 @@ def data(
     note(f"config: {config}")
     found = Inspection(settings, [*column_doubts(settings)])
     if as_json:
-        warn(*(line for line in found.warnings if line not in found.refused))  # which are listed
+        show_warning(
+            *(line for line in found.warnings if line not in found.refused)
+        )  # which are listed
         say_json(inspection_json(found))
     else:
         show_inspection(found, top)

@@ -15,12 +15,12 @@ def diff(
 ) -> None:
     """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff
-    from seqtrain.cli.screens.console import note, say_json, warn
+    from seqtrain.cli.screens.console import note, say_json, show_warning
     from seqtrain.cli.screens.diff import diff_json, show_diff
 
     found = run_diff(a, b, split=split, data=data, device=device)
     note(f"A: {found.runs[0]}, B: {found.runs[1]}, data: {found.data}")
-    warn(*found.warnings)
+    show_warning(*found.warnings)
     if as_json:
         say_json(diff_json(found, top))
     else:

@@ -117,7 +117,7 @@ def _write_proposal(
         DataError: If no config can be proposed. The advice repeats the user's command.
         ConfigError: If the file exists and `force` is False, or can't be written.
     """
-    from seqtrain.cli.screens.console import note, print_path, warn
+    from seqtrain.cli.screens.console import note, print_path, show_warning
     from seqtrain.cli.screens.init import ReadingScreen
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
@@ -140,7 +140,7 @@ def _write_proposal(
         sources = [*data, *([test] if test else [])]
         check_destination(path, "file", "--output", force=force, sources=sources)
     note(*found.uses)
-    warn(*found.warnings)
+    show_warning(*found.warnings)
     if output == "-":
         print(found.text, end="")
         return

@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
     from seqtrain.api.report import report as write_report
-    from seqtrain.cli.screens.console import note, warn
+    from seqtrain.cli.screens.console import note, show_warning
 
     named = [*runs] if runs else [chosen_run(None)]
     done = write_report(
@@ -27,5 +27,5 @@ def report(
     )
     if not runs:
         note(f"run: {done.runs[0]}")
-    warn(*done.warnings)
+    show_warning(*done.warnings)
     note(f"written: {output}")

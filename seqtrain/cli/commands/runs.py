@@ -15,12 +15,12 @@ def runs(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain runs --sort accuracy"""
-    from seqtrain.cli.screens.console import note, say_json, warn
+    from seqtrain.cli.screens.console import note, say_json, show_warning
     from seqtrain.cli.screens.runs import runs_json, show_runs
     from seqtrain.runs.overview import sort_runs, summarize_runs
 
     found, problems = summarize_runs(Path(folder))
-    warn(*problems)
+    show_warning(*problems)
     chosen = sort_runs(found, sort) if sort else found
     if as_json:
         say_json(runs_json(chosen))

@@ -44,14 +44,14 @@ def _console(file: TextIO) -> Console:
     )
 
 
-def plain(text: str) -> Text:
+def as_text(text: str) -> Text:
     """Return text for printing, with control characters escaped and without markup."""
     return Text(printable(text))
 
 
 def say(*lines: str) -> None:
     """Print lines of results on stdout."""
-    _print(stdout_console(), [plain(line) for line in lines])
+    _print(stdout_console(), [as_text(line) for line in lines])
 
 
 def say_json(value: Any) -> None:
@@ -61,13 +61,13 @@ def say_json(value: Any) -> None:
 
 def note(*lines: str) -> None:
     """Print lines of information on stderr."""
-    _print(stderr_console(), [plain(line) for line in lines], style="dim")
+    _print(stderr_console(), [as_text(line) for line in lines], style="dim")
 
 
-def warn(*lines: str) -> None:
+def show_warning(*lines: str) -> None:
     """Print warnings on stderr."""
     heading = Text("warning: ", style="yellow")
-    _print(stderr_console(), [heading + plain(line) for line in lines])
+    _print(stderr_console(), [heading + as_text(line) for line in lines])
 
 
 def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
@@ -80,7 +80,7 @@ def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) 
         warnings: Warnings about the rows, one line each.
     """
     note(f"run: {run}, data: {data}" + (f" ({split})" if split else ""))
-    warn(*warnings)
+    show_warning(*warnings)
 
 
 def _print(console: Console, lines: list[Text], style: str | None = None) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
-from seqtrain.cli.screens.console import warn
+from seqtrain.cli.screens.console import show_warning
 from seqtrain.errors import missing_package
 from seqtrain.runs.run_writer import UPDATES_PER_LINE, metrics_line
 from seqtrain.training.events import EpochEvent, UpdateEvent
@@ -40,7 +40,7 @@ class EventLog:
         except Exception as error:  # no error of the log may stop training
             self._failed = True
             cause = f"{type(error).__name__}: {error}"
-            warn(f"--log: stopped by {cause}; training continues without it")
+            show_warning(f"--log: stopped by {cause}; training continues without it")
 
     def _write(self, event: Event) -> None:
         if isinstance(event, StartEvent):

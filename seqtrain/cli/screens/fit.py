@@ -10,7 +10,7 @@ from typing import Any
 from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import best_epoch_line, start_lines
 from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent
-from seqtrain.cli.screens.console import ProgressBar, note, stderr_console, warn
+from seqtrain.cli.screens.console import ProgressBar, note, show_warning, stderr_console
 from seqtrain.cli.screens.data import padding_line, show_splits
 from seqtrain.cli.screens.epoch_table import EpochTable
 from seqtrain.cli.screens.scores import note_comparisons, print_scores
@@ -70,7 +70,7 @@ class FitScreen:
         if not self.is_quiet and type(event) in self._shows:
             self._shows[type(event)](event)
         if isinstance(event, DataEvent | StartEvent | Run):
-            warn(*event.warnings)
+            show_warning(*event.warnings)
         if self._also is not None:
             self._also(event)
 

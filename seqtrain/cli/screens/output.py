@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from seqtrain.api.classifier import Classifier, one_model
 from seqtrain.api.predict import predict, predict_steps
-from seqtrain.cli.screens.console import note, warn
+from seqtrain.cli.screens.console import note, show_warning
 from seqtrain.cli.screens.rows import RowFormat
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
@@ -59,10 +59,10 @@ def write_predictions(
         file.flush()
     if rows.threshold is not None:
         note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
-    warn(*report.notices("input"))
+    show_warning(*report.notices("input"))
     if unknown:
         of_all = counted(report.rows, "sequence")
-        warn(f"{unknown:,} of {of_all} with no token that the model knows")
+        show_warning(f"{unknown:,} of {of_all} with no token that the model knows")
 
 
 def _predictions(

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from seqtrain.cli.screens.console import note, plain
+from seqtrain.cli.screens.console import as_text, note
 
 NUMBER_CELL = re.compile(r"[-·]|[-+]?[0-9][0-9,.]{0,20}(e[-+][0-9]+)?%?")
 """Cell of a column of numbers: a number, a dash or a dot for none."""
@@ -54,7 +54,7 @@ def print_table(
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for heading, is_number, least in columns:
         table.add_column(
-            plain(heading),
+            as_text(heading),
             justify="right" if is_number else "left",
             overflow="fold",
             min_width=least,
@@ -62,7 +62,7 @@ def print_table(
             width=least if is_number and natural > console.width else None,
         )
     for number, row in enumerate(cells, start=1):
-        shown = map(plain, row[: len(columns)])
+        shown = map(as_text, row[: len(columns)])
         table.add_row(*shown, end_section=number in sections)
     console.print(table, crop=False)
 

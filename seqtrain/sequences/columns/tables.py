@@ -45,7 +45,7 @@ LARGEST_ID = 2**24
 """Ids below it are exact in float32."""
 EDGE_ROWS = 200_000
 """Approximate largest number of steps that the edges of bins are computed from."""
-Cells: TypeAlias = Mapping[str, Array]
+ColumnValues: TypeAlias = Mapping[str, Array]
 """Maps the name of each column of a table to its cells, (N,): token ids, or numbers as read."""
 
 
@@ -109,7 +109,7 @@ class NumberColumn(Saved):
             raise ValueError(f"{self.name}.edges: expected ascending numbers")
 
     def fit(
-        self, cells: Cells, vocabulary_sizes: Mapping[str, int], bins: int | None
+        self, cells: ColumnValues, vocabulary_sizes: Mapping[str, int], bins: int | None
     ) -> NumberColumn:
         """Return a fitted copy of the column, with scales and edges of bins.
 
@@ -127,7 +127,7 @@ class NumberColumn(Saved):
         fitted = replace(self, scale=scale, scale_by_token=by_token)
         return fitted if bins is None else replace(fitted, edges=fitted._edges(cells, bins))
 
-    def _edges(self, cells: Cells, bins: int) -> tuple[float, ...]:
+    def _edges(self, cells: ColumnValues, bins: int) -> tuple[float, ...]:
         """Return the edges of at most `bins` bins, ascending, with both ends: up to `bins` + 1.
 
         The edges are quantiles of the standardized numbers, without missing ones. If there are no
@@ -140,7 +140,7 @@ class NumberColumn(Saved):
             present = np.unique(np.quantile(numbers[~absent], np.linspace(0, 1, bins + 1)))
         return tuple(present.tolist())
 
-    def standardized(self, cells: Cells) -> tuple[Features, Array]:
+    def standardized(self, cells: ColumnValues) -> tuple[Features, Array]:
         """Return the standardized numbers, (N, 1), and a mask of the missing ones, which are 0."""
         numbers = cells[self.name][:, None]
         if self.by is None or self.scale_by_token is None:
@@ -356,7 +356,7 @@ class ColumnTable(Saved):
             parts += indicators
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
-    def _cells(self, values: Features) -> Cells:
+    def _cells(self, values: Features) -> ColumnValues:
         return dict(zip(self.names, values.T, strict=False))
 
     def _observed(self, values: Features) -> Features:

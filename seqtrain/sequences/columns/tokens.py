@@ -38,7 +38,7 @@ Parts: TypeAlias = dict[str, SequenceStore]
 REMEMBERED_CHARACTERS = 2**22
 """Largest total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
 LONGEST_NGRAM = 16
-SCORED_SPLITS = ("validation", "test")
+HELD_OUT_SPLITS = ("validation", "test")
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class TokenSequence(Saved):
             The fitted column, and the stores with final ids.
         """
         tokens = encoder.index.tokens
-        counted = [part for name, part in parts.items() if name not in SCORED_SPLITS]
+        counted = [part for name, part in parts.items() if name not in HELD_OUT_SPLITS]
         counts = np.sum([counts_of(part.values, len(tokens)) for part in counted], axis=0)
         vocabulary, ids = fit_vocabulary(
             tokens,
