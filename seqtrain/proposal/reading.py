@@ -24,6 +24,7 @@ from seqtrain.tables.blocks import (
     Block,
     Cells,
     Coded,
+    Codes,
     Dialect,
     Name,
     Selection,

@@ -113,7 +113,7 @@ def trained(data: DataConfig, seed: int, arguments: Any, folder: Path) -> dict[s
     line = fit(config, [*arguments.set, f"seed={seed}"], folder / "run")[-1]
     line["processor"] = sum(os.times()[2:4]) - sum(before[2:4])
     line["clock"] = time.perf_counter() - began
-    command = [sys.executable, "-m", "seqtrain", "eval", folder / "run", "--all", "--json"]
+    command = [sys.executable, "-m", "seqtrain", "eval", str(folder / "run"), "--all", "--json"]
     evaluated = subprocess.run(command, capture_output=True, text=True, check="test" in line)
     line["parts"] = json.loads(evaluated.stdout or "{}").get("parts", {})
     return line | {"config": load_config(config, arguments.set)}
