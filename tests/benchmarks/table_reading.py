@@ -15,6 +15,7 @@ import random
 import resource
 import tempfile
 import time
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,12 @@ def write_texts(folder: Path, share: float) -> Path:
     draw = random.Random(0)
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     words = ["".join(draw.choices(letters[:16], k=draw.randint(2, 9))) for _ in range(60_000)]
-    weights = [1 / (rank + 5) for rank in range(len(words))]
+    totals = list(accumulate(1 / (rank + 5) for rank in range(len(words))))
     path = folder / "texts.csv"
     with path.open("w") as file:
         file.write("text,label\n")
         for number in range(round(TEXTS * share)):
-            chosen = draw.choices(words, weights, k=draw.randint(10, 2 * WORDS))
+            chosen = draw.choices(words, cum_weights=totals, k=draw.randint(10, 2 * WORDS))
             file.write(" ".join(chosen) + f".,c{number % 7}\n")
     return path
 
