@@ -47,14 +47,14 @@ def validated(kind: type[SavedValue], values: Any) -> SavedValue:
     """
     from pydantic import ValidationError
 
+    from seqtrain.files.saved import invalid
+
     try:
         # As JSON, a list can be a tuple, although the types are strict.
         hashable: Any = kind
         found: SavedValue = _adapter(hashable).validate_json(json.dumps(values))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{key}: {first['msg']}".removeprefix(": ")) from None
+        raise ValueError(invalid(error)) from None
     return found
 
 
