@@ -260,6 +260,7 @@ class TextLines:
         at = raw.find(b"\0")
         if at >= 0:
             self.problems[number] = f"byte {at + 1} is NUL; expected UTF-8 text, found binary data"
+            raw = raw.replace(b"\0", b"?")  # the csv module of Python 3.10 stops at NUL
             return raw.decode(errors="replace")
         try:
             return raw.decode()
