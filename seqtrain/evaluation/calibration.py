@@ -355,7 +355,7 @@ def _two_classes(logits: Tensor) -> Tensor:
     return torch.stack((torch.zeros_like(flat), flat), dim=1)
 
 
-def _weights_of(branches: int) -> Iterator[list[float]]:
+def branch_weight_grid(branches: int) -> Iterator[list[float]]:
     """Yield all lists of branch weights that are multiples of 1 / TENTHS and add up to 1."""
     for tenths in product(range(TENTHS + 1), repeat=branches - 1):
         if sum(tenths) <= TENTHS:
@@ -406,5 +406,5 @@ def fit_branch_weights(
         each = functional.cross_entropy(logits, labels, ignore_index=-1, reduction="none")
         return float(each @ weights) + DISTANCE_COST * math.dist(shares, center) ** 2
 
-    best = min(_weights_of(len(branches)), key=cost)
+    best = min(branch_weight_grid(len(branches)), key=cost)
     return best if cost(best) < cost(center) else default
