@@ -10,7 +10,6 @@ from seqtrain.sequences import ngram_vocabulary as ngrams
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
     GramColumn,
-    NgramVocabulary,
     extended_keys,
     fit_ngrams,
 )
