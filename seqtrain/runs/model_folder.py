@@ -42,7 +42,7 @@ from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
 from seqtrain.text import shorten
 from seqtrain.training.optimizer import check_tensors
 
-MODEL_VERSION: Final = 4
+MODEL_VERSION: Final = 5
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 ENCODER = "encoder"
@@ -69,7 +69,7 @@ class Description(SavedObject):
         calibration: Temperature, branch weights and thresholds.
     """
 
-    format_version: Literal[4] = MODEL_VERSION
+    format_version: Literal[5] = MODEL_VERSION
     architecture: ModelConfig
     kernels: list[Annotated[int, Field(ge=1, le=2**53)]] | None
     preprocessing: dict[str, Any]
