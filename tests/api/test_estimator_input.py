@@ -105,7 +105,7 @@ def test_masked_labels_and_weights_are_refused():
         with pytest.raises(ValueError, match="sample_weight"):
             SequenceClassifier(**SMALL).fit(WORDS, Y, sample_weight=given)
         config = {"data": {"sequence": "s", "label": "l", "kind": "tokens"}}
-        with pytest.raises(ConfigError, match="^sample_weight: expected finite"):
+        with pytest.raises(ConfigError, match=r"^sample_weight: expected finite"):
             seqtrain.fit(config, train={"s": WORDS, "l": Y}, sample_weight=given, run_dir="none")
 
 
