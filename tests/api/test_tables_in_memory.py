@@ -186,6 +186,11 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     assert line.endswith("give the same data again, or a labelled file (--data)")
 
 
+def test_a_search_takes_a_table(tmp_path: Path) -> None:
+    found = seqtrain.tune(CONFIG, train=ROWS, test=TEST, trials=1, run_dir=tmp_path / "t")
+    assert weights(found.run) == weights(fit(tmp_path / "r", train=ROWS, test=TEST))
+
+
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
     given = columns(TEST)
     run = seqtrain.fit(CONFIG, train=ROWS, test=given, run_dir=tmp_path / "r", progress=False)
