@@ -405,13 +405,13 @@ def test_weights_of_classes_are_compared_by_value():
 
 
 def test_a_rare_class_is_predicted_from_its_threshold_on():
-    texts = [*(f"low {i % 7}" for i in range(90)), *(f"high {i % 5} low" for i in range(10))]
-    labels = ["no"] * 90 + ["yes"] * 10
-    fitted = small(validation_fraction=0.3, max_epochs=8).fit(texts, labels)
-    shares = fitted.predict_proba(texts)
-    if fitted.thresholds_ is None:
-        np.testing.assert_array_equal(fitted.classes_[shares.argmax(1)], fitted.predict(texts))
-    else:
-        least = fitted.thresholds_
-        assert least.shape == (2,)
-        np.testing.assert_array_equal(fitted.predict(texts) == "yes", shares[:, 1] >= least[1])
+    """Of the rows with "high", two in five have the rare class, so it is never the likeliest."""
+    texts = [f"high n{i % 5}" if i % 3 == 0 else f"low n{i % 7}" for i in range(300)]
+    labels = ["yes" if i % 15 in (0, 6) else "no" for i in range(300)]
+    fitted = small(validation_fraction=0.4, max_epochs=8).fit(texts, labels)
+    shares, least = fitted.predict_proba(texts), fitted.thresholds_
+    assert least is not None
+    assert least.sum() == pytest.approx(1)
+    predicted = fitted.predict(texts)
+    np.testing.assert_array_equal(predicted == "yes", shares[:, 1] >= least[1])
+    assert (predicted != fitted.classes_[shares.argmax(1)]).any()
