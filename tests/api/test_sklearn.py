@@ -399,7 +399,10 @@ def test_warnings_about_the_data_are_passed_on():
 
 def test_weights_of_classes_are_compared_by_value():
     labels = [0.0, 1.0] * 30
-    small(class_weight={0: 2.0, 1: 1.0}).fit(list(TEXTS), labels)
+    heavy = small(class_weight={0: 50, 1: 1}).fit(["the same words"] * 60, labels)
+    assert heavy.predict(["the same words"]).tolist() == [0.0]
+    heavy = small(class_weight={True: 50, False: 1}).fit(["the same words"] * 60, labels)
+    assert heavy.predict(["the same words"]).tolist() == [1.0]
     with pytest.raises(DataError, match="class_weight"):
         small(class_weight={"0": 2.0}).fit(list(TEXTS), labels)
 
