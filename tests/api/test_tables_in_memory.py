@@ -176,9 +176,19 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"), code=2)
     (line,) = ended.problems
     assert "data.train: memory:train-" in line
-    assert "give the same data again" in line
+    assert "give the table again in Python (train=)" in line
+    with pytest.raises(DataError, match=r"table again in Python \(train=\)"):
+        seqtrain.fit(config, **again)
+    with pytest.raises(ConfigError, match=r"^data\.train: missing.* table in Python \(train=\)"):
+        seqtrain.fit(CONFIG, **again)
     other = ["eval", str(tmp_path / "r"), "--split", "validation"]
-    assert cli(*other, code=2).problems == [line]
+    (line,) = cli(*other, code=2).problems
+    assert line.endswith("give the same data again, or a labelled file (--data)")
+
+
+def test_a_search_takes_a_table(tmp_path: Path) -> None:
+    found = seqtrain.tune(CONFIG, train=ROWS, test=TEST, trials=1, run_dir=tmp_path / "t")
+    assert weights(found.run) == weights(fit(tmp_path / "r", train=ROWS, test=TEST))
 
 
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
