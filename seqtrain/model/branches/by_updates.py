@@ -78,7 +78,7 @@ def _batches(num_rows: int, seed: int) -> list[Tensor]:
     """Return the rows of each batch of all epochs, each epoch in another order."""
     generator = np.random.default_rng(seed)
     orders = [torch.from_numpy(generator.permutation(num_rows)) for _ in range(EPOCHS)]
-    return [batch for order in orders for batch in order.split(BATCH_SIZE)]
+    return [batch for order in orders for batch in torch.split(order, BATCH_SIZE)]
 
 
 def _losses(logits: Tensor, targets: Tensor) -> Tensor:
