@@ -101,7 +101,7 @@ def remember_table(table: Input) -> Input:
     return named
 
 
-def table_named(path: str, key: str = "data") -> Input:
+def table_named(path: str, key: str = "data", again: str | None = None) -> Input:
     """Return the table in memory that `remember_table` registered under a path.
 
     Of several equal tables, the last one is returned.
@@ -109,13 +109,14 @@ def table_named(path: str, key: str = "data") -> Input:
     Args:
         path: Path of the table, as the config contains it.
         key: Key of the config with this path, for the message.
+        again: Advice of the message, or None to name the parameter of `evaluate`.
 
     Raises:
         DataError: If the table isn't in memory any more.
     """
     found = [table for table in _TABLES.values() if table.path == path]
     if not found:
-        again = f"give the same data again, or a labelled file ({parameter('data')})"
+        again = again or f"give the same data again, or a labelled file ({parameter('data')})"
         raise DataError(f"{key}: {path} was a table in Python that isn't in memory now; {again}")
     return found[-1]
 
@@ -175,8 +176,9 @@ def check_files(config: Config, folder: Path | None) -> None:
     """
     problems: list[str] = []
     for key, value in _named(config):
+        again = f"give the table again in Python ({key.removeprefix('data.')}=), or name a file"
         try:
-            files = files_of(key, value)
+            files = files_of(key, value, again)
         except DataError as error:
             problems += error.problems
         else:
@@ -186,7 +188,7 @@ def check_files(config: Config, folder: Path | None) -> None:
         raise DataError(*problems)
 
 
-def files_of(key: str, value: object) -> list[str]:
+def files_of(key: str, value: object, again: str | None = None) -> list[str]:
     """Return the paths of the files that a config key names, in its order.
 
     A pattern is replaced by the files that match it, sorted by name.
@@ -196,12 +198,13 @@ def files_of(key: str, value: object) -> list[str]:
         value: Value of the key: a path, a pattern, or a list of these. The name that
             `with_given_data` gave to a table is returned as it is. Other values, such as a fraction
             or None, name no file.
+        again: Advice about a table that isn't in memory any more, as for `table_named`.
 
     Raises:
         DataError: If a pattern matches no file, or a file is named twice.
     """
     if isinstance(value, str) and value.startswith(MEMORY):
-        return [table_named(value, key).path]
+        return [table_named(value, key, again).path]
     files: list[str] = []
     for name in names_of(value):
         found = matching_files(name)
@@ -250,7 +253,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
     _check_columns(first)
     if schema.is_wide and columns_of_format(schema.format) != "named" and schema.header:
         others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
-        block = next(first.source().blocks(Selection()), None)
+        block = next(first.source.blocks(Selection()), None)
         names = [] if block is None else [x for x in block.columns if x not in others]
         return replace(schema, sequence=tuple(names) or None)
     if schema.order is None:
@@ -279,7 +282,7 @@ def _check_columns(source: Input) -> None:
         key = "label" if indexes[0] in schema.label_columns else "sequence"
         needed = f"format {schema.format} needs a field's name"
         raise DataError(f"data.{key}: {indexes[0]} is an index; {needed}")
-    block = next(source.source().blocks(Selection()), None) if schema.header else None
+    block = next(source.source.blocks(Selection()), None) if schema.header else None
     if block is None:
         return
     header = list(block.columns)
@@ -297,7 +300,7 @@ def _check_columns(source: Input) -> None:
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:
     """Yield the cells of a column in the rows that can be read."""
-    for block in source.source().blocks(Selection((column,))):
+    for block in source.source.blocks(Selection((column,))):
         for row, cell in enumerate(as_list(block.columns[column])):
             if row not in block.problems:
                 yield cell

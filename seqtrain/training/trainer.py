@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import Config, TrainingConfig
+from seqtrain.engines.optimizer import Optimizer, check_tensors
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
@@ -37,7 +38,6 @@ from seqtrain.training.losses import (
     weighed,
     weighted_counts,
 )
-from seqtrain.training.optimizer import Optimizer, check_tensors
 from seqtrain.training.processes import SINGLE, Processes
 from seqtrain.training.progress import Progress, checked_progress
 from seqtrain.training.stopping import (
@@ -251,7 +251,7 @@ class Trainer:
     def set_calibration(self, calibration: Calibration) -> None:
         """Set the calibration of the run and of its network."""
         self.calibration = calibration
-        self.network.calibration = calibration.for_network()
+        self.network.calibration = calibration
 
     def plan(self, epoch: int) -> list[Ints]:
         """Return the batches of an epoch, as arrays of row numbers of `store`.

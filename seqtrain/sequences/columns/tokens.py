@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
 from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer
@@ -74,12 +75,17 @@ class TokenEncoder:
         self._ids: dict[str, bytes] = {}
         self._characters = 0
 
-    def encode(self, cells: Sequence[Any]) -> tuple[Array, Ints]:
-        """Return the token ids of all cells, (N,) int32, and the number of tokens of each cell.
+    def encode(self, sequences: Sequences) -> tuple[Array, Ints]:
+        """Return the token ids of all sequences, (N,) int32, and the number of tokens of each.
+
+        A sequence that can't be used has none.
 
         Args:
-            cells: Texts, or lists of symbols.
+            sequences: Texts, or lists of symbols.
         """
+        cells, problems = sequences.content, sequences.problems
+        if problems:
+            cells = [cell if row not in problems else cell[:0] for row, cell in enumerate(cells)]
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
         of_cells, known = list[bytes](), self._ids.__getitem__
@@ -122,13 +128,13 @@ class TokenSequence(Saved):
         vocabulary: Tokens of the training split, or None before the fit.
     """
 
-    kind: Literal["text", "tokens"] = "text"
+    kind: Literal["text", "tokens"]
     tokenizer_name: Literal["word", "whitespace", "char", "byte", "bpe"] | None = "word"
     lowercase: bool = True
     bpe_model: str | None = None
     subwords: tuple[int, ...] | None = None
     subword_rows: int = BUCKETS
-    vocabulary: Vocabulary | None = field(default=None, metadata={"saved": False})
+    vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
         if (self.tokenizer_name is None) != (self.kind == "tokens"):
@@ -164,6 +170,7 @@ class TokenSequence(Saved):
         return self.vocabulary.grams(self.subwords[0], self.subwords[1])
 
     # A step is an id: it has no numbers.
+    tokens: ClassVar[tuple[Any, ...]] = ()
     channels = 0
     has_indicators = False
     carries = False
@@ -264,25 +271,6 @@ class TokenSequence(Saved):
 
 def _are_sizes(sizes: Sequence[int]) -> bool:
     return len(sizes) == 2 and 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM
-
-
-def saved_vocabulary(key: str, tokens: Any) -> Vocabulary:
-    """Return the vocabulary of a saved column.
-
-    Args:
-        key: Name of the column in error messages.
-        tokens: List of tokens in the order of their ids.
-
-    Raises:
-        ValueError: If it isn't a list of different strings that starts with `SPECIAL`.
-    """
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ValueError(f"{key}: expected a list of strings")
-    if tuple(tokens[: len(SPECIAL)]) != SPECIAL:
-        raise ValueError(f"{key}: expected {', '.join(SPECIAL)} first")
-    if len(set(tokens)) < len(tokens):
-        raise ValueError(f"{key}: expected strings, each once")
-    return Vocabulary(tuple(tokens))
 
 
 def _spelled(
