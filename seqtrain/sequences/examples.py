@@ -151,7 +151,7 @@ class Sequences:
             kept = {name: cells[index] for name, cells in self.kept.items()}
         return Example(
             sequence="" if problem is not None else self.sequence(index),
-            labels=self.label(index),
+            labels=_value(self.labels, index),
             line=int(self.lines[index]),
             file=_value(self.files, index),
             group=_value(self.groups, index) or None,

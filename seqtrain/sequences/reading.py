@@ -60,7 +60,8 @@ class SequenceReader:
         self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
         self.roles = schema.roles(labelled=labels is not None, keep=keep)
         if schema.steps is None:
-            self._content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
+            is_named = FORMATS[schema.format].columns != "none"
+            self._content = ContentReader(schema.kind, schema.decimal, named=is_named)
         else:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
@@ -161,7 +162,7 @@ class SequenceReader:
     def _rows(self, block: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
         schema, columns, problems = self.schema, block.columns, dict(block.problems)
-        if keeps_all(self.keep):
+        if self.keep and keeps_all(self.keep):
             self._check_columns(block)
         content: Any
         ids, offsets = None, None

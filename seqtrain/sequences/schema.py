@@ -225,12 +225,14 @@ class Schema(Saved):
             return ColumnRoles((), labels, (), Selection())
         others = [self.group, self.weight if labelled else None]
         names = [each for each in others if each is not None]
-        required = [*content, *column_names(self.static)]
+        required = [*content]
+        if self.static is not None:
+            required += column_names(self.static)
         if columns != "none":
             required += names
         if labelled:
             required += labels
-        if keeps_all(keep):
+        if keep and keeps_all(keep):
             return ColumnRoles(content, labels, tuple(required), Selection())
         chosen = dict.fromkeys([*required, *keep])
         rest = REST in chosen and columns == "delimited"
@@ -331,7 +333,8 @@ class Schema(Saved):
             keep: Columns that are copied to predictions.
         """
         columns = {"none", "named", "delimited"}
-        if self.sequence is None and self.kind != "steps" and not keeps_all(keep):
+        are_named = self.sequence is not None or self.kind == "steps"
+        if not are_named and not keeps_all(keep):
             columns = {"none"}
             if self.kind == "features" and self.label_columns:
                 columns.add("delimited")
