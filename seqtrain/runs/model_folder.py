@@ -116,7 +116,7 @@ class Model:
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return a Model with the same network and another calibration. The network is changed."""
-        self.network.calibration = calibration.for_network()
+        self.network.calibration = calibration
         return replace(self, calibration=calibration)
 
 
