@@ -156,11 +156,11 @@ def _column(config: Config, known: Preprocessing | None) -> TokenSequence | Colu
         return ColumnTable.from_kinds("steps", data.steps or {}, data.missing, data.standardize)
     subwords = None if sizes is None else (sizes[0], sizes[1])
     if data.kind == "tokens":
-        return TokenSequence("tokens", None, subwords=subwords)
+        return TokenSequence(None, subwords=subwords)
     merges = None
     if known is not None and isinstance(known.sequence, TokenSequence):
         merges = known.sequence.bpe_model
-    return TokenSequence("text", data.tokenizer, data.lowercase, merges, subwords)
+    return TokenSequence(data.tokenizer, data.lowercase, merges, subwords)
 
 
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
@@ -257,7 +257,7 @@ class _Preparation:
             rules: The unfitted preprocessing.
             inputs: The training files.
         """
-        words = TokenSequence("text", "whitespace", lowercase=self.config.data.lowercase)
+        words = TokenSequence("whitespace", lowercase=self.config.data.lowercase)
         rules = replace(rules, sequence=words, lengths=LengthPolicy(None, "head", "drop"))
         labels, encoder = inputs[0].labels(), Encoder(rules, keeps_texts=True)
         rows, _ = Loader(encoder, labels, lenient=self.lenient).load(inputs)

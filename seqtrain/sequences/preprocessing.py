@@ -304,7 +304,7 @@ class Encoder:
         Equal sequences have equal keys: texts as the config's own normalization leaves them.
         """
         column = self.rules.sequence
-        lowers = isinstance(column, TokenSequence) and column.kind == "text" and column.lowercase
+        lowers = column.kind == "text" and column.lowercase
         contents = _contents(sequences, lowers=lowers)
         own = [b""] * len(sequences)
         if sequences.static is not None:

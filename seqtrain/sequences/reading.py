@@ -109,18 +109,17 @@ class SequenceReader:
         waiting, count = list[Sequences](), 0
         try:
             for part in self.read():
-                for piece in chunked(part, rows):
-                    waiting.append(piece)
-                    count += len(piece)
-                    if count >= rows:
-                        yield joined(waiting)
-                        waiting, count = [], 0
+                waiting.append(part)
+                count += len(part)
+                if count >= rows:
+                    yield from chunked(joined(waiting), rows)
+                    waiting, count = [], 0
         except DataError:
             if waiting:
-                yield joined(waiting)
+                yield from chunked(joined(waiting), rows)
             raise
         if waiting:
-            yield joined(waiting)
+            yield from chunked(joined(waiting), rows)
 
     def _grouped(self, rows: Iterable[Sequences]) -> Iterator[Sequences]:
         """Yield the sequences of all rows, if there are any."""
