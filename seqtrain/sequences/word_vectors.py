@@ -38,6 +38,7 @@ class Coverage:
     Attributes:
         file: Path of the file.
         words: Number of words in the file.
+        size: Number of dimensions of a vector.
         tokens: Number of tokens that the vocabulary took from train.
         found: Number of these tokens that have a vector.
         share: Share of train's steps whose token has a vector, in [0, 1].
@@ -46,6 +47,7 @@ class Coverage:
 
     file: str
     words: int
+    size: int
     tokens: int = 0
     found: int = 0
     share: float = 0.0
@@ -154,7 +156,7 @@ def read_vectors(
             f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
             "they are compared as data.tokenizer and data.lowercase leave train's"
         )
-    coverage = Coverage(path, words, more=len(more))
+    coverage = Coverage(path, words, size, more=len(more))
     kept = np.stack(list(values.values()))
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 
@@ -173,7 +175,7 @@ def _read_folder(
     has_vector = ~np.isnan(vectors[:, 0])
     has_vector[: len(SPECIAL)] = False
     rows = np.flatnonzero(has_vector)
-    coverage = Coverage(path, len(words), more=len(more))
+    coverage = Coverage(path, len(words), folder.size, more=len(more))
     return WordVectors(rows, vectors[rows], coverage), more
 
 
