@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import Config, TrainingConfig
+from seqtrain.engines.optimizer import Optimizer, check_tensors
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
@@ -36,7 +37,6 @@ from seqtrain.training.losses import (
     weighed,
     weighted_counts,
 )
-from seqtrain.training.optimizer import Optimizer, check_tensors
 from seqtrain.training.processes import SINGLE, Processes
 from seqtrain.training.progress import Progress, checked_progress
 from seqtrain.training.stopping import (
