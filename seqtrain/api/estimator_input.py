@@ -134,7 +134,8 @@ def without_mask(X: Any, kind: str | None = None) -> Any:
 
 def with_numpy_types(X: Any) -> Any:
     """Return a data frame whose columns are nullable numbers with NumPy's types, else X itself."""
-    dtypes = [*getattr(X, "dtypes", ())] if hasattr(X, "convert_dtypes") else []
+    is_frame = hasattr(X, "convert_dtypes") and X.ndim == 2
+    dtypes = [*X.dtypes] if is_frame else []
     are_numbers = all(getattr(dtype, "kind", "O") in NUMERIC for dtype in dtypes)
     if not are_numbers or all(isinstance(dtype, np.dtype) for dtype in dtypes):
         return X
