@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gc
+import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -389,6 +390,32 @@ def test_paths_lists_of_paths_and_folds_are_given_as_in_a_config(tmp_path: Path)
     run = fit(tmp_path / "fold", train=parts, validation=fold)
     assert seqtrain.evaluate(run, split="validation").scores.num_examples == len(ROWS) // 2
     assert weights(fit(tmp_path / "rows", train=ROWS, validation=fold)) == weights(run)
+
+
+def test_given_weights_are_as_good_as_a_column_and_multiply_it(tmp_path: Path) -> None:
+    """Rows that are held out have theirs, too: calibration obeys them."""
+    first, second = np.random.default_rng(0).integers(1, 4, (2, len(ROWS)))
+    keys = {name: dict(CONFIG[name]) for name in ("batching", "model", "training")}
+    found = list[tuple[Any, str]]()
+    for name, column, given in (
+        ("column", first * second, None),
+        ("given", None, first * second),
+        ("both", first, second),
+    ):
+        data = {**CONFIG["data"], "validation": 0.4}
+        table = columns(ROWS)
+        if column is not None:
+            data["weight"], table["w"] = "w", column.tolist()
+        run = seqtrain.fit(
+            {**keys, "data": data},
+            train=table,
+            sample_weight=given,
+            run_dir=tmp_path / name,
+            progress=False,
+        )
+        saved = json.loads((run.path / "best" / "model.json").read_text())
+        found.append((weights(run), saved["calibration"]))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("weights", [[1.0], [[1.0]] * 40, [-1.0] * 40, [float("nan")] * 40, "no"])
