@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from seqtrain.cli import options
-from seqtrain.cli.options import flag, option, refuse
-from seqtrain.errors import Interrupted
+from seqtrain.cli.options import flag, option
+from seqtrain.errors import ConfigError, Interrupted
 
 if TYPE_CHECKING:
     from seqtrain.cli.screens.fit import FitScreen
@@ -63,8 +63,8 @@ def fit(
 
     settings = load_config(config, overrides or [])
     is_repeated = seeds is not None or folds is not None
-    unnamed = resume and run_dir is None
-    refuse(("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated))
+    if is_repeated and resume and run_dir is None:
+        raise ConfigError("--resume: with --seeds or --folds it needs --run-dir")
     from seqtrain.cli.screens.console import print_path
     from seqtrain.cli.screens.event_log import EventLog
     from seqtrain.cli.screens.fit import FitScreen, show_repeats
