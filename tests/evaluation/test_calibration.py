@@ -86,7 +86,8 @@ def test_shares_leave_their_default_the_more_the_more_rows_say_so():
     for each in ([right, hardly], [hardly, right]):
         found = fit_calibration(each, labels).branch_weights or [0.5, 0.5]
         assert abs(found[0] - 0.5) <= 0.2
-    few = fit_calibration([right[:12], wrong[:12]], labels[:12]).branch_weights or [0.5, 0.5]
+    few = fit_calibration([right[:12], wrong[:12]], labels[:12]).branch_weights
+    assert few is not None
     many = fit_calibration([right, wrong], labels).branch_weights
     assert many is not None
     assert 0.5 <= few[0] < many[0]
