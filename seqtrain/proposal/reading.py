@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -228,10 +229,11 @@ def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> An
 
 
 def _is_utf_16(path: str, format: str) -> bool:
+    """Return True if a file begins as UTF-16 does. A damaged file is refused when it is read."""
     if format == IN_MEMORY or FORMATS[format].binary:
         return False
     for file in open_source(path, Dialect(format)).files():
-        with open_input(file) as stream:
+        with open_input(file) as stream, suppress(OSError):
             if utf_16(stream.read(4)) is not None:
                 return True
     return False
