@@ -53,9 +53,9 @@ class Loader:
         report, stores, end = EncodingReport(), list[SequenceStore](), 0
         for each in inputs:
             self._files.append((each.name, end))
-            for store in self._stores(each, report):
+            for store, last in self._stores(each, report):
                 stores.append(store)
-                end = max(end, int(store.lines.max(initial=0)))
+                end = max(end, last)
             report.remarks += each.source.notices()
         whole = stacked(stores, tuple(self._files))
         if self._divided:
@@ -64,8 +64,10 @@ class Loader:
             report.rows, whole = len(left), left
         return whole, report
 
-    def _stores(self, source: Input, report: EncodingReport) -> Iterator[SequenceStore]:
-        """Yield the encoded rows of an input, part by part.
+    def _stores(self, source: Input, report: EncodingReport) -> Iterator[tuple[SequenceStore, int]]:
+        """Yield the encoded rows of an input, part by part, and the last line of each part.
+
+        The lines of rows that are left out count, too. Their ids are known by them.
 
         Args:
             source: The input, whose name is the last one of `_files`.
@@ -90,7 +92,7 @@ class Loader:
                 noted = left_out if is_left_out else problems
                 file, _, line = part.place(row, name).rpartition(":")
                 noted.add(int(line), reason, file)
-            yield store
+            yield store, int(lines.max(initial=0))
         problems.raise_if_any()
         if report.rows == rows_before:
             left_out.raise_if_any()

@@ -633,3 +633,13 @@ def test_a_damaged_compressed_file_is_named(place, tmp_path, monkeypatch, cli):
     Path("a.csv.gz").write_bytes(content)
     (problem,) = cli("init", "a.csv.gz", "-o", "-", code=2).problems
     assert re.search(r"a\.csv\.gz:[0-9]+: the gzip data are ", problem)
+
+
+def test_a_class_of_rows_without_a_sequence_alone_is_left_out(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"s": f"{EVENTS[n % 6]} {n}", "label": "xy"[n % 2]} for n in range(40)]
+    lines = [json.dumps(row) for row in [*rows, {"s": None, "label": "z"}]]
+    Path("a.jsonl").write_text("\n".join(lines))
+    cli("init", "a.jsonl", "-o", "c.yaml")
+    assert load_config("c.yaml", []).data.empty == "drop"
+    assert prepare(load_config("c.yaml", [])).preprocessing.labels == ("x", "y")
