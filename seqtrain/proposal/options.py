@@ -13,7 +13,7 @@ INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 DATA_KINDS = ("text", "tokens", "features")
 LIKE_OPTIONS = (
-    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group"),
+    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group", "window"),
     *("tokenizer", "bad_rows", "validation", "standardize"),
 )
 """Keys of the data section that `init` treats like its options if the user sets them."""

@@ -109,8 +109,8 @@ class ColumnProfile:
 
     @property
     def shown(self) -> str:
-        """Name for messages, in quotes and cut to 40 characters, or the index."""
-        return quote(self.name, 40) if isinstance(self.name, str) else str(self.name)
+        """Name for messages, in quotes and cut to 40 characters, or such as column 2."""
+        return quote(self.name, 40) if isinstance(self.name, str) else f"column {self.name}"
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.events import assign_fields, events_of
 from seqtrain.proposal.facts import Facts, facts_of, joined_mark
 from seqtrain.proposal.layouts import NUMBER_IN_NAME, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
@@ -208,6 +209,8 @@ def roles_of(table: Table) -> Roles:
         if roles is None:
             label = next(iter(columns_named(columns, options, "label")), None)
             roles = row_table(columns, options, label)
+            if roles.kind == "events":
+                assign_fields(roles, options)
         roles.one_hot = labels if len(labels) > 1 else []
     else:
         roles = _fixed_roles(table)
@@ -223,9 +226,9 @@ def roles_of(table: Table) -> Roles:
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
-            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a cell "
-            "are left out (data.bad_rows: drop); if it stands for a missing number, write a blank "
-            "cell or NA"
+            f"{odd_cells(column, table, roles)}; the others are {column.kind}s. {rows} with such a "
+            "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
+            "blank cell or NA"
         )
     return roles
 
@@ -284,12 +287,21 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
         raise DataError(*problems)
 
 
-def odd_cells(column: ColumnProfile, table: Table) -> str:
-    """Return the cells of a column that aren't of its kind, with their lines, for a message."""
+def odd_cells(column: ColumnProfile, table: Table, roles: Roles | None = None) -> str:
+    """Return the cells of a column that aren't of its kind, with their lines, for a message.
+
+    Args:
+        column: A column of the table, or a field of the objects in one.
+        table: The table.
+        roles: Roles of its columns. It is needed if the column is a field.
+    """
     rows = np.flatnonzero(column.is_odd)
+    lines = table.lines
+    if roles is not None and roles.events is not None and column in roles.events.columns:
+        lines = lines[roles.events.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {table.lines[row]})")
+        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
@@ -305,7 +317,7 @@ def _check_dropped(found: _Findings) -> None:
     if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
         return
     unit = "rows" if found.roles.id is None else "sequences"
-    odd = [odd_cells(column, table) for column in odd_numbers(found.roles)]
+    odd = [odd_cells(column, table, found.roles) for column in odd_numbers(found.roles)]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
@@ -430,6 +442,8 @@ def _facts_of_split(
         order=by_name.get(roles.order.name) if roles.order else None,
         one_hot=one_hot,
     )
+    if roles.events is not None:
+        same.events = events_of(same.sequence[0])
     facts = facts_of(same, options)
     _count_bad_rows(table, facts)
     return facts
@@ -464,11 +478,14 @@ def _uses(found: _Findings, config: Config) -> Iterator[str]:
         used += f" of {facts.channels} channels"
     if roles.id is not None:
         columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
-        used += f" = {listed(columns, 8)}; a sequence = the rows of one {roles.id.name}"
-        if config.data.order is not None:
-            used += f", by {config.data.order}"
+        used += f" = {listed(columns, 8)}; a sequence = the rows of one {_title(roles.id)}"
+        if roles.order is not None and config.data.order is not None:
+            used += f", by {_title(roles.order)}"
         if roles.window is not None:
             used += f", in windows of {roles.window['steps']}"
+    elif roles.events is not None:
+        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
+        used += f" = {listed(columns, 8)}; a sequence = the objects of {roles.sequence[0].name}"
     elif roles.all_others:
         used += " = all other columns, a time step each"
     elif roles.has_names:
@@ -498,6 +515,11 @@ def _uses(found: _Findings, config: Config) -> Iterator[str]:
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
+
+
+def _title(column: ColumnProfile) -> str:
+    """Return the name of a column without quotes, or such as column 2."""
+    return column.name if isinstance(column.name, str) else column.shown
 
 
 def _step_kind(kind: str | dict[str, Any]) -> str:

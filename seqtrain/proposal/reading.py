@@ -313,6 +313,10 @@ class _Reading:
         if not table.header:
             self._rows.add(self.first)
             self._rows.finish()
+            if not self.first.problems:  # its place is before the others
+                table.lines = np.roll(table.lines, 1)
+                for column in table.columns:
+                    column.codes = np.roll(column.codes, 1)
             return
         columns = [column for column in table.columns if isinstance(column.name, str)]
         for name, column in zip(self.cells, own, strict=True):

@@ -301,23 +301,75 @@ def test_rows_of_different_lengths_are_a_label_and_a_list(tmp_path, draw):
     assert (config.data.label, config.data.kind) == (0, "tokens")
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_lists_of_objects_without_text_are_refused_with_their_fields(tmp_path, draw, form):
-    field, label = name(draw), name(draw)
-    pages = [name(draw) for _ in range(4)]
-    rows = []
+def write_lists(path: Path, column: str, label: str, rows: list[tuple[Any, str]]) -> str:
+    """Write rows with a list in a column, and a label: as JSON lines, or as JSON in a csv cell."""
+    if path.suffix == ".csv":
+        return write(path, [column, label], [[json.dumps(items), y] for items, y in rows])
+    path.write_text("".join(json.dumps({column: items, label: y}) + "\n" for items, y in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_lists_of_objects_are_time_steps(tmp_path, draw, ending):
+    column, place, amount, stamp, label = (name(draw) + x for x in "abcde")
+    pages, rows = [name(draw) for _ in range(6)], []
     for i in range(120):
-        own = [{field: draw.choice(pages[i % 2 :])} for _ in range(draw.randint(2, 6))]
+        own, seconds = [], 0
+        for _ in range(draw.randint(2, 6)):
+            seconds += draw.randint(1, 300)
+            event = {
+                stamp: f"2024-05-07T10:{seconds // 60:02d}:{seconds % 60:02d}",
+                place: draw.choice(pages[3 * (i % 2) :][:4]),
+                amount: draw.randint(1, 400) / 8,
+            }
+            own.append(event)
         rows.append((own, ["no", "yes"][i % 2]))
-    if form == "csv":
-        found = [[json.dumps(events), y] for events, y in rows]
-        path = write(tmp_path / "a.csv", ["events", label], found)
-    else:
-        path = str(tmp_path / "a.jsonl")
-        lines = [json.dumps({"events": events, label: y}) for events, y in rows]
-        Path(path).write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match=f"'{field}'"):
-        proposed(path, label=label)
+    config, proposal = proposed(write_lists(tmp_path / f"a.{ending}", column, label, rows))
+    assert config.data.sequence == column
+    assert config.data.steps == {place: "token", amount: "number"}
+    assert (config.data.label, config.data.id, config.data.order) == (label, None, None)
+    assert "120 rows, 2 classes" in proposal.text
+    assert any(stamp in line for line in proposal.uses)
+    assert not proposal.warnings
+    rows = [(items[::-1], y) for items, y in rows]
+    _, proposal = proposed(write_lists(tmp_path / f"b.{ending}", column, label, rows))
+    assert any("sorted" in line and stamp in line for line in proposal.warnings)
+
+
+def test_one_odd_cell_of_an_object_is_named_and_its_row_is_left_out(tmp_path, draw):
+    field, rows = name(draw), []
+    for i in range(80):
+        rows.append(([{field: draw.randint(0, 99) / 4} for _ in range(9)], "ab"[i % 2]))
+    rows[53][0][4][field] = "ERR"
+    config, proposal = proposed(write_lists(tmp_path / "a.jsonl", "log", "y", rows))
+    assert (config.data.steps, config.data.bad_rows) == ({field: "number"}, "drop")
+    assert any("'ERR' (line 54)" in line for line in proposal.warnings)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_turns_whose_text_has_an_unusual_name_are_refused_with_the_remedy(tmp_path, draw, ending):
+    who, text = name(draw), name(draw)
+    rows = []
+    for i in range(80):
+        own = [{who: draw.choice("ab"), text: sentence(draw)} for _ in range(draw.randint(1, 4))]
+        rows.append((own, "uv"[i % 2]))
+    path = tmp_path / f"a.{ending}"
+    with pytest.raises(DataError, match=rf"'{text}'.*name this field .text.") as caught:
+        proposed(write_lists(path, "talk", "y", rows))
+    assert one_line(str(caught.value)) == str(caught.value)
+    path.write_text(path.read_text().replace(text, "text"))
+    assert proposed(str(path))[0].data.sequence == "talk"
+
+
+def test_objects_in_objects_are_said(tmp_path, draw):
+    field, inner, pages = name(draw), name(draw), "abcd"
+    rows = []
+    for i in range(80):
+        own = [{field: draw.choice(pages[i % 2 :]), inner: {"x": 1}} for _ in range(5)]
+        rows.append((own, "uv"[i % 2]))
+    config, proposal = proposed(write_lists(tmp_path / "a.jsonl", "acts", "y", rows))
+    assert config.data.steps == {field: "token"}
+    assert any(inner in line for line in proposal.warnings)
 
 
 # names and values
@@ -376,6 +428,60 @@ def test_windows_before_a_failure(tmp_path, draw):
     )
     assert (config.data.id, config.data.label) == ("machine", "failure")
     assert '"label": "last"' in json.dumps(parse_window(proposal))
+
+
+@pytest.mark.parametrize("is_state", [True, False])
+def test_windows_need_no_usual_names(tmp_path, draw, is_state):
+    """A recording of someone, in time, and a label that changes: by what the columns hold."""
+    who, when, one, other, state = (name(draw) + x for x in "abcde")
+    steps, rows = draw.randint(40, 90), []
+    for person in range(20):
+        for step in range(steps):
+            is_on = person % 2 and step > 0.8 * steps if is_state else step // 20 % 2
+            numbers = [round(draw.gauss(int(is_on), 1), 3), round(draw.random(), 3)]
+            rows.append([f"{who}{person}", step, *numbers, ["off", "on"][int(is_on)]])
+    path = write(tmp_path / "a.csv", [who, when, one, other, state], rows)
+    config, proposal = proposed(path)
+    assert (config.data.id, config.data.order, config.data.label) == (who, when, state)
+    assert config.data.steps == {one: "number", other: "number"}
+    assert parse_window(proposal)["label"] == ("last" if is_state else "constant")
+    assert any(f"'{state}' changes" in line and "windows" in line for line in proposal.warnings)
+
+
+def headless(path: Path, draw: random.Random, end: str, run: int) -> str:
+    """Write recordings without a header: person, activity, time, three numbers, and a mark."""
+    lines, clock, moves = [], draw.randint(10**12, 10**13), [name(draw) for _ in range(3)]
+    for person in draw.sample(range(60), 8):
+        for move in moves * (20 if run == 1 else 2):
+            for _ in range(run):
+                clock += draw.randint(40_000, 60_000)
+                numbers = (f"{draw.gauss(moves.index(move), 2):.3f}" for _ in range(3))
+                lines.append(",".join([str(person), move, str(clock), *numbers]) + end)
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("end", [";", ",", ""])
+def test_recordings_without_names_are_told_by_their_values(tmp_path, draw, end):
+    config, proposal = proposed(headless(tmp_path / "a.csv", draw, end, draw.randint(20, 50)))
+    data = config.data
+    assert (data.id, data.label, data.order) == (0, 1, 2)
+    assert set(data.steps) == {"3", "4", "5", "elapsed"}
+    assert data.window["label"] == "constant"
+    assert any("no names" in line and "--id" in line for line in proposal.warnings)
+
+
+def test_recordings_without_names_and_runs_are_commands_that_work(tmp_path, draw, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    headless(Path("a.csv"), draw, ";", 1)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    (command,) = [x for x in commands if "--id 0 --label 1 --order 2" in x]
+    advice = cli(*shlex.split(command), code=2).err
+    setting = re.findall(r"--set .*", advice)[0]
+    cli(*shlex.split(f"{command} {setting}"))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, data.window["label"]) == (0, 1, "last")
 
 
 def parse_window(proposal: Proposal) -> dict[str, Any]:
@@ -489,7 +595,7 @@ def test_a_message_about_objects_is_short_enough_for_its_remedy(tmp_path, draw, 
         proposed(str(path))
     message = str(caught.value)
     assert one_line(message) == message
-    assert message.endswith("and give --id")
+    assert message.endswith('text "text"')
 
 
 def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, draw):
