@@ -23,9 +23,8 @@ def column_doubts(config: Config) -> Iterator[str]:
     """
     data = config.data
     header = None if data.header == "auto" else data.header
-    options = InitOptions(
-        format=data.format, delimiter=data.delimiter, encoding=data.encoding, header=header
-    )
+    keys = ("format", "delimiter", "encoding", "quoting", "sheet")
+    options = InitOptions(header=header, **{key: getattr(data, key) for key in keys})
     joins = [dict(join) for join in data.join or ()]
     layout = FileLayout({"train": data.train}, options, data.path, joins)
     try:

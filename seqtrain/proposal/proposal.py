@@ -4,6 +4,7 @@ import math
 import os
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.events import assign_fields, events_of
 from seqtrain.proposal.facts import Facts, facts_of, joined_mark
@@ -158,13 +160,18 @@ def propose(
     reading = ReadingProgress(progress)
     layout = find_layout(files, test, options, reading)
     table = read_table(files_of("train", layout.splits["train"]), layout, reading)
-    roles = roles_of(table)
-    facts = facts_of(roles, layout.options)
-    found = _Findings(table, roles, facts, dict(layout.splits))
-    _check_dropped(found)
-    _count_bad_rows(table, facts)
-    _check_classes(found)
-    warnings = [*_doubts_about_labels(found)]
+    sheets = [*_about_sheets(table)]
+    try:
+        roles = roles_of(table)
+        facts = facts_of(roles, layout.options)
+        found = _Findings(table, roles, facts, dict(layout.splits))
+        _check_dropped(found)
+        facts.lost_classes |= _classes_of_bad_rows(table, roles, facts)
+        _count_bad_rows(table, facts)
+        _check_classes(found)
+    except DataError as error:
+        raise DataError(*error.lines, *sheets) from None
+    warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reading), *table.warnings, *roles.warnings]
     if options.get("pretrained"):
@@ -339,11 +346,23 @@ def _count_bad_rows(table: Table, facts: Facts) -> None:
     lines = problems[:10]
     if len(problems) > len(lines):
         lines.append(f"{table.name}: {len(problems) - len(lines):,} more rows can't be read")
-    if len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
+    if facts.lost_classes:
+        lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
+        lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
+    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
         lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
+
+
+def _classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
+    """Return the labels that only rows have that can't be read.
+
+    A label must occur in two such rows: in a row with too many fields, it may be part of a text.
+    """
+    cells = Counter(str(cell).strip() for cell in table.bad_cells.get(roles.label.name, []))
+    return {x for x, count in cells.items() if x and count > 1 and x not in facts.classes}
 
 
 def _check_classes(found: _Findings) -> None:
@@ -364,6 +383,15 @@ def _check_classes(found: _Findings) -> None:
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
         raise DataError(f"{table.name}: {each}; {expected}")
+
+
+def _about_sheets(table: Table) -> Iterator[str]:
+    """Yield a line about the sheet that is read, if the workbook has several."""
+    if len(table.sheets) > 1:
+        first, *others = table.sheets
+        names = listed([quote(name) for name in others], 4)
+        option = shlex.join(["--set", f"data.sheet={flow(others[0])}"])
+        yield f"the first sheet, {quote(first)}, is read; others are {names}; to read one: {option}"
 
 
 def _doubts_about_labels(found: _Findings) -> Iterator[str]:

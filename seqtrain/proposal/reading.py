@@ -14,6 +14,7 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
+from seqtrain.sequences.schema import QUOTES
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.blocks import (
     FILE,
@@ -47,6 +48,7 @@ from seqtrain.tables.join import joined_source
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import holds_whole_files, open_source
+from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, quote
 
 FIRST_LINES = 4096
@@ -125,9 +127,11 @@ class Table:
         columns: The columns.
         lines: Line of each row that can be read, (rows,).
         problems: Place and reason of rows that can't be read, a text each.
+        bad_cells: Maps each column to its cells in these rows.
         header: True if the first row of csv or tsv names the columns, None for other formats.
         warnings: Doubts about how the files are read.
         leaves_out: True if files that aren't UTF-8 are left out.
+        sheets: Names of the sheets of a workbook, if the user named none.
     """
 
     path: str
@@ -136,9 +140,11 @@ class Table:
     columns: list[ColumnProfile] = field(default_factory=list)
     lines: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     problems: list[str] = field(default_factory=list)
+    bad_cells: dict[Name, list[Any]] = field(default_factory=dict)
     header: bool | None = None
     warnings: list[str] = field(default_factory=list)
     leaves_out: bool = False
+    sheets: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -201,7 +207,9 @@ def read_table(
     check_encoding(options.get("encoding"))
     encoding = options.get("encoding") or ("utf-16" if _is_utf_16(path, format) else "utf-8")
     delimiter = DELIMITERS.get(options.get("delimiter", "auto"))
-    table = Table(path, layout, Dialect(format, encoding, delimiter))
+    quotes, sheet = QUOTES.get(options.get("quoting", "auto")), options.get("sheet")
+    dialect = Dialect(format, encoding, delimiter, quotes=quotes, sheet=sheet)
+    table = Table(path, layout, dialect)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
     reading = _Reading(table, files, progress, is_train=is_train)
@@ -210,6 +218,8 @@ def read_table(
         if any(NOT_UTF_8 in each for each in undecodable):
             _guess_encoding(table)
         reading = _Reading(table, files, progress, is_train=is_train)
+    if format == "xlsx" and sheet is None:
+        table.sheets = sheet_names(path)
     if is_train:
         _check_shape(table, reading.cells)
     if reading.first is not None:
@@ -321,6 +331,7 @@ class _Reading:
         columns = [column for column in table.columns if isinstance(column.name, str)]
         for name, column in zip(self.cells, own, strict=True):
             if name.strip() or column.kind != "blank":
+                table.bad_cells[name] = table.bad_cells.get(column.name, [])
                 column.name = name
                 columns.append(column)
         table.columns = columns
@@ -349,7 +360,7 @@ class _TableBuilder:
         self.table, self.is_nested, self.rows = table, is_nested, 0
         self._columns = dict[Name, _GrowingColumn]()
         self._lines = list[npt.NDArray[np.int64]]()
-        self._problems = list[str]()
+        self._problems, self._bad_cells = list[str](), dict[Name, list[Any]]()
 
     def add(self, block: Block) -> None:
         """Append the rows of a block."""
@@ -357,6 +368,9 @@ class _TableBuilder:
             place = block.file or self.table.name
             for row, reason in block.problems.items():
                 self._problems.append(f"{place}:{block.lines[row]}: {reason}")
+            bad = np.array([*block.problems])
+            for name, cells in block.columns.items():
+                self._bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
             block = block.at(np.delete(np.arange(len(block)), [*block.problems]))
         columns: Any = block.columns
         if self.is_nested:
@@ -379,6 +393,7 @@ class _TableBuilder:
             if name not in (FILE, FOLDER) or len(values) > 1:
                 columns.append(ColumnProfile(name, values, column.codes()))
         self.table.columns, self.table.problems = columns, self._problems
+        self.table.bad_cells = self._bad_cells
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 
 

@@ -209,6 +209,33 @@ def test_rows_of_another_length_are_only_advised_to_go_if_they_are_few(
     assert ("data.bad_rows=drop" in str(refused.value)) == is_advised
 
 
+def test_rows_of_another_length_are_not_advised_to_go_if_a_class_would(tmp_path, draw):
+    rows: list[list[Any]] = [["uv"[i % 2], sentence(draw)] for i in range(200)]
+    rows[10:12] = [["rare", "one", "too many"]] * 2
+    with pytest.raises(DataError, match="all rows of the class 'rare'") as refused:
+        proposed(write(tmp_path / "a.csv", ["label", "text"], rows))
+    assert "bad_rows" not in str(refused.value)
+
+
+def test_no_command_advises_to_leave_many_rows_out(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows: list[list[Any]] = [["uv"[i % 2], sentence(draw, "xy"[i % 2])] for i in range(60)]
+    write(Path("a.csv"), ["label", "text"], rows)
+    cli("init", "a.csv", "-o", "c.yaml")
+    fast = ["--set", "training.max_epochs=1", "--run-dir", "run"]
+    cli("fit", "c.yaml", *fast)
+    for row in rows[::7]:
+        row.append("more")
+    write(Path("b.csv"), ["label", "text"], rows)
+    shown = [cli("init", "b.csv", code=2), cli("data", "c.yaml", "--set", "data.train=b.csv")]
+    shown.append(cli("fit", "c.yaml", "--set", "data.train=b.csv", *fast, "--force", code=2))
+    shown.append(cli("eval", "run", "--data", "b.csv", code=2))
+    shown.append(cli("predict", "b.csv", "--run", "run", code=2))
+    for each in shown:
+        assert "found 3" in each.out + each.err
+        assert "bad_rows" not in each.out + each.err
+
+
 def test_a_blank_name_at_the_end_of_a_header(tmp_path, draw):
     blanks = draw.randint(1, 3)
     rows = [["uv"[i % 2], sentence(draw), *[""] * blanks] for i in range(60)]
@@ -624,3 +651,39 @@ def test_a_synonym_of_the_label_is_not_the_sequence(tmp_path, draw):
     path = write(tmp_path / "a.csv", ["fam_id", "fam_code", "residues"], rows)
     config, _ = proposed(path, label="fam_id")
     assert config.data.sequence == "residues"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_sheet_is_named_and_can_be_chosen(tmp_path, monkeypatch, draw, cli, is_first):
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    title, notes, text, label = (name(draw) + x for x in ("a 1", "b 2", "c", "d"))
+    book = openpyxl.Workbook()
+    book.active.title = notes
+    for row in (["about"], ["this book"], ["was made by hand"]):
+        book.active.append(row)
+    sheet = book.create_sheet(title, 0 if is_first else 1)
+    for row in [[text, label], *([sentence(draw, "xy"[i % 2]), "xy"[i % 2]] for i in range(60))]:
+        sheet.append(row)
+    book.save("a.xlsx")
+    other = notes if is_first else title
+    shown = cli("init", "a.xlsx", "-o", "c.yaml", code=0 if is_first else 2).err
+    line = next(line for line in shown.splitlines() if "sheet" in line)
+    assert title in line and notes in line
+    option = re.findall(r"--set .*", line)[0]
+    assert shlex.split(option) == ["--set", f'data.sheet="{other}"']
+    if not is_first:
+        cli("init", "a.xlsx", "-o", "c.yaml", *shlex.split(option))
+        data = parse_config(Path("c.yaml").read_text()).data
+        assert (data.sheet, data.sequence, data.label) == (title, text, label)
+
+
+@pytest.mark.parametrize("setting", ["header=false", "delimiter=pipe", "format=csv"])
+def test_settings_about_the_form_of_files_are_obeyed(tmp_path, draw, setting):
+    """As the options of these names are."""
+    rows = [[sentence(draw), "label" if i == 0 else "uv"[i % 2]] for i in range(60)]
+    path = write(tmp_path / ("a.data" if "format" in setting else "a.csv"), [], rows, "|")
+    options = [f"data.{setting}", *(["data.header=false"] if "header" not in setting else [])]
+    config, proposal = proposed(path, settings=options)
+    assert "60 rows" in proposal.text
+    assert (config.data.label, config.data.sequence) == (1, 0)
