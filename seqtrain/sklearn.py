@@ -36,6 +36,7 @@ from seqtrain.api.estimator_input import (
     sequences_of,
     weights_by_index,
     with_labels,
+    without_mask,
     without_padding,
 )
 from seqtrain.api.fit import fit
@@ -223,7 +224,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             }
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, sequences, ensure_non_negative=True)
+            given = without_mask(sample_weight)  # a masked weight is refused as NaN
+            weights = _check_sample_weight(given, sequences, ensure_non_negative=True)
         self.history_: list[dict[str, float]] = []
         with TemporaryDirectory() as folder:
             try:
@@ -412,6 +414,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
         kind = getattr(self, "data__kind", None)
+        X = without_mask(X, kind)
         is_table = columns_of(X) is not None and (self.sequence is not None or not _is_numeric(X))
         if is_table and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)

@@ -16,8 +16,9 @@ import pytest
 
 from seqtrain.cli.main import COMMANDS as COMMAND_NAMES
 from seqtrain.cli.main import load_command, program, run
-from seqtrain.config import key_reference, load_config
+from seqtrain.config import load_config
 from seqtrain.config.schema import KEYS
+from tests.helpers.page_tables import TABLES, current
 
 ROOT = Path(__file__).parents[1]
 ROOMS_WITH_DOCUMENTS = (".github", "configs", "data", "seqtrain", "tests")
@@ -47,9 +48,6 @@ OPTIONS = {
 }
 FEW = 60
 SECTION_KEYS = re.compile(r"(?:data|batching|model|training|pretraining)\.[a-z][a-z_]+\b(?!\.)")
-REGENERATE = (
-    "sed -i '/^| key |/,$d' configs/README.md; seqtrain config --reference >> configs/README.md"
-)
 
 
 def seqtrain_commands(block: str) -> list[list[str]]:
@@ -273,6 +271,7 @@ def test_front_page_leads_to_every_document():
     assert own - reachable - inner == set()
 
 
-def test_key_reference_equals_the_schema():
-    document = DOCUMENTS["configs/README.md"]
-    assert document.endswith("\n" + key_reference()), REGENERATE
+@pytest.mark.parametrize("page", TABLES)
+def test_tables_follow_from_the_code(page):
+    assert DOCUMENTS[page] == current(page), "run python -m tests.helpers.page_tables"
+    assert TABLES[page]() in DOCUMENTS[page]

@@ -19,7 +19,6 @@ import torch
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import Prediction, Predictions, label_text
 from seqtrain.api.prediction_input import memory_parts
-from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import CheckpointError, ConfigError, parameter
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
@@ -111,7 +110,7 @@ class Classifier(Summarized):
         fitted, members = self.preprocessing, len(self.models)
         found = {
             "path": str(self.path),
-            "model": _description(self.models[0].network.config),
+            "model": _description(self.models[0].network),
             "classes": f"{len(self.labels)}",
             "sequences": " by ".join(filter(None, (fitted.kind, fitted.sequence.tokenizer_name))),
             "device": str(self.device),
@@ -428,14 +427,12 @@ def refuse_multi_label(classifier: Classifier) -> None:
         raise ConfigError(f"{parameter('steps')}: follows one label; a row may have several here")
 
 
-def _description(config: ModelConfig) -> str:
+def _description(network: ClassifierNetwork) -> str:
     """Return a description of a model for people, such as "gru of 128, pooling last, ngrams"."""
+    config = network.config
     pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
-    more = [
-        name
-        for name in ("subwords", "convolutions", "ngrams", "kernels", "trees")
-        if getattr(config, name)
-    ]
+    more = [name for name in ("subwords", "convolutions") if getattr(config, name)]
+    more += network.solved_branches
     layers = f"{config.num_layers} × " if config.num_layers > 1 else ""
     rnn = f"{config.rnn} of {layers}{config.hidden_size}" + " both ways" * config.bidirectional
     return ", ".join([rnn, f"pooling {' + '.join(pooling)}", *more])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -20,13 +19,16 @@ import torch
 import torch._dynamo  # else the first optimizer loads it during a measurement
 from torch import Tensor
 
-from seqtrain.config import Config, resolved_config, values_by_key
+from seqtrain.config import Config, resolved_config
 from seqtrain.config.document import flow
+from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.choice import choose_engine
-from seqtrain.errors import ConfigError, SeqtrainError
+from seqtrain.errors import ConfigError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.invariance import sampled
 from seqtrain.evaluation.logits import are_right, carried_groups, predict_logits
+from seqtrain.model.branches import BRANCHES
+from seqtrain.model.branches.solved import SolvedBranch
 from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
@@ -50,6 +52,8 @@ MOST_PASSES = 10
 """Most epochs of training before the accuracy is measured."""
 COMPARED_SHARE = 0.1
 """Share of train that is held out if there is no validation."""
+TRAINING_SHARE, PREDICTION_SHARE, ACCURACY_SHARE = 0.45, 0.2, 0.35
+"""Shares of the time in which training, predictions and accuracies are measured."""
 AUTO = {"engine": "auto", "unroll": "packed"}
 """Keys of the section model by which the fastest engine runs over packed sequences."""
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -61,8 +65,6 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "random-batches": {"model": AUTO, "batching": {"bucketing": False}},
 }
 """Maps each way to the changes of a config, as `Config.with_keys` takes them."""
-WITHOUT_SOLVED = {"ngrams": None, "kernels": False, "trees": False, "pretrained": None}
-"""Keys of the section model that leave out the branches which don't learn by gradients."""
 
 ComparisonListener: TypeAlias = Callable[[str, float], None]
 """Function that receives a description of the current work and the share of the time used, [0, 1].
@@ -99,8 +101,7 @@ class VariantResult:
 
     Attributes:
         name: Name of the variant.
-        setting: Keys and values that turn the config into the variant, such as
-            "model.engine: torch".
+        setting: Keys and values of the config that make the variant, such as "model.engine: torch".
         training: Speed in training, or None if not measured.
         prediction: Speed in prediction, or None if not measured.
         padding: Share of the time steps computed in training that are padding, in [0, 1).
@@ -108,7 +109,7 @@ class VariantResult:
             sequences, or None if not measured.
         accuracy: Accuracy on held-out sequences after training, in [0, 1], or None if not measured.
             All variants are trained on equally many examples, but for a batch.
-        problem: Reason why the variant wasn't measured, or why its measurement ended early, or "".
+        problem: Reason why the variant can't run here, or "".
     """
 
     name: str
@@ -156,13 +157,11 @@ class Comparison(Summarized):
     seconds: float
 
     def summary(self) -> dict[str, str]:
-        """Return the recommendation with its reason, the speeds in training, and any warnings."""
+        """Return the recommendation with its reason, and the speeds in training."""
         found = {"recommended": self.recommended or "none", "reason": self.reason}
         for each in self.candidates:
             if each.training is not None:
                 found[f"{each.name}, tokens/s"] = f"{each.training.tokens_per_second:,.0f}"
-        if self.warnings:
-            found["warnings"] = "; ".join(self.warnings)
         return found
 
 
@@ -207,61 +206,70 @@ def compare(
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
     config, data = read_splits(config, config_folder, where)
-    results = {name: VariantResult(name, setting_of(name, config)) for name in VARIANTS}
+    results = [VariantResult(name, _setting(keys)) for name, keys in VARIANTS.items()]
     trainers: dict[str, Trainer] = {}
-    for name, result in results.items():
+    for each in results:
         try:
-            trainers[name] = new_trainer(name, config, data, where)
+            trainers[each.name] = new_trainer(each.name, config, data, where)
         except ConfigError as error:
-            result.problem = str(error)
-            continue
-        if trainers[name].config.model.unroll == "packed":
-            continue
-        result.padding = padding_fraction(trainers[name].plan(0), trainers[name].store.lengths)
-    for name, difference in logit_differences(trainers).items():
-        results[name].largest_difference = difference
+            each.problem = str(error)
+    differences = logit_differences(trainers)
     started = time.monotonic()
 
-    def before(doing: str, name: str) -> None:
-        listener(f"{doing}: {name}", min(1.0, (time.monotonic() - started) / seconds))
+    def doing(work: str) -> Callable[[str], None]:
+        """Return a function that tells the listener which variant does a work."""
+        return lambda name: listener(
+            f"{work}: {name}", min(1.0, (time.monotonic() - started) / seconds)
+        )
 
-    for mode, make_work, share in MODES:
-        works = {n: make_work(each) for n, each in trainers.items() if not results[n].problem}
-        listen = partial(before, mode)
-        speeds, problems = take_turns(works, share * seconds, listen)
-        for name, speed in speeds.items():
-            setattr(results[name], mode, speed)
-        for name, problem in problems.items():
-            results[name].problem = problem
+    works = {name: training_work(trainer) for name, trainer in trainers.items()}
+    training = take_turns(works, TRAINING_SHARE * seconds, doing("training"))
+    works = {name: prediction_work(trainer) for name, trainer in trainers.items()}
+    prediction = take_turns(works, PREDICTION_SHARE * seconds, doing("prediction"))
     auto = choose_engine(config.model.model_copy(update=AUTO), where).name
     held_out = data.splits.get("validation")
-    passes = 0.0
+    passes, accuracies = 0.0, dict[str, float]()
     if held_out is not None:
-        new = {n: new_trainer(n, config, data, where) for n in (auto, "random-batches")}
-        left = seconds * ACCURACY_SHARE
-        passes = learn_equally(new, left, partial(before, "accuracy"))
+        new = {name: new_trainer(name, config, data, where) for name in (auto, "random-batches")}
+        passes = learn_equally(new, ACCURACY_SHARE * seconds, doing("accuracy"))
         labels = torch.from_numpy(held_out.labels)
-        accuracies = {}
         for name, trainer in new.items():
             right = are_right(logits_of(trainer, held_out), labels)
             accuracies[name] = float(right.float().mean())
-        for name in trainers:  # variants with equal logits and batches learn equal models
-            results[name].accuracy = accuracies.get(name, accuracies[auto])
-    recommended, reason = recommend([*results.values()], auto)
-    train = data.splits["train"]
+    for each in results:
+        if each.name not in trainers:
+            continue
+        trainer = trainers[each.name]
+        if trainer.config.model.unroll != "packed":
+            each.padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
+        each.largest_difference = differences[each.name]
+        each.training, each.prediction = training[each.name], prediction[each.name]
+        # Variants with equal logits and batches learn equal models.
+        each.accuracy = accuracies.get(each.name, accuracies.get(auto))
+    recommended, reason = recommend(results, auto)
+    rows = data.splits["train"]
     return Comparison(
         device=str(where),
         threads=torch.get_num_threads(),
         rnn=config.model.rnn,
-        rows=len(train),
-        tokens=int(train.lengths.sum()),
+        rows=len(rows),
+        tokens=int(rows.lengths.sum()),
         warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
-        candidates=[*results.values()],
+        candidates=results,
         passes=passes,
         held_out=0 if held_out is None else len(held_out),
         recommended=recommended,
         reason=reason,
         seconds=time.monotonic() - began,
+    )
+
+
+def _setting(keys: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the keys and values of a variant as text."""
+    return ", ".join(
+        f"{section}.{key}: {flow(value)}"
+        for section, values in keys.items()
+        for key, value in values.items()
     )
 
 
@@ -276,21 +284,15 @@ def read_splits(
         The config without solved branches, and the data.
     """
     check_files(config, config_folder)
-    config = with_width(config).with_keys(model=WITHOUT_SOLVED)
+    solved = [branch.name for branch in BRANCHES if issubclass(branch, SolvedBranch)]
+    defaults = {name: ModelConfig.model_fields[name].default for name in solved}
+    config = with_width(config).with_keys(model=defaults)
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": COMPARED_SHARE})
     data = prepare(config)
     check_model(config.model, data.preprocessing, device)
     check_longest(config, data.splits["train"], device)
     return config, data
-
-
-def setting_of(name: str, config: Config) -> str:
-    """Return the keys and values that turn a config into a variant, as text."""
-    before, after = values_by_key(config), values_by_key(config.with_keys(**VARIANTS[name]))
-    return ", ".join(
-        f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value
-    )
 
 
 def new_trainer(name: str, config: Config, data: PreparedData, device: torch.device) -> Trainer:
@@ -335,13 +337,7 @@ def logits_of(trainer: Trainer, store: SequenceStore, plan: list[Ints] | None = 
 def training_work(trainer: Trainer) -> Callable[[], int]:
     """Return a function that makes an update and returns the number of its tokens."""
     batches = updates(trainer)
-
-    def work() -> int:
-        tokens = int(next(batches).lengths.sum())
-        _wait(trainer.device)
-        return tokens
-
-    return work
+    return lambda: int(next(batches).lengths.sum())
 
 
 def prediction_work(trainer: Trainer) -> Callable[[], int]:
@@ -357,18 +353,11 @@ def prediction_work(trainer: Trainer) -> Callable[[], int]:
     return work
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
-
-
 def take_turns(
     works: Mapping[str, Callable[[], int]],
     seconds: float,
     before: Callable[[str], None] = lambda name: None,
-) -> tuple[dict[str, Speed], dict[str, str]]:
+) -> dict[str, Speed]:
     """Measure speeds in turns, so that noise of the machine affects all of them equally.
 
     The first turn of each warms up and isn't counted. At least one more follows.
@@ -379,28 +368,27 @@ def take_turns(
         before: Function that is called with a name before each turn.
 
     Returns:
-        The speed by name, and the problem of each function that failed, by name.
+        The speed by name.
     """
     rates: dict[str, list[float]] = {name: [] for name in works}
-    problems: dict[str, str] = {}
     end = time.perf_counter() + seconds
     for number in count():
         if number >= 2 and time.perf_counter() > end:
             break
-        for name in [name for name in works if name not in problems]:
+        for name, work in works.items():
             before(name)
-            tokens, began = 0, time.perf_counter()
-            try:
-                while not tokens or time.perf_counter() - began < TURN_SECONDS:
-                    tokens += works[name]()
-            except SeqtrainError as error:
-                problems[name] = str(error)
-            else:
-                rates[name].append(tokens / (time.perf_counter() - began))
-    speeds = {}
-    for name, (_, *own) in ((name, own) for name, own in rates.items() if len(own) > 1):
-        speeds[name] = Speed(median(own), len(own), min(own), max(own))
-    return speeds, problems
+            rates[name].append(_rate_of_turn(work))
+    counted = {name: own[1:] for name, own in rates.items()}
+    return {n: Speed(median(own), len(own), min(own), max(own)) for n, own in counted.items()}
+
+
+def _rate_of_turn(work: Callable[[], int]) -> float:
+    """Work for `TURN_SECONDS`, and return the tokens per second."""
+    tokens, seconds, began = 0, 0.0, time.perf_counter()
+    while seconds < TURN_SECONDS:
+        tokens += work()
+        seconds = time.perf_counter() - began
+    return tokens / seconds
 
 
 @torch.no_grad()
@@ -415,12 +403,11 @@ def logit_differences(trainers: Mapping[str, Trainer]) -> dict[str, float]:
         for name, weight in trainer.network.named_parameters():
             if "bias" in name:
                 weight.copy_(torch.rand(weight.shape, generator=draw, device="cpu") - 0.5)
-    torch_engine = trainers["torch"]
-    train = torch_engine.data.splits["train"]
-    is_carried = carried_groups(torch_engine.network, train) is not None
+    reference = trainers["torch"]
+    train = reference.data.splits["train"]
+    is_carried = carried_groups(reference.network, train) is not None
     probe, _ = sampled(train, carried=is_carried)
-    alone = np.split(np.arange(len(probe)), len(probe))
-    expected = logits_of(torch_engine, probe, alone)
+    expected = logits_of(reference, probe, [*np.arange(len(probe))[:, None]])
     return {
         name: float((logits_of(trainer, probe) - expected).abs().max())
         for name, trainer in trainers.items()
@@ -474,11 +461,8 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
     if not speeds:
         return None, "nothing could be measured in training; allow more seconds"
     best = max(speeds, key=lambda name: speeds[name].tokens_per_second)
-    if auto in speeds:
-        usual, other = speeds[auto], speeds[best]
-        is_noise = min(usual.turns, other.turns) < FEWEST_TURNS or other.slowest <= usual.fastest
-        if is_noise or other.tokens_per_second < FASTER * usual.tokens_per_second:
-            best = auto
+    if auto in speeds and not _is_faster(speeds[best], speeds[auto]):
+        best = auto
     reason = "It is the fastest in training here, beyond noise."
     if best == auto:
         reason = "It is what model.engine: auto takes; no other variant is faster beyond noise."
@@ -487,19 +471,15 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
     return best, f"{reason} {rate} thousand tokens/s (turns {speed.spread})."
 
 
+def _is_faster(speed: Speed, usual: Speed) -> bool:
+    """Return True if a speed exceeds the usual one beyond noise; see `recommend`."""
+    return (
+        min(speed.turns, usual.turns) >= FEWEST_TURNS
+        and speed.slowest > usual.fastest
+        and speed.tokens_per_second >= FASTER * usual.tokens_per_second
+    )
+
+
 def thousands(tokens_per_second: float) -> str:
-    """Return a speed in thousands of tokens per second as text, such as "0.51", "5.1" or "510".
-
-    Args:
-        tokens_per_second: The speed in tokens per second, not in thousands.
-    """
-    value = tokens_per_second / 1e3
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-
-
-MODES = (("training", training_work, 0.45), ("prediction", prediction_work, 0.2))
-"""What is timed: its name, a function that makes the work, and its share of the time."""
-ACCURACY_SHARE = 0.35
-"""Share of the time in which models are trained, to measure their accuracies."""
+    """Return a speed in thousands of tokens per second as text, such as "5.1"."""
+    return f"{tokens_per_second / 1e3:,.1f}"

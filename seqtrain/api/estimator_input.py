@@ -102,7 +102,9 @@ def sequence_of(cell: Any) -> Any:
     if isinstance(cell, str | list):
         return cell
     if not isinstance(cell, bytes):
-        found = array_of(cell) if getattr(cell, "ndim", 0) else python_value(cell)
+        is_list = isinstance(cell, np.ma.MaskedArray) and cell.ndim == 1 and cell.dtype.kind in "iu"
+        is_array = getattr(cell, "ndim", 0) and not is_list  # as lists, ids of tokens stay whole
+        found = array_of(cell) if is_array else python_value(cell)
         if found is None or isinstance(found, str | list | np.ndarray):
             return found
     raise InputError(
@@ -111,11 +113,36 @@ def sequence_of(cell: Any) -> Any:
     )
 
 
+def without_mask(X: Any, kind: str | None = None) -> Any:
+    """Return a masked array without its mask. Return anything else unchanged.
+
+    Masked numbers become NaN. Rows of whole numbers that are tokens become lists, in which masked
+    tokens are None. Masked tokens at the end of a row are padding.
+
+    Args:
+        X: The sequences, or one number for each of them.
+        kind: Value of data.kind, or None if the user didn't set it.
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if kind != "tokens" or X.ndim != 2 or X.dtype.kind not in "iu":
+        return array_of(X)
+    used = ~np.ma.getmaskarray(X)
+    return [row[: 1 + max(np.flatnonzero(has), default=-1)].tolist() for row, has in zip(X, used, strict=True)]
+
+
 def given_labels(y: Any) -> Any:
     """Return y as a list of lists if its examples have lists of labels, else as it is.
 
     A column with a type of its own, such as a nullable or an Arrow type, becomes an array.
+
+    Raises:
+        InputError: If a label is masked.
     """
+    if isinstance(y, np.ma.MaskedArray):
+        if np.ma.is_masked(y):
+            raise InputError("y: found masked values; expected a label for each sequence")
+        return y.data
     if isinstance(getattr(y, "dtype", None), np.dtype) and y.dtype.kind != "O":
         return y
     if hasattr(y, "to_list") or hasattr(y, "dtype"):

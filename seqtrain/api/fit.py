@@ -352,7 +352,7 @@ def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> 
         problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
         raise ConfigError(f"sample_weight: {problem}")
     try:
-        weights = np.asarray(sample_weight, np.float64)
+        weights = np.ma.filled(np.ma.asarray(sample_weight, np.float64), np.nan)
     except (TypeError, ValueError):
         kind = type(sample_weight).__name__
         raise ConfigError(f"sample_weight: found {kind}; expected a number for each row") from None

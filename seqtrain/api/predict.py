@@ -85,16 +85,10 @@ def predict(
         RunError: If memory ran out, or a prediction isn't finite.
     """
     classifier = load(run, device=device)
-    parts, name = input_parts(
-        source,
-        classifier.preprocessing,
-        input_format=input_format,
-        delimiter=delimiter,
-        encoding=encoding,
-        keep=keep,
-    )
+    fitted = classifier.preprocessing
+    parts, name = input_parts(source, fitted, input_format, delimiter, encoding, keep)
     found = classifier.predict_parts(parts, name, report, empty, bad_rows)
-    return PredictionStream(found, classifier.preprocessing.label_set.values)
+    return PredictionStream(found, fitted.label_set.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,17 +155,11 @@ def predict_steps(
     """
     one = one_model(load(run, device=device), parameter("steps"))
     refuse_multi_label(one)
-    parts, name = input_parts(
-        source,
-        one.preprocessing,
-        input_format=input_format,
-        delimiter=delimiter,
-        encoding=encoding,
-        keep=keep,
-    )
+    fitted = one.preprocessing
+    parts, name = input_parts(source, fitted, input_format, delimiter, encoding, keep)
 
     def predictions() -> Iterator[StepPredictions]:
-        fitted, carried = one.preprocessing, CarriedStates()
+        carried = CarriedStates()
         small = (piece for part in parts for piece in chunked(part, STEP_ROWS))
         for part, store in fitted.for_prediction().predictable(small, name, report):
             every_logits = predict_step_logits(one.network, store, one.device, carried)

@@ -35,7 +35,6 @@ READ_AHEAD = 1024
 def input_parts(
     given: Any,
     fitted: Preprocessing,
-    *,
     input_format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,

@@ -236,8 +236,8 @@ class ModelConfig(Section):
     join: Literal["concat", "sum", "mean"] = "concat"
     """model.bidirectional: how the states of both directions are combined."""
     pooling: PoolingName | PoolingNames = "last"
-    """Input of the head: the last valid state; mean, max, sum or attention over all valid states;
-    or a list of these, concatenated."""
+    """Input of the head: the last valid state, or another pooling of all valid states; or a list of
+    these, concatenated."""
     attention_size: Annotated[int, Field(ge=1, le=65_536)] | None = None
     """pooling: attention: size of the hidden layer of the attention. null: size of the states."""
     initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"

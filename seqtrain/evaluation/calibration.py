@@ -38,8 +38,6 @@ MOST_CLASSES = 200
 """Largest number of classes for which `Calibration.classes` is computed."""
 FEWEST_OF_A_CLASS = 10
 """Fewest validation examples of a class for which a threshold is chosen."""
-NEWTON_STEPS = 200
-"""Largest number of steps of the search for a temperature. About ten suffice."""
 MOST_ROWS_OF_WEIGHTS = 10_000
 """Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10
@@ -70,8 +68,6 @@ class Calibration(Section):
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
     """Coverage and accuracy on validation, from the most confident predictions to all of them.
     Empty if multi-label."""
-    rows: Annotated[int, Field(ge=0)] = 0
-    """Number of validation examples, or 0 if it is unknown."""
     thresholds: list[Share] = Field(default=[])
     """Lowest probability at which each class is predicted, if multi-label, or if one of two classes
     is rare. In the second case their sum is 1. Otherwise empty."""
@@ -116,64 +112,41 @@ def fit_temperature(logits: Tensor, labels: Tensor, weights: Tensor | None = Non
         weights: Weight of each example, (B,), or None for equal weights. N is then their sum.
 
     Reference:
-        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2; solved by Newton's
-        method, because the loss is convex in 1 / temperature. Platt 1999, "Probabilistic Outputs
-        for Support Vector Machines".
+        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2. Platt 1999,
+        "Probabilistic Outputs for Support Vector Machines".
     """
+    from scipy.optimize import minimize_scalar
+
     weights = _counted(labels, weights)
-    known = float(weights.sum())
+    known, classes = float(weights.sum()), logits.shape[1]
     if not known:
         return 1.0
-    target = (known + 1) / (known + 2)
-    low, high, factor = 1 / HOTTEST, 1 / COOLEST, 1.0
-    for _ in range(NEWTON_STEPS):
-        slope, curvature = _derivatives(logits, labels, weights, factor, target)
-        if slope < 0:
-            low = factor
-        else:
-            high = factor
-        step = factor - slope / curvature if curvature > 0 else low
-        if not low < step < high:
-            step = math.sqrt(low * high)
-        if abs(step - factor) <= 1e-12 * factor:
-            break
-        factor = step
-    return min(max(1 / factor, COOLEST), HOTTEST)
+    smoothing = classes / (classes - 1) / (known + 2)
+
+    def loss(logarithm: float) -> float:
+        """Return the mean cross-entropy at a temperature, given its logarithm."""
+        total, done = 0.0, 0
+        for block, label in double_blocks(logits, labels):
+            each = functional.cross_entropy(
+                block / math.exp(logarithm),
+                label,
+                ignore_index=-1,
+                reduction="none",
+                label_smoothing=smoothing,
+            )
+            total += float(each @ weights[done : done + len(each)])
+            done += len(each)
+        return total / known
+
+    bounds = math.log(COOLEST), math.log(HOTTEST)
+    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
+    return min(max(math.exp(best), COOLEST), HOTTEST)
 
 
 def _counted(labels: Tensor, weights: Tensor | None) -> Tensor:
     """Return the weight of each example, (B,) float64: 0 for an unknown label."""
     known = (labels >= 0).double()
     return known if weights is None else known * weights
-
-
-def _derivatives(
-    logits: Tensor, labels: Tensor, weights: Tensor, factor: float, target: float
-) -> tuple[float, float]:
-    """Return the first and second derivative of the summed cross-entropy with respect to `factor`.
-
-    Args:
-        logits: Logits, (B, C).
-        labels: Class indices, (B,).
-        weights: Weight of each example, (B,) float64. Examples with 0 are left out.
-        factor: 1 / temperature.
-        target: Target probability of the label. The other classes share the rest of 1 equally.
-    """
-    slope = curvature = 0.0
-    numbers = torch.arange(len(labels), device="cpu")
-    for block, numbers_of_block in double_blocks(logits, numbers):
-        rows = weights[numbers_of_block] > 0
-        weight = weights[numbers_of_block][rows]
-        label = labels[numbers_of_block][rows].unsqueeze(1)
-        centered = block[rows] - block[rows].amax(dim=1, keepdim=True)
-        probabilities = (factor * centered).softmax(dim=1)
-        mean = (probabilities * centered).sum(dim=1)
-        of_label = centered.gather(1, label).squeeze(1)
-        of_others = (centered.sum(dim=1) - of_label) / (centered.shape[1] - 1)
-        slope += float(weight @ (mean - target * of_label - (1 - target) * of_others))
-        variance = (probabilities * centered.square()).sum(dim=1) - mean.square()
-        curvature += float(weight @ variance)
-    return slope, curvature
 
 
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -268,7 +241,6 @@ def fit_calibration(
         branch_weights=shares,
         shift=before.shift,
         coverage=coverage_points(confidence, decided == labels, LEVELS, weights),
-        rows=len(labels),
         thresholds=thresholds,
         classes=classes,
     )
@@ -340,7 +312,6 @@ def _calibrate_multi_label(
     return Calibration(
         temperature=temperature,
         branch_weights=shares,
-        rows=len(logits),
         thresholds=thresholds,
         classes=points,
     )

@@ -4,32 +4,36 @@ Each result is compared with logits that torch's own module computes for one seq
 without padding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqtrain.config.schema import BatchingConfig
 from seqtrain.engines.choice import engines_by_name
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, predict_logits
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate
-from seqtrain.sequences.plan import plan_in_order_of_length, rows_in_groups
+from seqtrain.sequences.plan import plan_epoch_of_groups, plan_in_order_of_length
 from seqtrain.sequences.store import Ints, SequenceStore
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Limits of a sample: number of sequences, steps of all sequences, and steps of one sequence."""
-BATCH_SIZES = (2, 3, 8, 16, 64)
-"""Sizes of the batches that are compared."""
-SHUFFLED_SIZE = 16
-"""Size of the shuffled batches, and of the batches with other padding."""
+BATCHES = {
+    "alone": 1,
+    "batches of 2": 2,
+    "batches of 3": 3,
+    "batches of 16": 16,
+    "batches of 64": 64,
+    "all in one batch": SAMPLE_ROWS,
+    "padded with other values": 16,
+}
+"""Number of sequences of a random batch, by the name of the kind of batches."""
 FOREIGN_NUMBER = 1e4
-"""Value of padded steps of numbers in one comparison. Real values are standardized."""
-OTHER_PADDING = "padded with other values"
-"""Name of the batches whose padding holds another token, or `FOREIGN_NUMBER`."""
+"""Value of padded steps of numbers in the last kind of batches. Real values are standardized."""
 
 
 @dataclass(frozen=True)
@@ -68,33 +72,56 @@ def differences(
         The logits of single sequences by torch's own module, (B, C), and a `LogitDifference` for
         each kind of batches and each engine.
     """
-    groups = carried_groups(model, store)
-    ways, engines = _plans(store, groups), engines_by_name(model.config, device)
-    foreign = model.input_size - 1 if store.values.ndim == 1 else FOREIGN_NUMBER
-    collates = {OTHER_PADDING: partial(collate_padded, value=foreign)}
+    plans, engines = (
+        _plans(store, carried_groups(model, store)),
+        engines_by_name(model.config, device),
+    )
 
-    def logits(way: str, variant: str) -> Tensor:
+    def logits(way: str, engine: str) -> Tensor:
+        pad = _collate_with_foreign_values if way.startswith("padded") else collate
         found = predict_logits(
-            model,
-            store,
-            device,
-            plan=ways[way],
-            collate=collates.get(way, collate),
-            engine=engines[variant],
+            model, store, device, plan=plans[way], collate=pad, engine=engines[engine]
         )
         return found.double()
 
-    listener("alone, torch", 0.0)
     alone = logits("alone", "torch")
     found = []
-    pairs = [*product(ways, engines)]
-    for number, (way, variant) in enumerate(pairs):
-        listener(f"{way}, {variant}", number / len(pairs))
-        batched = logits(way, variant)
+    pairs = [*product(plans, engines)]
+    for number, (way, engine) in enumerate(pairs):
+        listener(f"{way}, {engine}", number / len(pairs))
+        batched = logits(way, engine)
         probabilities = model.probabilities(batched) - model.probabilities(alone)
-        of_logits, of_probabilities = (batched - alone).abs().max(), probabilities.abs().max()
-        found.append(LogitDifference(way, variant, float(of_logits), float(of_probabilities)))
+        largest = [float(each.abs().max()) for each in (batched - alone, probabilities)]
+        found.append(LogitDifference(way, engine, *largest))
     return alone, found
+
+
+def _plans(store: SequenceStore, groups: Ints | None) -> dict[str, list[Ints]]:
+    """Return the row numbers of the batches of each kind, by its name.
+
+    No batch holds two rows of one group. `groups` is the group of each row, or None.
+    """
+    without = np.full(len(store), -1)
+    plans = {}
+    for way, size in BATCHES.items():
+        batching = BatchingConfig(batch_size=size, bucketing=False)
+        plans[way] = plan_epoch_of_groups(
+            store.lengths, without if groups is None else groups, batching, seed=size, epoch=0
+        )
+    by_length = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    return {**plans, "by length, as predict": by_length}
+
+
+def _collate_with_foreign_values(rows: SequenceStore) -> Batch:
+    """Return a batch for the model to sort and pack, whose padding holds what no row may read.
+
+    Ids are padded with the largest id of the rows, and numbers with `FOREIGN_NUMBER`.
+    """
+    batch = collate(rows, "module")
+    padded = batch.input_ids.clone()
+    is_padding = torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]
+    padded[is_padding] = FOREIGN_NUMBER if padded.is_floating_point() else padded.max()
+    return replace(batch, inputs=padded)
 
 
 def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
@@ -118,49 +145,3 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
     rows = rows[: max(1, int((lengths[rows].cumsum() <= SAMPLE_STEPS).sum()))]
     num_cut = int((store.lengths[rows] > SAMPLE_LENGTH).sum())
     return store.windows(rows, store.offsets[rows], lengths[rows]), num_cut
-
-
-def _plans(store: SequenceStore, groups: Ints | None) -> dict[str, list[Ints]]:
-    """Return the row numbers of the batches of each kind, by its name.
-
-    No batch holds two rows of one group. `groups` is the group of each row, or None.
-    """
-    ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
-    rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
-    largest = max(map(len, rounds))
-    draw = np.random.default_rng(1)
-    plans = {"alone": _cut(rounds, 1)}
-    for size in BATCH_SIZES:
-        if size < largest:
-            plans[f"batches of {size}"] = _cut(rounds, size)
-    plans["all in one batch"] = rounds
-    shuffled = [draw.permutation(rows) for rows in rounds]
-    plans[f"batches of {SHUFFLED_SIZE}, shuffled"] = _cut(shuffled, SHUFFLED_SIZE)
-    plans["by length, as predict"] = plan_in_order_of_length(
-        store.lengths, EVALUATION_BATCHING, groups
-    )
-    plans[OTHER_PADDING] = _cut(rounds, SHUFFLED_SIZE)
-    return plans
-
-
-def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
-    """Return a padded batch of all rows of a store, in their order, for the model to sort and pack.
-
-    Args:
-        rows: The sequences.
-        value: Token id or feature value with which sequences are padded.
-    """
-    batch = collate(rows, "module")
-    padded = batch.input_ids.clone()
-    padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value
-    return replace(batch, inputs=padded)
-
-
-def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
-    """Cut arrays of row numbers into batches, and return all batches.
-
-    Args:
-        rounds: Arrays of row numbers. Each batch has rows of one array only.
-        size: Largest number of rows of a batch.
-    """
-    return [batch for rows in rounds for batch in np.split(rows, range(size, len(rows), size))]

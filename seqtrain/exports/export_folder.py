@@ -5,7 +5,7 @@ import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,8 +16,10 @@ from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.exports.golden_rows import golden_rows
 from seqtrain.exports.onnx import FEATURES, IDS, LENGTHS, NGRAM_COUNTS, STATIC, to_onnx
 from seqtrain.files.reading import path_problem
+from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import to_json, write_folder
 from seqtrain.runs.model_folder import VOCABULARY, Model
+from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.text import json_line
 
 MODEL, PREPROCESSING = "model.onnx", "preprocessing.json"
@@ -27,8 +29,6 @@ NGRAMS_FILE, SCRIPT, MODULES_FILE, GOLDEN_FILE = (
     "reading.zip",
     "golden.jsonl",
 )
-FORMAT_VERSION = 3
-"""Version of preprocessing.json in an export."""
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "exports" / "script.py"
 ROOMS = ("sequences", "tables", "files")
@@ -39,6 +39,22 @@ ARCHIVE_TIME = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal modules give equal bytes."""
 TOLERANCE = 1e-5
 """Largest allowed difference between probabilities of the exported model and of the run."""
+
+
+class ExportedRules(SavedObject):
+    """Content of preprocessing.json.
+
+    Attributes:
+        format_version: Version of exported folders.
+        thresholds: Threshold of each class, as `Model.thresholds` has them.
+        has_ngrams: True if n-grams are features. They are in ngrams.npz.
+        preprocessing: Rules of the preprocessing, without the parts that have files of their own.
+    """
+
+    format_version: Literal[4] = 4
+    thresholds: list[float]
+    has_ngrams: bool
+    preprocessing: Preprocessing
 
 
 @dataclass(frozen=True)
@@ -99,18 +115,23 @@ def export_model(model: Model, folder: Path) -> Exported:
         inputs = exported.inputs(store.__getitems__(np.array([number])))
         label, _ = exported.decide(expected[number])
         lines.append(_golden_line(row, inputs, label, expected[number]))
-    rules = {"format_version": FORMAT_VERSION, "thresholds": model.thresholds, **fitted.to_dict()}
+    rules = ExportedRules(
+        thresholds=model.thresholds,
+        has_ngrams=fitted.ngrams is not None,
+        preprocessing=fitted,
+    )
     contents: dict[str, bytes] = {
         MODEL: onnx,
-        PREPROCESSING: to_json(rules),
-        VOCABULARY: to_json(fitted.token_lists()),
+        PREPROCESSING: rules.to_json(exclude={"preprocessing": IN_OTHER_FILES}),
+        VOCABULARY: to_json(fitted.vocabularies()),
         SCRIPT: SOURCE.read_bytes(),
         MODULES_FILE: archive_of_modules(),
         GOLDEN_FILE: "".join(lines).encode(),
     }
     if fitted.ngrams is not None:
         arrays = io.BytesIO()
-        np.savez(arrays, keys=fitted.ngrams.keys, idf=fitted.ngrams.idf)
+        columns = np.array(fitted.ngrams.columns)
+        np.savez(arrays, columns=columns, keys=fitted.ngrams.keys, idf=fitted.ngrams.idf)
         contents[NGRAMS_FILE] = arrays.getvalue()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

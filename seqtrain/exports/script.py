@@ -16,8 +16,10 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from itertools import chain, islice
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import onnxruntime
@@ -35,9 +37,12 @@ from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
 from seqtrain.sequences.examples import Example  # noqa: E402
 from seqtrain.sequences.inputs import Input  # noqa: E402
-from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
+from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
+    GramColumn,
+    NgramVocabulary,
+    ngram_values,
+)
 from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing  # noqa: E402
-from seqtrain.sequences.saved import rebuilt  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
 
@@ -151,21 +156,40 @@ def load_export(folder: str) -> ExportedModel:
 
     onnx, ngrams = content("model.onnx"), None
     rules, vocabulary = content("preprocessing.json"), content("vocabulary.json")
-    with damage_in("vocabulary.json"):
-        tokens = json.loads(vocabulary)
     with damage_in("preprocessing.json"):
         values = json.loads(rules)
-        del values["format_version"]
-        thresholds = [float(value) for value in values.pop("thresholds")]
-        described = values["ngrams"]
-    if described is not None:
+        thresholds = [float(value) for value in values["thresholds"]]
+        saved: Preprocessing = built(Preprocessing, values["preprocessing"])
+        has_ngrams = values["has_ngrams"]
+    if has_ngrams:
         with damage_in("ngrams.npz"):
-            tables = np.load(io.BytesIO(content("ngrams.npz")))
-            ngrams = NgramVocabulary.described(described, tables["keys"], tables["idf"])
+            arrays = np.load(io.BytesIO(content("ngrams.npz")))
+            columns = tuple(GramColumn(*column) for column in arrays["columns"].tolist())
+            ngrams = NgramVocabulary(columns, arrays["keys"], arrays["idf"])
     with damage_in("preprocessing.json or vocabulary.json"):
-        fitted = Preprocessing.from_dict(values, tokens, ngrams, build=rebuilt)
+        fitted = saved.completed(json.loads(vocabulary), ngrams)
     with damage_in("model.onnx"):
         return ExportedModel(onnx, fitted, thresholds)
+
+
+def built(kind: Any, values: Any) -> Any:
+    """Return a part of the preprocessing from its JSON values, as `export` wrote them.
+
+    Args:
+        kind: Type of the part: a dataclass, a tuple or a union of such types, or any other type of
+            JSON values.
+        values: The values.
+    """
+    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if isinstance(values, list):
+        of_items = [get_args(each)[0] for each in options if get_origin(each) is tuple]
+        return tuple(built(of_items[0], each) for each in values)
+    for part in filter(is_dataclass, options):
+        types = get_type_hints(part)
+        if isinstance(values, dict) and values.keys() <= types.keys():
+            make: Any = part
+            return make(**{name: built(types[name], each) for name, each in values.items()})
+    return values
 
 
 def predictions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -39,9 +39,13 @@ class SavedObject(BaseModel):
         except ValidationError as error:
             raise CheckpointError(f"{path}: {invalid(error)}; restore it from a copy") from None
 
-    def to_json(self) -> bytes:
-        """Return the content of the file: indented UTF-8 with a final newline."""
-        return (self.model_dump_json(indent=2) + "\n").encode()
+    def to_json(self, exclude: Any = None) -> bytes:
+        """Return the content of the file: indented UTF-8 with a final newline.
+
+        Args:
+            exclude: Attributes to leave out, as `pydantic.BaseModel.model_dump_json` takes them.
+        """
+        return (self.model_dump_json(indent=2, exclude=exclude) + "\n").encode()
 
 
 def invalid(error: ValidationError) -> str:

@@ -17,7 +17,6 @@ from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
-from seqtrain.config.document import brief
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import CheckpointError, DataError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
@@ -35,14 +34,14 @@ from seqtrain.files.writing import (
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.network import ClassifierNetwork, new_network
-from seqtrain.sequences.ngram_vocabulary import ONLY, NgramVocabulary
-from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, gram_columns
+from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.sequences.pretrained import ENCODER_FILES, POOLING, PretrainedEncoder, used_files
-from seqtrain.sequences.vocabulary import BUCKETS, SPECIAL
+from seqtrain.sequences.vocabulary import BUCKETS
 from seqtrain.text import shorten
 from seqtrain.training.optimizer import check_tensors
 
-MODEL_VERSION: Final = 4
+MODEL_VERSION: Final = 5
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 ENCODER = "encoder"
@@ -65,15 +64,31 @@ class Description(SavedObject):
         architecture: Section `model` of the config, without keys that only training needs.
         kernels: Time steps of the shortest, the median and the longest training sequence, or None
             without a kernel branch.
-        preprocessing: Rules of the preprocessing; `Preprocessing.from_dict` checks them.
+        preprocessing: Rules of the preprocessing, without the parts that have files of their own.
+        pretrained: Digest of the encoder of model.pretrained, or None without it.
         calibration: Temperature, branch weights and thresholds.
     """
 
-    format_version: Literal[4] = MODEL_VERSION
+    format_version: Literal[5] = MODEL_VERSION
     architecture: ModelConfig
     kernels: list[Annotated[int, Field(ge=1, le=2**53)]] | None
-    preprocessing: dict[str, Any]
+    preprocessing: Preprocessing
+    pretrained: str | None
     calibration: Calibration
+
+
+class Vocabularies(SavedObject):
+    """Content of vocabulary.json: lists of tokens in the order of their ids.
+
+    Attributes:
+        tokens: The list of a model whose steps are tokens, or None.
+        steps: The list of each token column of a step, or None.
+        static: The list of each token column of the row features, or None.
+    """
+
+    tokens: list[str] | None = None
+    steps: dict[str, list[str]] | None = None
+    static: dict[str, list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -118,23 +133,23 @@ def model_files(
             of its decoder is added.
         weights: Weights to save in place of the network's, by name, or None.
     """
-    kernels = model.network.find(KernelBranch)
+    kernels, encoder = model.network.find(KernelBranch), model.preprocessing.pretrained
     description = Description(
         architecture=model.network.config,
         kernels=None if kernels is None else [*kernels.lengths],
-        preprocessing=model.preprocessing.to_dict(),
+        preprocessing=model.preprocessing,
+        pretrained=None if encoder is None else encoder.digest,
         calibration=model.calibration,
     )
     weights = weights or model.network.state_dict()
-    files: dict[str, Content]
-    files = {WEIGHTS: tensor_file(weights), DESCRIPTION: description.to_json()}
-    tokens, ngrams = model.preprocessing.token_lists(), model.preprocessing.ngrams
+    files: dict[str, Content] = {WEIGHTS: tensor_file(weights)}
+    files[DESCRIPTION] = description.to_json(exclude={"preprocessing": IN_OTHER_FILES})
+    tokens, ngrams = model.preprocessing.vocabularies(), model.preprocessing.ngrams
     if tokens:
         files[VOCABULARY] = to_json(tokens)
     if ngrams is not None:
         arrays: dict[str, Any] = {"keys": np.array(ngrams.keys), "idf": np.array(ngrams.idf)}
         files[NGRAMS] = safetensors.numpy.save(arrays)
-    encoder = model.preprocessing.pretrained
     if encoder is not None:
         for name in used_files(encoder.folder):
             stored = StoredFile(encoder.folder / name, is_final=encoder.is_stored)
@@ -207,7 +222,7 @@ def read_model(saved: VerifiedFolder) -> Model:
     description = Description.read(path, saved.read(DESCRIPTION))
     config, calibration = description.architecture, description.calibration
     try:
-        preprocessing = _read_preprocessing(saved, description.preprocessing)
+        preprocessing = _read_preprocessing(saved, description)
         _check_architecture(config, preprocessing)
         lengths = description.kernels or []
         if len(lengths) != (3 if config.kernels else 0) or lengths != sorted(lengths):
@@ -218,7 +233,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         sizes = len(preprocessing.labels), len(network.branches)
         if not calibration.has_sizes_of(*sizes, multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels or branches")
-    except (LookupError, TypeError, ValueError) as error:
+    except ValueError as error:
         problem = _short_message(error)
         raise CheckpointError(f"{path}: not a description of a model ({problem})") from None
     network.load_state_dict(_read_weights(saved, WEIGHTS, network.state_dict()), assign=True)
@@ -230,82 +245,52 @@ def _check_architecture(config: ModelConfig, preprocessing: Preprocessing) -> No
     """Raise ValueError unless the `model` section of a saved model fits its preprocessing."""
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
-    ngrams = preprocessing.ngrams
-    sizes: Any = None if ngrams is None else [*ngrams.sizes]
-    if ngrams is not None and preprocessing.steps is not None:
-        named = {preprocessing.steps.names[x.column]: [*x[1:3]] for x in ngrams.columns}
-        sizes = named if isinstance(config.ngrams, dict) else sizes
     sizes_of_words = getattr(preprocessing.sequence, "subwords", None)
     subwords = None if sizes_of_words is None else [*sizes_of_words]
-    spelled = ngrams is not None and ngrams.has_spelling
-    if (sizes, subwords, spelled) != (config.ngrams, config.subwords, config.ngrams_spelling):
+    spelled = preprocessing.ngrams is not None and preprocessing.ngrams.has_spelling
+    if (subwords, spelled) != (config.subwords, config.ngrams_spelling):
         raise ValueError("n-grams or subwords aren't those of the preprocessing")
 
 
-def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
-    """Return a preprocessing from its saved values.
-
-    Args:
-        saved: Model folder, which has the files of tokens and n-grams.
-        values: The JSON value in the model's description.
+def _read_preprocessing(saved: VerifiedFolder, description: Description) -> Preprocessing:
+    """Return the preprocessing of a model folder, with the parts that have files of their own.
 
     Raises:
-        LookupError, TypeError, ValueError: If the values are invalid, or contradict each other or
-            the files.
+        ValueError: If values contradict each other or the files.
         CheckpointError: If a file is missing or damaged.
     """
-    has_tokens = values["sequence"]["kind"] != "features" or values["row_features"]
-    lists = saved.read_json(VOCABULARY) if has_tokens else {}
+    rules, lists = description.preprocessing, dict[str, Any]()
+    if rules.kind != "features" or rules.row_features is not None:
+        content = saved.read(VOCABULARY)
+        lists = Vocabularies.read(saved.path / VOCABULARY, content).model_dump()
     encoder = None
-    if values.get("pretrained") is not None:
+    if description.pretrained is not None:
         try:
             encoder = PretrainedEncoder(saved.path / ENCODER, is_stored=True)
         except DataError as error:
             raise CheckpointError(*error.problems) from None
-    ngrams = _read_ngrams(saved, values["ngrams"])
-    found = Preprocessing.from_dict(values, lists, ngrams, encoder)
-    columns = set(range(found.token_columns)) or {ONLY}
-    if found.ngrams is not None:
-        if found.kind == "features":
-            raise ValueError("ngrams: expected none for series")
-        if not {own.column for own in found.ngrams.columns} <= columns:
-            raise ValueError("ngrams.columns: expected token columns of a step")
-    return found
+        if encoder.digest != description.pretrained:
+            raise ValueError("pretrained: expected the encoder of this model")
+    ngrams = _read_ngrams(saved, description.architecture, rules)
+    return rules.completed(lists, ngrams, encoder)
 
 
-def _length(value: Any) -> int:
-    """Return a saved number of steps or tokens.
-
-    Raises:
-        ValueError: If it isn't a whole number from 1.
-    """
-    if type(value) is not int or not 1 <= value <= 2**53:
-        raise ValueError("expected a whole number from 1")
-    return value
-
-
-def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
+def _read_ngrams(
+    saved: VerifiedFolder, config: ModelConfig, rules: Preprocessing
+) -> NgramVocabulary | None:
     """Return the n-grams in a model folder, or None if the model has none.
 
-    Args:
-        saved: The model folder.
-        values: Description of the n-grams, or None.
-
     Raises:
-        LookupError, TypeError, ValueError: If the description isn't valid or doesn't fit the file
-            of n-grams.
+        ValueError: If the preprocessing has no such n-grams, or the arrays aren't valid.
         CheckpointError: If the file of n-grams is missing or damaged.
     """
-    if values is None:
+    if config.ngrams is None:
         return None
-    shortest, longest, number = values["shortest"], values["longest"], values["number"]
-    ModelConfig.model_validate({"ngrams": [shortest, longest], "max_ngrams": number})
-    found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES + 4 * BUCKETS)
-    if found.keys() != {"keys", "idf"} or len(found["keys"]) != number:
-        raise ValueError(f"{NGRAMS}: expected keys and idf of {number} n-grams")
-    if values.get("tokens") is not None and _length(values["tokens"]) < len(SPECIAL):
-        raise ValueError("ngrams.tokens: expected the size of a vocabulary")
-    return NgramVocabulary.described(values, found["keys"].numpy(), found["idf"].numpy())
+    columns = gram_columns(config.ngrams, rules.token_names)
+    found = read_tensors(saved, NGRAMS, config.max_ngrams * NGRAM_BYTES + 4 * BUCKETS)
+    if found.keys() != {"keys", "idf"}:
+        raise ValueError(f"{NGRAMS}: expected keys and idf of n-grams")
+    return NgramVocabulary(columns, found["keys"].numpy(), found["idf"].numpy())
 
 
 def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
@@ -351,8 +336,6 @@ def _read_weights(
 def _short_message(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return invalid(error)
-    if isinstance(error, KeyError):
-        return f"{brief(error.args[0])} is missing"
     return shorten((str(error).splitlines() or [type(error).__name__])[0], 80)
 
 

@@ -16,10 +16,9 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.columns.tokens import Parts, TokenSequence, VocabularyLimits
 from seqtrain.sequences.labels import LabelReader, LabelSet
 from seqtrain.sequences.ngram_vocabulary import (
-    ONLY,
-    GramColumn,
     NgramVocabulary,
     fit_ngrams,
+    gram_columns,
     with_spelling,
 )
 from seqtrain.sequences.preprocessing import Encoder, Preprocessing
@@ -161,10 +160,7 @@ def _fit_ngrams(
     model, sizes = config.model, config.model.ngrams
     if sizes is None:
         return None
-    if rules.steps is not None and isinstance(sizes, dict):
-        columns = [GramColumn(rules.steps.names.index(x), *own) for x, own in sizes.items()]
-    else:
-        columns = [GramColumn(ONLY if rules.steps is None else 0, *sizes)]
+    columns = gram_columns(sizes, rules.token_names)
     ngrams = fit_ngrams(train.values, train.offsets, *columns, most=model.max_ngrams)
     vocabulary, unknown_words = rules.vocabulary, train.words
     if not (model.ngrams_spelling and model.subwords and vocabulary and unknown_words is not None):

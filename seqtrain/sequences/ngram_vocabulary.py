@@ -10,7 +10,7 @@ N steps of all sequences, B sequences, K n-grams of ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -92,11 +92,6 @@ class NgramVocabulary:
         return len(self.idf)
 
     @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of ids of the shortest n-gram, and of the longest one, over all columns."""
-        return min(x.shortest for x in self.columns), max(x.longest for x in self.columns)
-
-    @property
     def has_spelling(self) -> bool:
         """True if character n-grams within words are features, too."""
         return len(self.idf) > len(self.keys)
@@ -109,28 +104,25 @@ class NgramVocabulary:
 
     __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
 
-    def description(self) -> dict[str, Any]:
-        """Return all but the arrays as JSON values, for `described`."""
-        shortest, longest = self.sizes
-        found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
-        return found if self.columns[0].column == ONLY else found | {"columns": self.columns}
 
-    @classmethod
-    def described(cls, values: Mapping[str, Any], keys: Ints, idf: Any) -> NgramVocabulary:
-        """Build a vocabulary from saved values.
+def gram_columns(
+    sizes: Sequence[int] | Mapping[str, Sequence[int]], names: Sequence[str] | None
+) -> tuple[GramColumn, ...]:
+    """Return the columns of tokens whose n-grams are features.
 
-        Args:
-            values: Result of `description`.
-            keys: Attribute `keys`.
-            idf: Attribute `idf`.
+    Args:
+        sizes: Value of model.ngrams: the sizes of the shortest and the longest n-gram, of the first
+            column, or of each column by its name.
+        names: Names of the token columns of a step, or None if a step is a single id.
 
-        Raises:
-            ValueError: If values contradict each other or are out of range.
-            KeyError: If a value is missing.
-        """
-        one = ONLY, values["shortest"], values["longest"]
-        columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
-        return cls(columns, keys, idf)
+    Raises:
+        ValueError: If there is no such column.
+    """
+    if names == []:
+        raise ValueError("model.ngrams: expected none without a column of tokens")
+    if not isinstance(sizes, Mapping):
+        return (GramColumn(ONLY if names is None else 0, *sizes),)
+    return tuple(GramColumn((names or []).index(name), *own) for name, own in sizes.items())
 
 
 def streams(

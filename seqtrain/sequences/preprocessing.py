@@ -6,7 +6,7 @@ B sequences, N steps of all sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
@@ -17,20 +17,18 @@ import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.columns.tables import ColumnTable, TableEncoder
-from seqtrain.sequences.columns.tokens import TokenEncoder, TokenSequence, saved_vocabulary
+from seqtrain.sequences.columns.tokens import TokenEncoder, TokenSequence
 from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
 from seqtrain.sequences.labels import LabelArray, LabelSet, unknown_rows
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.pretrained import PretrainedEncoder
-from seqtrain.sequences.saved import Saved, saved_values, validated
+from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.text import counted, quote
 
 EMPTY = "the sequence is empty"
-NOT_BUILT = ("ngrams", "pretrained")
-"""Saved values of parts that have files of their own."""
 NO_SERIES = "every sequence is empty; expected feature vectors"
 WITHOUT_LABEL = "the row has no label, but every row of train has one"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
@@ -389,6 +387,15 @@ def _step_hashes(steps: Steps) -> npt.NDArray[np.uint64]:
     return mixed
 
 
+IN_OTHER_FILES: dict[str, Any] = {
+    "sequence": {"vocabulary": True, "tokens": {"__all__": {"vocabulary"}}},
+    "row_features": {"tokens": {"__all__": {"vocabulary"}}},
+    "ngrams": True,
+    "pretrained": True,
+}
+"""Attributes of `Preprocessing` with files of their own, as pydantic's `exclude` names them."""
+
+
 @dataclass(frozen=True)
 class Preprocessing(Saved):
     """Rules for reading and encoding rows.
@@ -408,8 +415,8 @@ class Preprocessing(Saved):
     lengths: LengthPolicy
     label_set: LabelSet = field(default_factory=LabelSet)
     row_features: ColumnTable | None = None
-    ngrams: NgramVocabulary | None = field(default=None, metadata={"saved": False})
-    pretrained: PretrainedEncoder | None = field(default=None, metadata={"saved": False})
+    ngrams: NgramVocabulary | None = None
+    pretrained: PretrainedEncoder | None = None
 
     def __post_init__(self) -> None:
         for key, table in (("steps", self.steps), ("static", self.row_features)):
@@ -455,6 +462,13 @@ class Preprocessing(Saved):
     def token_columns(self) -> int:
         """Number of token columns if data.steps is set, else 0."""
         return 0 if self.steps is None else len(self.steps.tokens)
+
+    @property
+    def token_names(self) -> list[str] | None:
+        """Names of the columns of tokens of a step, or None if a step is a single id."""
+        if isinstance(self.sequence, TokenSequence):
+            return None
+        return [column.name for column in self.sequence.tokens]
 
     @property
     def reads_tables(self) -> bool:
@@ -601,67 +615,50 @@ class Preprocessing(Saved):
         lengths = replace(self.lengths, empty=empty or trained)
         return replace(self, lengths=lengths)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the preprocessing as JSON values, without its vocabularies and arrays."""
-        values: dict[str, Any] = saved_values(self)
-        values["ngrams"] = None if self.ngrams is None else self.ngrams.description()
-        values["pretrained"] = None if self.pretrained is None else self.pretrained.description()
-        return values
-
-    def token_lists(self) -> dict[str, Any]:
+    def vocabularies(self) -> dict[str, Any]:
         """Return the vocabularies of all columns as JSON values.
 
         The result maps "tokens" to a list of tokens in the order of their ids. For tables it maps
         "steps" or "static" to a dict with such a list for each token column.
         """
         found: dict[str, Any] = {}
-        for column in (self.sequence, self.row_features):
-            if isinstance(column, TokenSequence) and column.vocabulary is not None:
-                found["tokens"] = list(column.vocabulary.tokens)
-            if isinstance(column, ColumnTable) and column.kind != "features":
-                lists = {
-                    x.name: list((x.vocabulary or Vocabulary(())).tokens) for x in column.tokens
-                }
-                found[column.kind] = lists
+        if self.vocabulary is not None:
+            found["tokens"] = list(self.vocabulary.tokens)
+        for table in (self.steps, self.row_features):
+            if table is not None:
+                names = [column.name for column in table.tokens]
+                lists = [list(vocabulary.tokens) for vocabulary in table.vocabularies]
+                found[table.kind] = dict(zip(names, lists, strict=True))
         return found
 
-    @classmethod
-    def from_dict(
-        cls,
-        values: Any,
-        tokens: Any,
+    def completed(
+        self,
+        vocabularies: Mapping[str, Any],
         ngrams: NgramVocabulary | None = None,
         pretrained: PretrainedEncoder | None = None,
-        build: Any = validated,
     ) -> Preprocessing:
-        """Return a preprocessing from saved values, which may come from anyone.
+        """Return a saved preprocessing with the parts that have files of their own.
 
         Args:
-            values: Result of `to_dict`.
-            tokens: Result of `token_lists`.
+            vocabularies: Result of `vocabularies`, whose lists hold texts.
             ngrams: The attribute `ngrams`.
             pretrained: The attribute `pretrained`.
-            build: Function that builds a saved part from JSON values.
 
         Raises:
-            ValueError: If values are missing, unknown, out of range, or contradict each other.
+            ValueError: If a vocabulary is missing, or parts contradict each other.
         """
-        if not isinstance(values, dict) or not isinstance(tokens, dict):
-            raise ValueError("expected an object")
-        own = {name: each for name, each in values.items() if name not in NOT_BUILT}
-        found: Preprocessing = build(cls, own)
+        sequence: Any = self.sequence
+        if isinstance(sequence, ColumnTable):
+            sequence = sequence.with_vocabularies(vocabularies)
+        else:
+            tokens = tuple(vocabularies.get("tokens") or ())
+            sequence = replace(sequence, vocabulary=Vocabulary(tokens))
+        features = self.row_features
+        if features is not None:
+            features = features.with_vocabularies(vocabularies)
         found = replace(
-            found,
-            sequence=_with_tokens(found.sequence, tokens),
-            row_features=None
-            if found.row_features is None
-            else _with_tokens(found.row_features, tokens),
-            ngrams=ngrams,
-            pretrained=pretrained,
+            self, sequence=sequence, row_features=features, ngrams=ngrams, pretrained=pretrained
         )
-        described = None if pretrained is None else pretrained.description()
-        if values.get("pretrained") != described:
-            raise ValueError("pretrained: expected the encoder of this model")
         found.check()
         return found
 
@@ -703,24 +700,6 @@ def _check_scales(table: ColumnTable) -> None:
             raise ValueError(f"{column.name}: expected one mean and one std for each token")
     if len(table.since) != (table.channels if table.carries else 0):
         raise ValueError("since: expected one mean and one std for each column of numbers")
-
-
-def _with_tokens(column: Any, tokens: dict[str, Any]) -> Any:
-    """Return a saved column with its vocabularies.
-
-    Raises:
-        ValueError: If a vocabulary is missing or isn't valid.
-    """
-    if isinstance(column, TokenSequence):
-        return replace(column, vocabulary=saved_vocabulary("tokens", tokens.get("tokens")))
-    lists = tokens.get(column.kind, {})
-    if column.tokens and not isinstance(lists, dict):
-        raise ValueError(f"{column.kind}: expected an object")
-    own = tuple(
-        replace(each, vocabulary=saved_vocabulary(each.name, lists.get(each.name)))
-        for each in column.tokens
-    )
-    return replace(column, tokens=own)
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:

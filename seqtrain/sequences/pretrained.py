@@ -94,10 +94,6 @@ class PretrainedEncoder:
         self.is_stored = is_stored
         self._parts: tuple[Any, Any] | None = None
 
-    def description(self) -> dict[str, Any]:
-        """Return the values by which a saved model knows its encoder."""
-        return {"digest": self.digest, "size": self.size}
-
     def load(self) -> None:
         """Load the tokenizer and the transformer, if they aren't loaded yet.
 

@@ -107,7 +107,8 @@ def _byte_pairs(model: str) -> Tokenizer:
     """Return the tokenizer of a trained byte-pair model: merges of bytes (Radford et al. 2019).
 
     Args:
-        model: The model as JSON, as `train_bpe` returns it. Only its merges and ids are used.
+        model: The model as JSON, as `train_bpe` returns it. Only its merges and ids are used. The
+            ids must be those of all bytes and of what the merges form, each from earlier parts.
 
     Raises:
         ConfigError: If the package tokenizers isn't installed.
@@ -119,6 +120,13 @@ def _byte_pairs(model: str) -> Tokenizer:
         own = trained["model"]
         pairs = [tuple(x.split(" ")) if isinstance(x, str) else tuple(x) for x in own["merges"]]
         merges = package.models.BPE(own["vocab"], pairs)
+        formed = {*package.pre_tokenizers.ByteLevel.alphabet()}
+        for first, second in pairs:
+            if not {first, second} <= formed:
+                raise ValueError("a merge of parts that no merge before it forms")
+            formed.add(first + second)
+        if formed != {*own["vocab"]} or len({*pairs}) < len(pairs):
+            raise ValueError("ids or merges that no training gives")
     except Exception as error:  # tokenizers raises Exception itself
         raise ValueError(f"expected a model with vocab and merges ({error})") from None
     bytes_of = package.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -101,10 +101,16 @@ class Vocabulary:
     """The tokens that a model knows.
 
     Attributes:
-        tokens: Tokens in the order of their ids.
+        tokens: Different tokens in the order of their ids. `SPECIAL` comes first.
     """
 
     tokens: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.tokens[: len(SPECIAL)] != SPECIAL:
+            raise ValueError(f"tokens: expected {', '.join(SPECIAL)} first")
+        if len(set(self.tokens)) < len(self.tokens):
+            raise ValueError("tokens: expected strings, each once")
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from sklearn.model_selection import GridSearchCV
 
-from seqtrain.errors import SeqtrainWarning
+import seqtrain
+from seqtrain.errors import ConfigError, SeqtrainWarning
 from seqtrain.sklearn import SequenceClassifier
 
 SMALL = {"embedding_dim": 4, "hidden_size": 4, "max_epochs": 2, "dropout": 0.0, "lr": 0.03}
@@ -71,6 +72,41 @@ def test_a_series_of_lists_has_several_labels(library):
 def test_empty_axes_and_bytes_are_refused(X):
     with pytest.raises(ValueError, match=r"^X: found [^\n]*expected[^\n]*$"):
         SequenceClassifier(**SMALL).fit(X, Y)
+
+
+def test_masked_numbers_are_missing_in_every_form_of_an_array():
+    masks = DRAW.random((40, 6)) < 0.2
+    flat = np.ma.masked_array(DRAW.normal(size=(40, 6)), masks)
+    for X in (flat, flat[:, :, None], [*flat], [*flat[:, :, None]]):
+        blank = X.filled(np.nan) if isinstance(X, np.ndarray) else [x.filled(np.nan) for x in X]
+        masked = SequenceClassifier(**SMALL, data__missing="mask").fit(X, Y)
+        assert (masked.predict_proba(X) == masked.predict_proba(blank)).all()
+        with pytest.raises(ValueError, match="missing value"):
+            SequenceClassifier(**SMALL).fit(X, Y)
+
+
+def test_masked_tokens_are_padding_at_the_end_and_refused_within():
+    padded = np.ma.masked_array(IDS, mask=False)
+    padded[:, 4:] = np.ma.masked
+    expected = predicted([row[:4].tolist() for row in IDS], data__kind="tokens").tolist()
+    assert predicted(padded, data__kind="tokens").tolist() == expected
+    padded[2, 1] = np.ma.masked
+    for X in (padded, [*padded[:, :4]]):
+        with pytest.raises(ValueError, match=r"^X: row 3: .*found null"):
+            predicted(X, data__kind="tokens")
+
+
+def test_masked_labels_and_weights_are_refused():
+    mask = [row == 3 for row in range(40)]
+    with pytest.raises(ValueError, match=r"^y: found masked"):
+        predicted(WORDS, np.ma.masked_array(Y, mask))
+    for weights in (np.ones(40), np.ones(40, int)):
+        given = np.ma.masked_array(weights, mask)
+        with pytest.raises(ValueError, match="sample_weight"):
+            SequenceClassifier(**SMALL).fit(WORDS, Y, sample_weight=given)
+        config = {"data": {"sequence": "s", "label": "l", "kind": "tokens"}}
+        with pytest.raises(ConfigError, match=r"^sample_weight: expected finite"):
+            seqtrain.fit(config, train={"s": WORDS, "l": Y}, sample_weight=given, run_dir="none")
 
 
 def test_an_empty_sequence_is_an_error_by_its_row():

@@ -138,9 +138,10 @@ def measure(
     trainer = new_trainer(name, config, data, device)
     rates = []
     for make_work in (training_work, prediction_work):
-        speeds, problems = take_turns({name: make_work(trainer)}, seconds)
-        if problems:
-            return f"– | – | – | {problems[name]}"
+        try:
+            speeds = take_turns({name: make_work(trainer)}, seconds)
+        except SeqtrainError as error:
+            return f"– | – | – | {error}"
         rates.append(f"{speeds[name].tokens_per_second:,.0f}")
     if device.type != "cuda":
         return f"{' | '.join(rates)} | – | –"

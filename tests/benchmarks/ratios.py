@@ -151,13 +151,10 @@ def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     peak = max(matrix_flops() for _ in range(5))
     print(f"{row}: peak {peak / 1e9:.0f} GFLOP/s")
     for mode, share in SHARES.items():
-        speeds, problems = take_turns(works[mode], share * seconds)
+        speeds = take_turns(works[mode], share * seconds)
         native = speeds["native"].tokens_per_second
         flops = flops_per_token(config.model) * (3 if mode == "training" else 1)
         for name in names:
-            if name in problems:
-                print(f"  {mode:11}{name:15} not measured; {problems[name]}")
-                continue
             rate = speeds[name].tokens_per_second
             print(
                 f"  {mode:11}{name:15}{rate:12,.0f} tokens/s{rate * flops / peak:7.0%} "

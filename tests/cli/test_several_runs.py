@@ -175,6 +175,23 @@ def test_stopped_runs_go_on(project, beside, cli):
     assert names == ["seed-0", "seed-1", "seed-10"]
 
 
+def test_a_run_that_was_killed_before_its_config_begins_again(project, beside, cli):
+    """A run that ended before isn't trained again."""
+    parts = project / "parts"
+    shutil.copytree("many", parts)
+    shutil.rmtree(parts / "seed-10")
+    (parts / "ensemble.json").unlink()
+    for path in (parts / "seed-1").iterdir():
+        if path.name not in (".lock", "environment.json", "last"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    file = parts / "seed-0/environment.json"  # a new run writes it anew
+    before = file.stat().st_ino
+    cli("fit", "c.yaml", "--run-dir", parts, "--seeds", "0,1,10", "--resume", "--quiet")
+    assert file.stat().st_ino == before
+    for name in ("seed-1", "seed-10"):
+        assert_same_run(f"many/{name}", str(parts / name))
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -11,7 +11,7 @@ import pytest
 import seqtrain
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration, CoveragePoint
-from tests.helpers.tiny import fit, metrics, rows, tsv_rows, write_table
+from tests.helpers.tiny import fit, metrics, rows, run_in, sets, tsv_rows, write_table
 
 CONFIG = """\
 data: {train: train.tsv, validation: validation.tsv, test: test.tsv, sequence: text, label: label}
@@ -65,6 +65,31 @@ def test_predictions_lean_to_rare_classes_as_they_are_adjusted(beside, tmp_path,
         wanted = {k: p / learned.count(k) ** 0.4 for k, p in plain.probabilities.items()}
         total = sum(wanted.values())
         assert adjusted.probabilities == pytest.approx({k: p / total for k, p in wanted.items()})
+
+
+@pytest.mark.parametrize(("hints", "told"), [(0, "gained nothing"), (1, "traded accuracy")])
+def test_accuracy_that_an_adjustment_cost_is_told(tmp_path, hints, told):
+    """Words hint little or not at all at three uneven classes, so that the largest is predicted."""
+    draw, table = random.Random(0), list[tuple[str, str]]()
+    for label, count in {"most": 240, "some": 90, "few": 60}.items():
+        words = [*"abcd", *[label] * hints]
+        table += [(" ".join(draw.choices(words, k=2)), label) for _ in range(count)]
+    draw.shuffle(table)
+    for name, part in (("train", table[:200]), ("validation", table[200:]), ("test", table[:9])):
+        write_table(tmp_path / f"{name}.tsv", part)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    keys = ("training.logit_adjustment=0.9", "training.max_epochs=1", "model.ngrams=null")
+    said = run_in(tmp_path, "fit", "c.yaml", *sets(*keys)).err
+    line = next(x for x in said.splitlines() if "training.logit_adjustment" in x)
+    assert f"calibration {told}" in line
+    assert "below the majority class" in line
+    shown = [float(x) / 100 for x in re.findall(r"[0-9.]+(?=%)", line)]
+    accuracy, adjusted, majority, macro_f1, adjusted_f1 = shown
+    assert adjusted < majority <= accuracy
+    assert (macro_f1 < adjusted_f1) == (hints > 0)
+    scores = run_in(tmp_path, "eval", "--split", "validation", "--json").json
+    found = [scores["accuracy"], scores["macro_f1"]]
+    assert found == pytest.approx([adjusted, adjusted_f1], abs=1e-3)
 
 
 def test_undecided_rows_come_out_with_their_guess(beside, cli):

@@ -1,7 +1,5 @@
 """The registry of formats, and what is derived from it."""
 
-from pathlib import Path
-
 import pytest
 
 from seqtrain.config.schema import DataConfig
@@ -9,13 +7,10 @@ from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
     TRAINING_FORMATS,
-    format_table,
     resolve_format,
 )
 from seqtrain.tables.sources import reader_of
 from tests.helpers.tiny import Cli
-
-PAGE = Path(__file__).parents[2] / "data" / "README.md"
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -31,10 +26,6 @@ def test_each_ending_belongs_to_one_format() -> None:
             assert resolve_format(path, "auto") == name
     assert resolve_format("a.csv", "tsv") == "tsv"
     assert resolve_format("a.csv.txt.bak", "auto") is None
-
-
-def test_the_table_of_the_data_page_is_that_of_the_registry() -> None:
-    assert format_table().strip() in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", FORMATS)

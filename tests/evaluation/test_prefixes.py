@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 
+from seqtrain.config.value_types import PoolingName
 from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
@@ -21,7 +22,7 @@ CARRIED = {"initial_state": "carried"}
 CELLS = [
     {"rnn": rnn, "bidirectional": both, "pooling": pooling, "num_layers": layers}
     for rnn, both, pooling, layers in product(
-        ("gru", "lstm", "rnn"), (False, True), ("last", "mean", "max", "attention"), (1, 2)
+        ("gru", "lstm", "rnn"), (False, True), get_args(PoolingName), (1, 2)
     )
 ]
 WAYS = [("engine", "torch"), ("unroll", "padded"), ("unroll", "masked")]

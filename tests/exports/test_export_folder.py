@@ -66,9 +66,8 @@ def test_nothing_of_a_model_is_written_into_the_script(tmp_path):
     port, again = (export_model(odd, tmp_path / name).folder for name in ("port", "again"))
     assert (port / "predict.py").read_bytes() == Path(script.__file__).read_bytes()
     assert json.loads((port / "vocabulary.json").read_text("utf-8")) == {"tokens": list(tokens)}
-    assert json.loads((port / "preprocessing.json").read_text("utf-8"))["label_set"]["classes"] == [
-        *LABELS
-    ]
+    rules = json.loads((port / "preprocessing.json").read_text("utf-8"))["preprocessing"]
+    assert rules["label_set"]["classes"] == [*LABELS]
     assert all((port / name).read_bytes() == (again / name).read_bytes() for name in names(port))
 
 

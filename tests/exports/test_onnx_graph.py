@@ -13,6 +13,7 @@ from seqtrain.exports.onnx import to_onnx
 from seqtrain.model.network import ClassifierNetwork
 from tests.helpers.batches import classify
 from tests.helpers.examples import some
+from tests.helpers.networks import POOLING_NAMES
 from tests.helpers.small_models import PARTS, make_model
 
 LENGTHS = torch.tensor([3, 1, 6, 4, 1, 6])
@@ -21,7 +22,7 @@ STATES = cycle(["zeros", "learned", "random"])
 SHAPES: list[dict[str, Any]] = [
     {"rnn": rnn, "bidirectional": both, "num_layers": layers, "pooling": pooling}
     for rnn, both, layers, pooling in product(
-        ("gru", "lstm", "rnn"), (False, True), (1, 2), ("last", "mean", "max", "sum", "attention")
+        ("gru", "lstm", "rnn"), (False, True), (1, 2), POOLING_NAMES
     )
 ]
 for shape in SHAPES:

@@ -6,12 +6,14 @@ import re
 import warnings
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from seqtrain.cli.main import run as run_program
+from seqtrain.config.value_types import PoolingName
 from tests.helpers.tiny import CONFIG, WORDS
 
 TEXT = st.text(st.sampled_from('ab \t\n\r"\\\x00\u2028\u202eé🙂\x1b[,;:0_-'), max_size=12)
@@ -26,7 +28,7 @@ VALUE = st.one_of(
 )
 CHOICES = {
     "model.rnn": ("gru", "lstm", "rnn"),
-    "model.pooling": ("last", "mean", "max", "attention"),
+    "model.pooling": get_args(PoolingName),
     "model.initial_state": ("learned", "random", "carried"),
     "model.ngrams": ("[1, 2]", "[2, 1]", "[16, 16]"),
     "model.subwords": ("[2, 3]", "[3, 2]"),

@@ -1,8 +1,8 @@
 """Small classifiers with random weights, sequences for them, and what one sequence gives alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.config.value_types import PoolingName
 from seqtrain.engines.cells import as_torch_takes
 from seqtrain.engines.layout import Packed
 from seqtrain.engines.native.library import why_unavailable
-from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.model.randomness import Purpose, RandomNumbers
@@ -34,6 +34,22 @@ CPU_WAYS = [
     {"unroll": "masked"},
 ]
 """Every way to run a recurrence on a CPU, as keys of the model section."""
+POOLING_NAMES = get_args(PoolingName)
+
+
+def attended(states: Tensor, pooling: Any) -> Tensor:
+    """Pool states (T, H) by the attention of a module."""
+    scores = pooling.score(torch.tanh(pooling.project(states)))
+    return (torch.softmax(scores, 0) * states).sum(0)
+
+
+POOLED: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "mean": lambda states, pooling: states.mean(0),
+    "max": lambda states, pooling: states.max(0).values,
+    "sum": lambda states, pooling: states.sum(0),
+    "attention": attended,
+}
+"""Each pooling of the states of one sequence, from first principles: a new one needs an entry."""
 
 
 def ids(lengths: tuple[int, ...] = LENGTHS) -> list[Tensor]:
@@ -84,7 +100,7 @@ def make_network(
             tensor.uniform_(0.5, 1.5, generator=generator)
         elif "bias" in name or name.startswith(("ngrams", "initial_state")):
             tensor.uniform_(-0.5, 0.5, generator=generator)
-    if model.find(KernelBranch) is not None:
+    if features and model.solved_branches:
         model.solve(series_store(features), None, seed=0)
     return model.eval()
 
@@ -125,16 +141,8 @@ def alone(
     seen = [model.recurrent.join(last)] if "last" in names else []
     names = [config.pooling] if isinstance(config.pooling, str) else config.pooling
     for name in names:
-        if name == "mean":
-            seen.append(states.mean(0))
-        elif name == "sum":
-            seen.append(states.sum(0))
-        elif name == "max":
-            seen.append(states.max(0).values)
-        elif name == "attention":
-            pooling = model.recurrent.pooling[name]
-            scores = pooling.score(torch.tanh(pooling.project(states)))
-            seen.append((torch.softmax(scores, 0) * states).sum(0))
+        if name != "last":
+            seen.append(POOLED[name](states, model.recurrent.pooling[name]))
     head = drop.drop(torch.cat(seen)[None], rate, Purpose.HEAD, drop.examples)
     logits: Tensor = model.recurrent.head(head)[0]
     return logits

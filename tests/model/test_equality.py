@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.engines.layout import Padded, valid_steps
 from seqtrain.engines.torch_engine import TorchEngine
-from seqtrain.model.branches import recurrent
+from seqtrain.model.branches import BRANCHES, recurrent
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.inputs import SideInputs
@@ -24,6 +24,7 @@ from tests.helpers.examples import some
 from tests.helpers.networks import (
     CPU_WAYS,
     LENGTHS,
+    POOLING_NAMES,
     WORDS,
     alone,
     assert_equal_gradients,
@@ -39,7 +40,7 @@ DIRECTIONS = (
     {"bidirectional": True},
     {"bidirectional": True, "join": "mean"},
 )
-POOLINGS = ("last", "mean", "max", "sum", "attention", ["max", "last", "attention"])
+POOLINGS = (*POOLING_NAMES, ["max", "last", "attention"])
 STARTS = ("zeros", "learned")
 GRID = [
     {"rnn": cell, "num_layers": layers, "pooling": pooling, "initial_state": start, **both}
@@ -62,6 +63,7 @@ SERIES: dict[str, dict[str, Any]] = {
     "both": {"standardize": "both"},
     "convolutions": {"convolutions": [[8, 7, 2], [6, 3, 2]]},
     "kernels": {"kernels": True, "standardize": "both"},
+    "trees": {"trees": True},
     "all": {"standardize": "both", "convolutions": [[8, 7, 2]], "pooling": ["max", "last"]},
 }
 UNKNOWN = ["unheard", "unseen", "x"]
@@ -76,8 +78,14 @@ def network(branch: str, **keys: Any) -> ClassifierNetwork:
     return make_network(features=2 if kind == "series" else 0, **own, **keys)
 
 
-BRANCHES = [*(f"text {name}" for name in TEXT), *(f"series {name}" for name in SERIES)]
-every_branch = pytest.mark.parametrize("branch", BRANCHES)
+MODELS = [*(f"text {name}" for name in TEXT), *(f"series {name}" for name in SERIES)]
+every_branch = pytest.mark.parametrize("branch", MODELS)
+
+
+def test_every_branch_is_compared():
+    """But the pretrained one, which reads vectors and no time steps."""
+    compared = {name for model in MODELS for name in network(model).branch_names}
+    assert compared == {branch.name for branch in BRANCHES} - {"pretrained"}
 
 
 def rows_of(branch: str) -> list[Tensor]:
@@ -142,7 +150,7 @@ def test_the_forward_over_padded_steps_is_that_over_packed_steps(keys):
     close(found.flip(0), expected)
 
 
-@pytest.mark.parametrize("name", ["text subwords", "text convolutions", *BRANCHES[len(TEXT) :]])
+@pytest.mark.parametrize("name", ["text subwords", "text convolutions", *MODELS[len(TEXT) :]])
 def test_every_input_layer_takes_padded_steps(name):
     model, rows = network(name, bidirectional=True), rows_of(name)
     with torch.inference_mode():

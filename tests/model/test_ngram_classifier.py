@@ -64,7 +64,8 @@ def by_hand(model: NgramBranch, row: list[int]) -> Tensor:
 def of_ids(model: NgramBranch, row: list[int]) -> Tensor:
     vocabulary = model.vocabulary
     numbers = {key: i for i, key in enumerate(vocabulary.keys.tolist())}
-    whole, (shortest, longest) = [0, *row, 0], vocabulary.sizes
+    ((_, shortest, longest),) = vocabulary.columns
+    whole = [0, *row, 0]
     counts: Counter[int] = Counter()
     for size in range(shortest, longest + 1):
         source = row if size == 1 else whole

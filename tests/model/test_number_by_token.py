@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 import seqtrain
 from seqtrain.config import load_config
@@ -12,7 +13,6 @@ from seqtrain.errors import ConfigError
 from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.columns.tables import NumberColumn
 from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.saved import saved_values, validated
 from tests.helpers.tiny import fit, run_in
 
 MEANS = {"pulse": 80.0, "weight": 7000.0, "fever": 37.0}
@@ -72,7 +72,8 @@ def test_an_unknown_token_has_the_scale_of_all_numbers():
     expected = [(1 - 2) / np.std([1, 2, 3]), *(numbers[1:4] - mean) / std, 0, (9 - mean) / std]
     assert found[:, 0] == pytest.approx(expected, abs=1e-5)
     assert absent[:, 0].tolist() == [False, False, False, False, True, False]
-    assert validated(NumberColumn, json.loads(json.dumps(saved_values(fitted)))) == fitted
+    saved = TypeAdapter(NumberColumn)
+    assert saved.validate_json(saved.dump_json(fitted)) == fitted
 
 
 def test_a_constant_token_has_zeros():

@@ -14,6 +14,7 @@ from tests.helpers.batches import classify
 from tests.helpers.examples import some
 from tests.helpers.networks import (
     CPU_WAYS,
+    POOLING_NAMES,
     assert_equal_gradients,
     gradients,
     ids,
@@ -23,9 +24,7 @@ from tests.helpers.networks import (
 
 WAYS = [
     {"rnn": rnn, "pooling": pooling, "initial_state": start, "num_layers": 2}
-    for pooling, start, rnn in product(
-        ("last", "mean", "max", "sum", "attention"), ("zeros", "learned"), ("gru", "lstm", "rnn")
-    )
+    for pooling, start, rnn in product(POOLING_NAMES, ("zeros", "learned"), ("gru", "lstm", "rnn"))
 ]
 every_way = pytest.mark.parametrize(
     "keys", some(WAYS, 3), ids=lambda keys: "-".join(map(str, keys.values()))

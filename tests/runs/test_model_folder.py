@@ -108,15 +108,11 @@ FORGED: dict[str, list[Any]] = {
     "calibration/coverage": [[{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]],
     "calibration/function": ["os.system"],
 }
-SIZES: dict[str, Any] = {"shortest": 1, "longest": 3, "number": 12}
 OF_BRANCHES: dict[str, list[Any]] = {
-    "preprocessing/ngrams": [
-        *(None, [1, 3, 12], SIZES | {"number": 4}, SIZES | {"number": 2**62}),
-        *(SIZES | {"longest": 2}, SIZES | {"shortest": "1"}, SIZES | {"shortest": 4}),
-    ],
     "preprocessing/sequence/subwords": [[4, 2], [3], "24", None, [2, 10**9], [2, 4.0]],
     "preprocessing/sequence/subword_rows": [0, 64, 2**16, "64", None],
-    "architecture/ngrams": [None],
+    "architecture/ngrams": [None, [4, 3], ["1", 3], {"text": [1, 2]}],
+    "architecture/max_ngrams": [2**62, "12"],
     "architecture/subwords": [None],
     "architecture/convolutions": [None, [[4, 2, 2]]],
 }
@@ -126,7 +122,7 @@ OF_FEATURES: dict[str, list[Any]] = {
     "preprocessing/sequence/numbers": [[], None, ["channel 1"]],
     "preprocessing/sequence/missing": ["drop", True, None],
     "preprocessing/sequence/standardize": ["none", None],
-    "preprocessing/ngrams": [SIZES],
+    "architecture/ngrams": [[1, 3]],
 }
 
 

@@ -147,7 +147,8 @@ def test_batches_prefixes_and_the_export_agree(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(trained)
     assert seqtrain.check("run").passed
     run_in(Path(), "export", "run", str(tmp_path / "exported"))  # compares golden rows
-    rules = json.loads((tmp_path / "exported" / "preprocessing.json").read_text())["sequence"]
+    saved = json.loads((tmp_path / "exported" / "preprocessing.json").read_text())
+    rules = saved["preprocessing"]["sequence"]
     assert (rules["missing"], rules["clock"], len(rules["since"]["mean"])) == ("last", "gap", 3)
 
 

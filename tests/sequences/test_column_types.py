@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from seqtrain.config import config_from_mapping
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.examples import Sequences, Steps
-from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.tables.blocks import Coded
 
+SAVED = TypeAdapter(Preprocessing)
 STEPS = {
     "place": "token",
     "mood": {"token": True, "min_count": 2},
@@ -75,8 +77,12 @@ def ready(folder: Path, case: str) -> PreparedData:
 @pytest.mark.parametrize("case", SECTIONS)
 def test_a_saved_column_is_the_same(tmp_path: Path, case: str) -> None:
     fitted = ready(tmp_path, case).preprocessing
-    values = json.loads(json.dumps([fitted.to_dict(), fitted.token_lists()]))
-    assert Preprocessing.from_dict(*values) == fitted
+    values = saved_values(fitted)
+    assert SAVED.validate_json(json.dumps(values)).completed(fitted.vocabularies()) == fitted
+
+
+def saved_values(fitted: Preprocessing) -> Any:
+    return SAVED.dump_python(fitted, mode="json", exclude=IN_OTHER_FILES)
 
 
 def mutations(value: Any) -> list[Any]:
@@ -99,7 +105,7 @@ def places(value: Any) -> list[list[Any]]:
 def test_a_forged_column_is_refused_or_works(tmp_path: Path, case: str) -> None:
     """Each value in turn is replaced: the column raises, or encodes rows without an error."""
     fitted = ready(tmp_path, case).preprocessing
-    values, tokens = fitted.to_dict(), fitted.token_lists()
+    values, tokens = saved_values(fitted), fitted.vocabularies()
     refused = 0
     for path in places(values["sequence"]):
         for other in mutations(values["sequence"]):
@@ -109,14 +115,14 @@ def test_a_forged_column_is_refused_or_works(tmp_path: Path, case: str) -> None:
                 inner = inner[key]
             inner[own[-1]] = other
             try:
-                loaded = Preprocessing.from_dict(forged, tokens)
+                loaded = SAVED.validate_json(json.dumps(forged)).completed(tokens)
             except ValueError:
                 refused += 1
                 continue
             rules = loaded.for_prediction(empty="unk")
             store = rules.transform(example(rules), keep_bad=True)
             assert store.values.ndim == 1 or store.values.shape[1] == loaded.input_size
-            json.dumps(loaded.to_dict())
+            saved_values(loaded)
     assert refused > 20
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.labels import LabelSet, class_counts, has_class, unknown_rows
-from seqtrain.sequences.saved import saved_values, validated
 from tests.helpers.tiny import Cli, sets
 
 MULTI = LabelSet(("a", "b"), multi_label=True, separator="|")
@@ -125,6 +125,8 @@ def test_labels_of_an_earlier_model_keep_their_indices() -> None:
     ],
 )
 def test_saved_label_sets_are_validated(change: dict[str, Any]) -> None:
-    assert validated(LabelSet, saved_values(MULTI)) == MULTI
+    saved = TypeAdapter(LabelSet)
+    values = saved.dump_python(MULTI, mode="json")
+    assert saved.validate_json(json.dumps(values)) == MULTI
     with pytest.raises(ValueError, match=r"classes|multi_label|separator"):
-        validated(LabelSet, {**saved_values(MULTI), **change})
+        saved.validate_json(json.dumps({**values, **change}))

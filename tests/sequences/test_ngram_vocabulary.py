@@ -10,7 +10,6 @@ from seqtrain.sequences import ngram_vocabulary as ngrams
 from seqtrain.sequences.ngram_vocabulary import (
     ONLY,
     GramColumn,
-    NgramVocabulary,
     extended_keys,
     fit_ngrams,
 )
@@ -86,10 +85,3 @@ def test_keys_stay_as_they_are():
     for gram in ((1,), (0, 29999, 2), tuple(range(2, 30))):
         assert key_of(gram) == exact(gram)
     assert key_of((0, 29999, 2)) == -982202701857862009
-
-
-def test_a_description_with_the_arrays_is_the_vocabulary():
-    chosen = fit_ngrams(*flat(some_rows(seed=1)), GramColumn(ONLY, 1, 2), most=100)
-    assert NgramVocabulary.described(chosen.description(), chosen.keys, chosen.idf) == chosen
-    with pytest.raises(KeyError):
-        NgramVocabulary.described({"shortest": 1}, chosen.keys, chosen.idf)

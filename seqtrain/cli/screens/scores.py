@@ -30,14 +30,6 @@ NEVER_FOUND = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
 """Scores of labels that the model doesn't know."""
 UNKNOWN_LABELS = "(unknown label)"
 """Name of the row for examples whose label the model doesn't know."""
-BRANCH_NAMES = {
-    "recurrent": "recurrent network",
-    "ngrams": "n-grams",
-    "kernels": "kernels",
-    "trees": "boosted trees",
-    "pretrained": "pretrained encoder",
-}
-"""Maps each branch to its name for people."""
 LENGTH_COLUMNS = {
     "min": ("length from", ",.0f"),
     "max": ("to", ",.0f"),
@@ -146,25 +138,26 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
 
     Args:
         scores: Scores of the whole model.
-        branches: Maps each branch to its scores, or to its value of the compared metric. Names that
-            aren't in `BRANCH_NAMES` are ignored.
+        branches: Maps each branch to its scores, or to its value of the compared metric. Other
+            names are ignored.
         monitor: Metric that chose the best epoch. It determines the metric that is printed (see
             `compared_metric`).
     """
     if scores.majority_baseline is None:
         return
+    from seqtrain.model.branches import BRANCHES
+
     metric = compared_metric(monitor, has_rare_class=scores.has_rare_class)
     whole = getattr(scores, metric.name)
-    values = {}
-    for name in branches.keys() & BRANCH_NAMES.keys():
-        own = branches[name]
-        values[name] = own if isinstance(own, float) else getattr(own, metric.name)
-    if values:
-        alone, enough = [], []
-        for name, title in BRANCH_NAMES.items():
-            if name in values:
-                alone.append(f"{title} {values[name]:.1%}")
-                enough += [title] if values[name] >= whole else []
+    alone, enough = [], []
+    for branch in BRANCHES:
+        if branch.name in branches:
+            own = branches[branch.name]
+            value = own if isinstance(own, float) else getattr(own, metric.name)
+            alone.append(f"{branch.title} {value:.1%}")
+            if value >= whole:
+                enough.append(branch.title)
+    if alone:
         verdict = f"; enough alone: {', '.join(enough)}" if enough else ""
         note(f"{metric.title}: {', '.join(alone)}, all together {whole:.1%}{verdict}")
     if scores.accuracy <= scores.majority_baseline and not scores.has_rare_class:

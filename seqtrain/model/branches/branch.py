@@ -58,12 +58,15 @@ class Branch(nn.Module):
     its parameters begin with the name of the branch. Only the first branch has no such prefix.
 
     Attributes:
-        name: name of the branch in state dicts, in JSON, and on screens.
+        name: name of the branch in state dicts and in JSON. For a solved branch it is also its key
+            in the section model.
+        title: name of the branch on screens.
         default_weight: weight of the branch in predictions, relative to the other branches. The
             calibration may replace it.
     """
 
     name: ClassVar[str]
+    title: ClassVar[str]
     default_weight: ClassVar[float] = 1.0
 
     @classmethod

@@ -180,6 +180,7 @@ class KernelBranch(LinearBranch):
     """
 
     name = "kernels"
+    title = "kernels"
     default_weight = 4.0
     channels: Tensor
     gain: Tensor

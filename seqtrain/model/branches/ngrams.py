@@ -43,6 +43,7 @@ class NgramBranch(LinearBranch):
     """
 
     name = "ngrams"
+    title = "n-grams"
 
     def __init__(
         self, vocabulary: NgramVocabulary, num_classes: int, words: WordGrams | None = None

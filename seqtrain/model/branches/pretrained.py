@@ -31,6 +31,7 @@ class PretrainedBranch(LinearBranch):
     """
 
     name = "pretrained"
+    title = "pretrained encoder"
     # On 500 texts of train, a third lost 0.9 points (trec) and 2.2 points (sst2): n-grams and the
     # recurrent branch make similar errors, the encoder makes others.
     default_weight = 2.0

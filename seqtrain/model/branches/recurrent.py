@@ -48,6 +48,7 @@ class RecurrentBranch(Branch):
     """
 
     name = "recurrent"
+    title = "recurrent network"
 
     def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
         super().__init__()

@@ -46,6 +46,7 @@ class TreeBranch(SolvedBranch):
     """
 
     name = "trees"
+    title = "boosted trees"
     default_weight = 2.0
     column: Tensor
     cut: Tensor

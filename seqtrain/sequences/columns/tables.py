@@ -62,7 +62,7 @@ class TokenColumn(Saved):
 
     name: str
     min_count: int | None = None
-    vocabulary: Vocabulary | None = field(default=None, metadata={"saved": False})
+    vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
         if self.min_count is not None and self.min_count < 1:
@@ -224,6 +224,19 @@ class ColumnTable(Saved):
     def vocabularies(self) -> list[Vocabulary]:
         """Vocabulary of each token column. Empty before the fit."""
         return [column.vocabulary for column in self.tokens if column.vocabulary is not None]
+
+    def with_vocabularies(self, lists: Mapping[str, Any]) -> ColumnTable:
+        """Return the table with vocabularies: lists of tokens by column, under the kind's name.
+
+        Raises:
+            ValueError: If the list of a column is missing, or isn't a vocabulary.
+        """
+        own = lists.get(self.kind) or {}
+        tokens = list[TokenColumn]()
+        for column in self.tokens:
+            vocabulary = Vocabulary(tuple(own.get(column.name, ())))
+            tokens.append(replace(column, vocabulary=vocabulary))
+        return replace(self, tokens=tuple(tokens))
 
     @property
     def array(self) -> str:

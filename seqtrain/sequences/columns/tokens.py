@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -122,13 +122,13 @@ class TokenSequence(Saved):
         vocabulary: Tokens of the training split, or None before the fit.
     """
 
-    kind: Literal["text", "tokens"] = "text"
+    kind: Literal["text", "tokens"]
     tokenizer_name: Literal["word", "whitespace", "char", "byte", "bpe"] | None = "word"
     lowercase: bool = True
     bpe_model: str | None = None
     subwords: tuple[int, ...] | None = None
     subword_rows: int = BUCKETS
-    vocabulary: Vocabulary | None = field(default=None, metadata={"saved": False})
+    vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
         if (self.tokenizer_name is None) != (self.kind == "tokens"):
@@ -264,25 +264,6 @@ class TokenSequence(Saved):
 
 def _are_sizes(sizes: Sequence[int]) -> bool:
     return len(sizes) == 2 and 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM
-
-
-def saved_vocabulary(key: str, tokens: Any) -> Vocabulary:
-    """Return the vocabulary of a saved column.
-
-    Args:
-        key: Name of the column in error messages.
-        tokens: List of tokens in the order of their ids.
-
-    Raises:
-        ValueError: If it isn't a list of different strings that starts with `SPECIAL`.
-    """
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ValueError(f"{key}: expected a list of strings")
-    if tuple(tokens[: len(SPECIAL)]) != SPECIAL:
-        raise ValueError(f"{key}: expected {', '.join(SPECIAL)} first")
-    if len(set(tokens)) < len(tokens):
-        raise ValueError(f"{key}: expected strings, each once")
-    return Vocabulary(tuple(tokens))
 
 
 def _spelled(

@@ -1,0 +1,24 @@
+"""Tables of pages that follow from the code. `python -m tests.helpers.page_tables` writes them."""
+
+import re
+from pathlib import Path
+
+from seqtrain.config import key_reference
+from seqtrain.tables.formats import format_table
+
+ROOT = Path(__file__).parents[2]
+TABLES = {"configs/README.md": key_reference, "data/README.md": format_table}
+"""Maps each page to the function that returns its table, which replaces the one of its heading."""
+
+
+def current(page: str) -> str:
+    """Return the text of a page with the table as it should be."""
+    table = TABLES[page]()
+    heading = table.splitlines()[0]
+    old = re.compile(re.escape(heading) + r"\n(?:\|.*\n)*")
+    return old.sub(lambda _: table, (ROOT / page).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    for page in TABLES:
+        (ROOT / page).write_text(current(page), encoding="utf-8")
