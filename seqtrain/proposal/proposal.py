@@ -193,7 +193,7 @@ def propose(
             text, config = found.config()
             prepared = prepare(config)
         warnings += number_doubts(prepared)
-    warnings += [*_shared_owner(roles, config), *_few_rows(found, config)]
+    warnings += [*shared_owner(roles.owner, config), *_few_rows(found, config)]
     return Proposal(text, [*_uses(found, config)], warnings)
 
 
@@ -558,15 +558,19 @@ def _step_kind(kind: str | dict[str, Any]) -> str:
     return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
 
 
-def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
+def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     """Yield a warning if a random split can divide the rows of one owner, such as a customer.
 
     There is no warning if data.group is set, or if no fraction of train is held out.
+
+    Args:
+        owner: Column that names the owner of each row, or None.
+        config: The config.
     """
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
-    if roles.owner is None or not is_divided or config.data.group is not None:
+    if owner is None or not is_divided or config.data.group is not None:
         return
-    name = roles.owner.name
+    name = owner.name
     command = shlex.join(["--set", f"data.group={name}"])
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
