@@ -128,7 +128,10 @@ def without_mask(X: Any, kind: str | None = None) -> Any:
     if kind != "tokens" or X.ndim != 2 or X.dtype.kind not in "iu":
         return array_of(X)
     used = ~np.ma.getmaskarray(X)
-    return [row[: 1 + max(np.flatnonzero(has), default=-1)].tolist() for row, has in zip(X, used, strict=True)]
+    return [
+        row[: 1 + max(np.flatnonzero(has), default=-1)].tolist()
+        for row, has in zip(X, used, strict=True)
+    ]
 
 
 def given_labels(y: Any) -> Any:

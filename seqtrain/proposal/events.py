@@ -1,6 +1,5 @@
 """Lists of objects whose fields are the columns of a time step, such as the events of a visit."""
 
-
 import numpy as np
 
 from seqtrain.errors import DataError

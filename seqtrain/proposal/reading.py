@@ -420,6 +420,8 @@ class _GrowingColumn:
             self._append(np.array([*map(known.code, values.tolist())], dtype=np.int32)[places])
         else:
             try:
+                if not known:
+                    known.learn(cells)
                 self._append(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
             except TypeError:  # lists aren't hashable
                 self._append(np.array([known.code(cell) for cell in cells], dtype=np.int32))
@@ -457,6 +459,19 @@ class _KnownValues(dict[Any, int]):
         code = self[cell] = len(self.distinct)
         self.distinct.append(cell)
         return code
+
+    def learn(self, cells: Sequence[Any]) -> None:
+        """Give codes to the first cells of a column, all at once, if all are plain.
+
+        Plain cells are short texts without blanks. Tables of many columns and few rows need this.
+        """
+        values = list(dict.fromkeys(cells))
+        if {*map(type, values)} != {str}:
+            return
+        text = "".join(values)
+        if text.split() == [text] and max(map(len, values)) <= LONGEST_LABEL:
+            self.distinct = values
+            self.update(zip(values, range(len(values)), strict=True))
 
     def code(self, cell: Any) -> int:
         """Return the code of a cell, which may be a list."""

@@ -268,9 +268,9 @@ def row_table(
             f"the sequences are whole numbers, read as {found}; if they are {other}: --set "
             f"data.kind={kind}"
         )
-    unused = list[ColumnProfile]()
+    unused, used = list[ColumnProfile](), {label, *chosen}
     for column in columns:
-        if column is label or column in chosen:
+        if column in used:
             continue
         reason = tells_label(column, label) if column.repeats_as_labels else None
         if reason == "the label in more detail" and is_code_or_owner(column):

@@ -56,7 +56,7 @@ SHORTEST_RUN = 3
 SHORTEST, LONGEST = 4, 128
 """Fewest and most time steps of a proposed window."""
 MOST_CONFLICTS = 0.05
-"""Share of ids with several labels up to which they may be mistakes."""
+"""Share of rows with another label than most rows of their id up to which they may be mistakes."""
 RARE_STATE = 0.2
 """Share of rows below which the rarer of two labels is a state that sets in, such as a failure."""
 WINDOW_RULES = {
@@ -120,8 +120,9 @@ def _may_be_step_table(
     """
     if not is_requested:
         is_told = options.get("sequence") or options.kind
-        is_wide = not _have_names(columns) and wide_columns(columns)
-        return not is_told and not is_wide and not any(map(can_be_sequence, columns))
+        wide = wide_columns(columns)  # an id and a label are beside them
+        is_wide = len(wide) > (len(columns) - 2 if _have_names(columns) else 0)
+        return not (is_told or is_wide or any(map(can_be_sequence, columns)))
     if options.get("sequence"):
         raise DataError(
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
@@ -354,15 +355,18 @@ def _window(id: ColumnProfile, label: ColumnProfile, runs: npt.NDArray[np.intp])
 
 
 def _check_labels(id: ColumnProfile, label: ColumnProfile) -> None:
-    """Raise a DataError if many values of an id have several labels.
+    """Raise a DataError if many rows have another label than most rows of their id.
 
     If only a few have, the reader names their lines.
     """
-    rows = np.lexsort((np.arange(id.rows), id.codes))
-    rows = rows[~label.is_blank[rows]]
-    runs = _runs(id.codes[rows], label.codes[rows])
-    if len(runs) <= (1 + MOST_CONFLICTS) * len(id.values):
+    rows = np.flatnonzero(~label.is_blank)
+    pairs = id.codes[rows].astype(np.int64) * len(label.values) + label.codes[rows]
+    pairs, counts = np.unique(pairs, return_counts=True)
+    most = np.zeros(len(id.values), dtype=np.int64)
+    np.maximum.at(most, pairs // len(label.values), counts)
+    if most.sum() >= (1 - MOST_CONFLICTS) * len(rows):
         return
+    runs = _runs(id.codes[rows], label.codes[rows])
     window = "{steps: 16, stride: 8, label: last}"
     raise DataError(
         f"--label: {label.shown} changes within {id.shown}, after {runs.mean():.1f} rows on average"
