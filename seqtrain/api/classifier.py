@@ -289,7 +289,7 @@ class Classifier(Summarized):
                 found.append(model.network.probabilities(check_finite(logits, store)))
             shares = torch.stack(found).mean(dim=0).numpy()
             part, store = of_models[0]
-            unknown = unknown_shares(store, self.preprocessing.token_columns)
+            unknown = unknown_shares(store, len(self.preprocessing.sequence.tokens))
             decided, sure = self.decide(shares)
             shares[list(part.problems)] = math.nan
             for index, example in enumerate(part.examples()):

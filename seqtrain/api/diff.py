@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from seqtrain.api.evaluate import Labelled, load_labelled
 from seqtrain.api.named_runs import NO_TEST, RunLike, default_split
-from seqtrain.api.split_results import SplitPredictions, predict_split
+from seqtrain.api.split_results import predicted_rows
 from seqtrain.errors import DataError, parameter
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample
@@ -84,21 +85,21 @@ def diff(
     """
     name = split or (default_split(a, b) if data is None else None)
     warnings = [NO_TEST] if name == "validation" and split is None else []
-    first, second = (predict_split(run, split=name, data=data, device=device) for run in (a, b))
+    first, second = (load_labelled(run, split=name, data=data, device=device) for run in (a, b))
     pairs = _pairs(first, second)
-    left_out = len(first.rows) + len(second.rows) - 2 * len(pairs)
-    warnings += first.found.warnings + second.found.warnings
+    left_out = len(first.store) + len(second.store) - 2 * len(pairs)
+    warnings += first.warnings + second.warnings
     if left_out:
         warnings.append(f"left out {counted(left_out, 'row')} that only one run predicts")
-    classifiers = [each.found.classifier for each in (first, second)]
+    classifiers = [first.classifier, second.classifier]
     multi_label = any(each.preprocessing.multi_label for each in classifiers)
     classes = dict.fromkeys(label for each in classifiers for label in each.labels)
     right = [(x.is_correct, y.is_correct) for x, y in pairs]
     sides = {"both": (True, True), "only_a": (True, False)}
     sides |= {"only_b": (False, True), "neither": (False, False)}
     return RunDifference(
-        runs=(first.found.classifier.path, second.found.classifier.path),
-        data=first.found.source,
+        runs=(first.classifier.path, second.classifier.path),
+        data=first.source,
         metrics=_metrics(pairs, [*classes], multi_label=multi_label),
         num_examples=len(pairs),
         left_out=left_out,
@@ -136,7 +137,7 @@ def _metrics(
     return paired_bootstrap(*encoded)
 
 
-def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
+def _pairs(a: Labelled, b: Labelled) -> list[Pair]:
     """Return the predictions of both runs for each example that both predicted.
 
     Examples are matched by file and line. They are in the order of run a.
@@ -146,18 +147,17 @@ def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
             example, or read different labels for one.
     """
     hint = f"give one labelled file for both with {parameter('data')}"
-    names = " and ".join(display_name(each.found.source) for each in (a, b))
-    digests = [list(each.found.digests.values()) for each in (a, b)]
-    if a.found.source != b.found.source and digests[0] != digests[1]:
+    names = " and ".join(display_name(each.source) for each in (a, b))
+    if a.source != b.source and [*a.digests.values()] != [*b.digests.values()]:
         raise DataError(f"{names} differ, so the runs can't be compared on them; {hint}")
-    of_b = {(row.file, row.line): row for row in b.rows}
-    pairs = [(row, of_b[row.file, row.line]) for row in a.rows if (row.file, row.line) in of_b]
+    of_a, of_b = ({(x.file, x.line): x for x in predicted_rows(each)} for each in (a, b))
+    pairs = [(row, of_b[place]) for place, row in of_a.items() if place in of_b]
     if not pairs:
         raise DataError(f"{names}: the runs hold out different rows; {hint}")
     for x, y in pairs:
         if x.labels != y.labels:
             raise DataError(
-                f"{display_name(a.found.source)}:{x.line}: the label is {quote(x.label)} for one "
+                f"{display_name(a.source)}:{x.line}: the label is {quote(x.label)} for one "
                 f"run and {quote(y.label)} for the other; do both read the same column?"
             )
     return pairs

@@ -2,8 +2,8 @@
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -133,12 +133,17 @@ def fit(
             stopped = "stopped by the listener before training; nothing written"
             raise told.error or Interrupted(signal.SIGINT, stopped)
         _check_data(resolved, data, chosen, processes)
-        stack.enter_context(_training_mode(resolved, processes))
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(deterministic_algorithms(resolved.training.deterministic))
+        stack.enter_context(processes.signals)  # a signal stops training after the update
         weights = None if sample_weight is None else _weights_of_rows(sample_weight, resolved, data)
         data = data if weights is None else weighted(data, weights)
         session, origin = _start_session(resolved, data, chosen, processes, start, weights)
-        if not processes.is_first:
-            return _follow(session, finish=finish)
+        if not processes.is_first:  # train together with rank 0, without writing a file
+            for _ in run_phases(session, finish=finish):
+                processes.raise_if_stopped()
+            return _finished_run(session, Path(), [])
         writer = _start_writer(session, start, directory, name, origin, told, stack)
         run = replace(_write_run(session, writer, told, finish=finish), tables=tables)
     told.tell(run)  # training has ended
@@ -178,28 +183,6 @@ def _source_of(config: object) -> Path | None:
         f"config: found an object of type {type(config).__name__}; expected a config; "
         "to train on data: fit(init(data), train=data)"
     )
-
-
-@contextmanager
-def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
-    """Enable gradients in a block, and deterministic algorithms if the config asks for them.
-
-    In the block, a stop signal doesn't end the process. Training stops after its current update.
-    """
-    deterministic = deterministic_algorithms(config.training.deterministic)
-    with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
-        yield
-
-
-def _follow(session: Trainer, *, finish: bool) -> Run:
-    """Train together with rank 0, without writing a file. The returned run has an empty path.
-
-    Raises:
-        Interrupted: If a signal stopped training.
-    """
-    for _ in run_phases(session, finish=finish):
-        session.processes.raise_if_stopped()
-    return _finished_run(session, Path(), [])
 
 
 def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, finish: bool) -> Run:
@@ -326,19 +309,45 @@ def _start_session(
     weights were copied.
 
     Raises:
-        CheckpointError: If `_resumed_session` raises it.
+        CheckpointError: If the data of a resumed run changed, or `_load_checkpoint` raises it.
     """
-    old, origin = start.old_model, None
+    point, old, origin = start.point, start.old_model, None
     with processes.first_before_others():
-        if start.point is not None:
-            session = _resumed_session(config, data, device, processes, start.point, sample_weight)
-        else:
-            session = Trainer(config, data, device, processes, sample_weight=sample_weight)
+        network, calibration = None, None
+        if point is not None:
+            model = point.checkpoint.model
+            check_same_data(point.run, config, data, model.preprocessing)
+            network, calibration = model.network, model.calibration
+            if network.config != config.model.architecture:
+                problem = "the architecture isn't that of the run's config"
+                raise CheckpointError(f"{point.folder}: {problem}; restore the folder from a copy")
+        session = Trainer(
+            config, data, device, processes, network, calibration, sample_weight=sample_weight
+        )
+        if point is not None:
+            _load_checkpoint(session, point)
         if old is not None:
             new, rules = session.network, data.preprocessing
             origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
     session.copy_from_rank_zero()
     return session, origin
+
+
+def _load_checkpoint(session: Trainer, point: ResumePoint) -> None:
+    """Load the training state of a checkpoint.
+
+    Raises:
+        CheckpointError: If the training state is damaged.
+    """
+    saved = point.checkpoint
+    weights = saved.model.network.state_dict()
+    state = {"network": weights, "training": saved.tensors, "progress": saved.progress}
+    try:
+        session.load_state_dict(state)
+    except ValueError as error:
+        raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
+    if point.best is not None and session.progress.phase == "training":
+        session.best = point.best.network.state_dict()
 
 
 def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> Array:
@@ -362,44 +371,6 @@ def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> 
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ConfigError("sample_weight: expected finite numbers of at least 0, not all of them 0")
     return weights
-
-
-def _resumed_session(
-    config: Config,
-    data: PreparedData,
-    device: torch.device,
-    processes: Processes,
-    point: ResumePoint,
-    sample_weight: Array | None,
-) -> Trainer:
-    """Return the session of a resumed run, with the training state of its last checkpoint.
-
-    Raises:
-        CheckpointError: If the data changed, if the checkpoint has another architecture than the
-            config, or if its training state is damaged.
-    """
-    model, progress = point.checkpoint.model, point.checkpoint.progress
-    check_same_data(point.run, config, data, model.preprocessing)
-    if model.network.config != config.model.architecture:
-        problem = "the architecture isn't that of the run's config; restore the folder from a copy"
-        raise CheckpointError(f"{point.folder}: {problem}")
-    session = Trainer(
-        config,
-        data,
-        device,
-        processes,
-        model.network,
-        model.calibration,
-        sample_weight=sample_weight,
-    )
-    state = {"network": model.network.state_dict(), "training": point.checkpoint.tensors}
-    try:
-        session.load_state_dict({**state, "progress": progress})
-    except ValueError as error:
-        raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
-    if point.best is not None and session.progress.phase == "training":
-        session.best = point.best.network.state_dict()
-    return session
 
 
 def _start_writer(

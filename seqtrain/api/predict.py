@@ -163,7 +163,7 @@ def predict_steps(
         small = (piece for part in parts for piece in chunked(part, STEP_ROWS))
         for part, store in fitted.for_prediction().predictable(small, name, report):
             every_logits = predict_step_logits(one.network, store, one.device, carried)
-            unknown = unknown_shares(store, fitted.token_columns)
+            unknown = unknown_shares(store, len(fitted.sequence.tokens))
             for index, logits in enumerate(every_logits):
                 example = part.example(index)
                 yield StepPredictions(

@@ -69,9 +69,9 @@ def input_parts(
             columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _by_index(keep, schema)
-    source = Input(path, schema)
-    reader = source.reader(source.labels(labelled=False), keep)
-    return (_arrivals(reader) if path == STDIN else reader.chunks()), source.name
+    reader = Input(path, schema, labelled=False).reader(keep=keep)
+    parts = _arrivals(reader) if path == STDIN else reader.chunks()
+    return parts, reader.source.name
 
 
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
@@ -108,8 +108,7 @@ def memory_parts(
         if not (schema.sequence_columns or schema.is_wide or keep):
             advice = "give a list, such as list(data['text'])"
             raise DataError(f"data: the model has no column names; {advice}")
-        table = table_source(given, schema)
-        return table.reader(table.labels(labelled=False), keep).chunks(), "data"
+        return table_source(given, schema, labelled=False).reader(keep=keep).chunks(), "data"
     given = listed_sequences(given)
     names = None if groups is None else list(groups)
     if names is not None:
@@ -117,7 +116,7 @@ def memory_parts(
             raise DataError(f"groups: found {len(names)}; expected one for each sequence")
         if not all(name is None or isinstance(name, str) for name in names):
             raise DataError("groups: expected a string or None for each sequence")
-    if given and fitted.reads_tables:
+    if given and schema.reads_tables:
         own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
         columns = f"the model reads the columns {listed(own)}"
         raise DataError(f"sequences: {columns}; give a table")
@@ -132,11 +131,7 @@ def memory_parts(
     if problems:
         first = min(problems)
         raise DataError(f"sequence {first + 1}: {problems[first]}")
-    found = Sequences(
-        content=content,
-        lines=np.arange(1, len(cells) + 1),
-        labels=Coded(np.full(len(cells), -1, np.int32), []),
-    )
+    found = Sequences(content, np.arange(1, len(cells) + 1))
     if names is not None:
         column = CodedColumn(str)
         codes, _ = column.codes_of([name or "" for name in names])

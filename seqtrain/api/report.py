@@ -96,19 +96,17 @@ def run_facts(
 
     The other arguments and the errors are as for `report`.
     """
-    from seqtrain.api.split_results import split_results  # with torch: wrong names are found first
+    # With torch: wrong names are found first.
+    from seqtrain.api.evaluate import load_labelled
+    from seqtrain.api.split_results import results_of
 
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     held_out = config.data.test or config.data.validation
     split = split if split or data is not None or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
-    shown = split_results(directory.path, split=split, data=data, device=device)
-    prefixes = []
-    if steps:
-        from seqtrain.api.evaluate import load_labelled
-
-        prefixes = load_labelled(directory.path, split=split, data=data, device=device).by_share()
+    found = load_labelled(directory.path, split=split, data=data, device=device)
+    shown = results_of(found)
     learned = learned_rows(config, shown.split)
     headline = shown.scores.summary()
     if shown.split == "validation" and learned:
@@ -124,5 +122,5 @@ def run_facts(
         split=(shown.split or Path(shown.data).name) + (learned and f", trained on {learned}"),
         shown=shown,
         headline=headline or shown.scores.summary(),
-        prefixes=prefixes,
+        prefixes=found.by_share() if steps else [],
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -30,19 +30,6 @@ RELIABILITY_BINS = 10
 """Number of intervals of probability in which reliability is measured."""
 CURVES, CURVE_POINTS = 6, 50
 """Number of large classes with a curve of precision and recall, and largest number of points."""
-
-
-@dataclass(frozen=True)
-class SplitPredictions:
-    """Predictions of one run for the examples of a split.
-
-    Attributes:
-        found: The classifier, and the encoded examples.
-        rows: Prediction for each encoded example, in the order of the files and their rows.
-    """
-
-    found: Labelled
-    rows: list[PredictedExample]
 
 
 def split_results(
@@ -73,24 +60,14 @@ def split_results(
     path = directory_of(run).path
     if data is None and split in (None, "validation") and holds_folds(path):
         return _results_of_folds(path, explain, device)
-    found = load_labelled(run, split=split, data=data, device=device)
-    return _results_of(_predictions_of(found, explain))
+    return results_of(load_labelled(run, split=split, data=data, device=device), explain)
 
 
-def predict_split(
-    run: RunLike = None, *, split: str | None = None, data: Any = None, device: str = "auto"
-) -> SplitPredictions:
-    """Return a run's predictions for every example of a split or a file.
+def predicted_rows(found: Labelled, explain: int = 0) -> list[PredictedExample]:
+    """Return the prediction for each encoded example, in the order of the files and their rows.
 
-    Arguments and errors are as for `split_results`, but the run can't be a directory of folds.
-    """
-    return _predictions_of(load_labelled(run, split=split, data=data, device=device))
-
-
-def _predictions_of(found: Labelled, explain: int = 0) -> SplitPredictions:
-    """Return the predictions for encoded examples, whose texts are read again.
-
-    Weights of time steps are computed for the `explain` most confident errors.
+    The texts are read again. Weights of time steps are computed for the `explain` most confident
+    errors.
 
     Raises:
         DataError: If a file can't be read, or changed since it was encoded.
@@ -115,12 +92,15 @@ def _predictions_of(found: Labelled, explain: int = 0) -> SplitPredictions:
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    return SplitPredictions(found, rows)
+    return rows
 
 
-def _results_of(shown: SplitPredictions) -> SplitResults:
-    """Return scores, errors and curves of the predictions for a split."""
-    found = shown.found
+def results_of(found: Labelled, explain: int = 0) -> SplitResults:
+    """Return scores, errors and curves of the predictions for encoded examples.
+
+    Weights of time steps are computed for the `explain` most confident errors.
+    """
+    rows = predicted_rows(found, explain)
     _, scores, branches = found.scored
     probabilities, labels = found.probabilities, found.store.labels
     curves = {}
@@ -138,8 +118,8 @@ def _results_of(shown: SplitPredictions) -> SplitResults:
         model=f"{found.classifier.summary()['model']}; {weights:,} parameters",
         scores=scores,
         branches=branches,
-        errors=most_confident_errors(shown.rows),
-        reliability=_reliability(shown.rows),
+        errors=most_confident_errors(rows),
+        reliability=_reliability(rows),
         precision_recall=curves,
         trained_on_rows=bool(found.trained_on_rows),
     )
@@ -161,14 +141,15 @@ def _reliability(rows: Sequence[PredictedExample]) -> list[tuple[float, float]]:
 def _results_of_folds(path: Path, explain: int, device: str) -> SplitResults:
     """Return the out-of-fold predictions of the runs of folds, all together, without curves."""
     each = [load_labelled(run, split="validation", device=device) for run in members(path)]
-    folds = [_predictions_of(found, explain) for found in each]
+    folds = [results_of(found, explain) for found in each]
     scores, _ = score_together(path, each)
+    errors = [row for fold in folds for row in fold.errors]
     return replace(
-        _results_of(folds[0]),
+        folds[0],
         warnings=[*dict.fromkeys(line for found in each for line in found.warnings)],
         scores=scores,
         branches={},
-        errors=most_confident_errors([row for fold in folds for row in fold.rows]),
+        errors=most_confident_errors(errors),
         reliability=[],
         precision_recall={},
     )

@@ -16,22 +16,17 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.config.value_types import Section
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
-    Share,
     best_threshold,
     class_points,
     coverage_points,
     threshold_reached_by,
 )
-from seqtrain.model.branches import BRANCHES
-from seqtrain.model.network import LogitCalibration, combined
+from seqtrain.model.network import COOLEST, HOTTEST, LogitCalibration, Share, combined
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.store import Array
 
-COOLEST, HOTTEST = 0.01, 100.0
-"""Lowest and highest temperature that a model may have."""
 LEVELS = 100
 """Largest number of points in `Calibration.coverage`."""
 MOST_CLASSES = 200
@@ -49,22 +44,13 @@ chose weights that lost up to a point on test; two standard errors chose none.""
 LOGITS_AT_ONCE = 2**22
 """Number of logits that are converted to double precision at once, to bound memory."""
 
-Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 
-
-class Calibration(Section):
+class Calibration(LogitCalibration):
     """Settings of a model that are chosen after training, as model.json holds them.
 
     All but `shift` are fitted on validation. A model without calibration has the defaults.
     """
 
-    temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0
-    """Divisor of the logits. If multi-label, one for each class, or one for all."""
-    branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
-    """Weight of each branch's logits in a prediction, or None if all are equal."""
-    shift: Annotated[list[Finite], Field(min_length=1)] | None = None
-    """Addition to each class's logit after division (training.logit_adjustment), or None."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
     """Coverage and accuracy on validation, from the most confident predictions to all of them.
     Empty if multi-label."""
@@ -73,10 +59,6 @@ class Calibration(Section):
     is rare. In the second case their sum is 1. Otherwise empty."""
     classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
     """Recall and precision of each class at some thresholds, or empty."""
-
-    def for_network(self) -> LogitCalibration:
-        """Return what a network applies to its logits: temperature, branch weights, and shift."""
-        return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
     def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
         """Return True if the lengths of all lists suit a model.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -195,18 +196,13 @@ def branch_logits(
     device: torch.device,
     carried: CarriedStates | None = None,
     *,
-    plan: Iterable[Ints] | None = None,
-    collate: Callable[[SequenceStore], Batch] = collate,
-    before_batch: Callable[[], None] = lambda: None,
-    engine: Engine | None = None,
     names: Collection[str] | None = None,
+    **options: Any,
 ) -> list[Tensor]:
     """Return the logits of each branch for all sequences.
 
-    Up to rounding, they don't depend on the batches.
-
-    `names` are the branches to compute, or None for all branches. All other arguments are described
-    at `run_batches`.
+    Up to rounding, they don't depend on the batches. `names` are the branches to compute, or None
+    for all branches. All other arguments are those of `run_batches`.
 
     Returns:
         One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0. So
@@ -215,17 +211,8 @@ def branch_logits(
     count = len(model.branch_names) if names is None else len(names)
     shape = count, len(store), model.num_classes
     logits = torch.zeros(shape, dtype=torch.float32, device="cpu")
-    for batch, found in run_batches(
-        partial(model.branch_logits, names=names),
-        model,
-        store,
-        device,
-        carried,
-        plan=plan,
-        collate=collate,
-        before_batch=before_batch,
-        engine=engine,
-    ):
+    compute = partial(model.branch_logits, names=names)
+    for batch, found in run_batches(compute, model, store, device, carried, **options):
         for own, of_branch in zip(logits, found, strict=True):
             own[torch.from_numpy(batch.examples)] = batch.restore(of_branch.float().cpu())
     return [*logits]
@@ -236,18 +223,13 @@ def predict_logits(
     store: SequenceStore,
     device: torch.device,
     carried: CarriedStates | None = None,
-    *,
-    plan: Iterable[Ints] | None = None,
-    collate: Callable[[SequenceStore], Batch] = collate,
-    engine: Engine | None = None,
+    **options: Any,
 ) -> Tensor:
     """Return the calibrated logits of the whole model for all sequences, (B, C) on the CPU.
 
-    The arguments are described at `run_batches`.
+    The arguments are those of `run_batches`.
     """
-    return model.combine(
-        branch_logits(model, store, device, carried, plan=plan, collate=collate, engine=engine)
-    )
+    return model.combine(branch_logits(model, store, device, carried, **options))
 
 
 def embed_sequences(

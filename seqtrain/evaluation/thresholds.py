@@ -5,13 +5,12 @@ B examples, C classes.
 
 import math
 from collections.abc import Sequence
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from seqtrain.config.value_types import Section
+from seqtrain.model.network import Share
 
 TIE = 1e-12
 """Scores that differ by less count as equal, because the difference may come from rounding."""
@@ -19,9 +18,6 @@ MARGIN = 1e-5
 """Least relative distance between the two probabilities that a threshold separates."""
 CLASS_LEVELS = 20
 """Largest number of points in the coverage of one class."""
-
-Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-"""A number in [0, 1], as a model file holds it."""
 
 
 class CoveragePoint(Section):

@@ -79,11 +79,11 @@ def _sequences(rules: Preprocessing, draw: np.random.Generator) -> Sequences:
     if rules.kind == "text":
         content += TRICKY_TEXTS
     count = len(lengths) if rules.steps is not None else len(content)
-    lines, labels = np.arange(1, count + 1), Coded(np.full(count, -1, np.int32), [])
+    lines = np.arange(1, count + 1)
     if rules.steps is None:
-        return Sequences(content, lines, labels)
+        return Sequences(content, lines)
     steps = _draw_steps(rules.steps, draw, sum(lengths))
-    return Sequences(steps, lines, labels, np.cumsum([0, *lengths]))
+    return Sequences(steps, lines, offsets=np.cumsum([0, *lengths]))
 
 
 def _draw_tokens(

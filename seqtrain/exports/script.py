@@ -209,8 +209,8 @@ def predictions(
     """
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
-    source = Input(path, fitted.schema.for_input(path))
-    parts = source.reader(source.labels(labelled=False)).chunks()
+    source = Input(path, fitted.schema.for_input(path), labelled=False)
+    parts = source.reader().chunks()
     for part, store in rules.predictable(parts, display_name(path), report):
         for row, found in zip(part.examples(), model.probabilities(store), strict=True):
             yield row, *(model.decide(found) if row.problem is None else ("", ""))

@@ -76,7 +76,7 @@ class InputSpec:
                 column.channels,
                 both=column.standardize == "both",
                 indicators=column.has_indicators,
-                ids=preprocessing.token_columns,
+                ids=len(column.tokens),
             )
         if lengths is not None:
             # Numbers that were carried forward count as any others.

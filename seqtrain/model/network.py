@@ -6,15 +6,17 @@ B sequences, N packed time steps, C classes.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.config.value_types import Section
 from seqtrain.engines.layout import Packed
 from seqtrain.engines.threads import one_thread_after_fork
 from seqtrain.model.branches import BRANCHES
@@ -30,21 +32,22 @@ from seqtrain.sequences.store import Array, Ints, SequenceStore
 SomeBranch = TypeVar("SomeBranch", bound=Branch)
 
 
-@dataclass(frozen=True)
-class LogitCalibration:
-    """Calibration that turns the logits of the branches into the logits of a prediction.
+COOLEST, HOTTEST = 0.01, 100.0
+"""Lowest and highest temperature that a model may have."""
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+"""A number in [0, 1], as a model file holds it."""
+Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST)]
 
-    Attributes:
-        branch_weights: weight of each branch in the mean of the logits, with a sum of 1, or None
-            for equal weights.
-        temperature: number by which the mean is divided. In a multi-label task it may be one number
-            for each class.
-        shift: number that is added to the logit of each class after the division, or None.
-    """
 
-    temperature: float | Sequence[float] = 1.0
-    branch_weights: Sequence[float] | None = None
-    shift: Sequence[float] | None = None
+class LogitCalibration(Section):
+    """Calibration that turns the logits of the branches into the logits of a prediction."""
+
+    temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0
+    """Divisor of the mean logits. If multi-label, one for each class, or one for all."""
+    branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
+    """Weight of each branch in the mean of the logits, with a sum of 1, or None for equal ones."""
+    shift: Annotated[list[float], Field(min_length=1)] | None = None
+    """Addition to each class's logit after division (training.logit_adjustment), or None."""
 
 
 class ClassifierNetwork(nn.Module):

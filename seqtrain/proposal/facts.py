@@ -136,7 +136,7 @@ class _Labels:
         self.multi_label = separator is not None or sizes != {1}
 
     def _read(self, column: ColumnProfile, separator: str | None) -> None:
-        self.reader = LabelReader(separator, labelled=False)
+        self.reader = LabelReader(separator)
         self.codes = self.reader.read(Coded(column.codes, column.values))[0]
         self.reader.finish()
 
@@ -176,7 +176,7 @@ def _count_steps(facts: Facts, roles: Roles, labels: _Labels) -> None:
         times = np.arange(len(ids)) if roles.order is None else roles.order.numbers
         rows = np.lexsort((times, ids))
         offsets = np.concatenate(([0], np.cumsum(np.bincount(ids))))
-        windows = cut(offsets, codes[rows], roles.window, labelled=True)
+        windows = cut(offsets, codes[rows], roles.window)
         found = windows.labels(codes[rows], roles.window["label"])
         lengths = windows.ends - windows.starts
     facts.rows, facts.classes = len(found), labels.counts(found)

@@ -116,7 +116,7 @@ class Model:
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return a Model with the same network and another calibration. The network is changed."""
-        self.network.calibration = calibration.for_network()
+        self.network.calibration = calibration
         return replace(self, calibration=calibration)
 
 
@@ -227,7 +227,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         lengths = description.kernels or []
         if len(lengths) != (3 if config.kernels else 0) or lengths != sorted(lengths):
             raise ValueError("kernels: expected three lengths, the shortest first, or null without")
-        if lengths and (not preprocessing.sequence.channels or preprocessing.token_columns):
+        if lengths and (not preprocessing.sequence.channels or preprocessing.sequence.tokens):
             raise ValueError("kernels: expected none for steps with tokens")
         network = new_network(config, preprocessing, np.array(lengths, np.int64))
         sizes = len(preprocessing.labels), len(network.branches)

@@ -18,7 +18,12 @@ from seqtrain.sequences.fitting import fit_preprocessing
 from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.labels import Labels, LabelSet
 from seqtrain.sequences.loading import Loader, load_inputs
-from seqtrain.sequences.preprocessing import EncodingReport, LengthPolicy, Preprocessing
+from seqtrain.sequences.preprocessing import (
+    Encoder,
+    EncodingReport,
+    LengthPolicy,
+    Preprocessing,
+)
 from seqtrain.sequences.pretrained import PretrainedEncoder, default_cache
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
@@ -73,7 +78,25 @@ def prepare(
     """
     sources = data_sources(config)
     with unchanged(source for _, source in sources):
-        return _Preparation(config, known, sources, lenient).run()
+        return _Preparation(config, known, _with_schemas(sources), lenient).run()
+
+
+def _with_schemas(sources: list[tuple[str, Input]]) -> list[tuple[str, Input]]:
+    """Return the data files of a config with the schema by which each is read.
+
+    The files of all splits have that of train, each in its own form. Files of pretraining.data have
+    neither labels nor groups and weights.
+    """
+    trained = completed_schema([source for key, source in sources if key == "data.train"])
+    found = list[tuple[str, Input]]()
+    for key, source in sources:
+        own, labelled = source.schema, True
+        if key.startswith("data."):
+            own = replace(trained, format=own.format, whole_files=own.whole_files)
+        elif key.startswith("pretraining."):
+            own, labelled = replace(own, group=None, weight=None), False
+        found.append((key, replace(source, schema=own, labelled=labelled)))
+    return found
 
 
 def weighted(data: PreparedData, weights: npt.NDArray[Any]) -> PreparedData:
@@ -170,23 +193,20 @@ class _Preparation:
     def run(self) -> PreparedData:
         """Read the files of all splits, fit the preprocessing on train, and encode all rows."""
         train = self._inputs("data.train")
-        schema = completed_schema(train)
-        train = [source.with_schema(schema) for source in train]
-        rules = self._with_merges(unfitted(self.config, schema, self.known), train)
-        loader = Loader(rules.encoder(), train[0].labels(), lenient=self.lenient)
+        rules = self._with_merges(unfitted(self.config, train[0].schema, self.known), train)
+        labels = train[0].labels()
+        loader = Loader(Encoder(rules), labels, lenient=self.lenient)
         read, report = loader.load(train)
-        report.remarks += loader.labels.notices()
+        report.remarks += labels.notices()
         if train[0].table is not None:
-            rules = replace(rules, label_set=LabelSet(type=loader.labels.type))
-        parts, reports = self._parts(loader.labels.combinations, read, report)
+            rules = replace(rules, label_set=LabelSet(type=labels.type))
+        parts, reports = self._parts(labels.combinations, read, report)
         del read  # it may be large
         for key, source in self.sources:
             if key.startswith("pretraining."):
-                plain = source.with_schema(replace(source.schema, group=None, weight=None))
-                labels = plain.labels(labelled=False)
-                parts[key], reports[key] = Loader(loader.encoder, labels).load([plain])
+                parts[key], reports[key] = Loader(loader.encoder, None).load([source])
         fitted, parts, vectors = fit_preprocessing(
-            self.config, self.known, rules, loader.encoder, loader.labels, parts
+            self.config, self.known, rules, loader.encoder, labels, parts
         )
         parts = {name: fitted.with_vectors(part) for name, part in parts.items()}
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
@@ -195,10 +215,7 @@ class _Preparation:
                 joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
             )
         for name in ("validation", "test"):
-            held = [
-                source.with_schema(self._scored(schema, source))
-                for source in self._inputs(f"data.{name}")
-            ]
+            held = self._inputs(f"data.{name}")
             if held:
                 splits[name], reports[name] = load_inputs(
                     fitted,
@@ -219,10 +236,6 @@ class _Preparation:
             unlabelled=unlabelled,
             vectors=vectors,
         )
-
-    def _scored(self, schema: Schema, source: Input) -> Schema:
-        """Return the schema of a file of validation or test: that of train, in its own form."""
-        return replace(schema, format=source.schema.format, whole_files=source.schema.whole_files)
 
     def _inputs(self, key: str) -> list[Input]:
         return [source for name, source in self.sources if name == key]
@@ -251,9 +264,9 @@ class _Preparation:
             sequence=TokenSequence("text", "whitespace", lowercase=self.config.data.lowercase),
             lengths=LengthPolicy(None, "head", "drop"),
         )
-        loader = Loader(words.encoder(), inputs[0].labels(), lenient=self.lenient)
-        rows, _ = loader.load(inputs)
-        learned = self._held_out(loader.labels.combinations, rows)[1].tolist()
+        labels = inputs[0].labels()
+        rows, _ = Loader(Encoder(words), labels, lenient=self.lenient).load(inputs)
+        learned = self._held_out(labels.combinations, rows)[1].tolist()
         texts = list[str]()
         for each in inputs:
             for part in each.reader(each.labels()).read():

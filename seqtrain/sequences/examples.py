@@ -104,7 +104,7 @@ class Sequences:
             `offsets` divides.
         lines: Line of each sequence, or of its problem, (B,).
         labels: Labels of each sequence, as codes of tuples. The code of a sequence without labels
-            is -1.
+            is -1. None if labels aren't read.
         offsets: Index of the first step of each sequence, then N, (B + 1,). None if `content` has
             an entry for each sequence.
         problems: Maps the index of each sequence that can't be used to the reason.
@@ -119,7 +119,7 @@ class Sequences:
 
     content: Any
     lines: Ints
-    labels: Coded
+    labels: Coded | None = None
     offsets: Ints | None = None
     problems: dict[int, str] = field(default_factory=dict)
     groups: Coded | None = None

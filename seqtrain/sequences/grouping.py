@@ -21,7 +21,7 @@ from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import quote
 
 
-def grouped(rows: Sequences, times: TimeColumn, schema: Schema, *, labelled: bool) -> Sequences:
+def grouped(rows: Sequences, times: TimeColumn, schema: Schema) -> Sequences:
     """Return the sequence of each id, in the order in which the ids first occur.
 
     A row that can't be used makes its sequence one that can't be used. If a row has no id because
@@ -30,10 +30,9 @@ def grouped(rows: Sequences, times: TimeColumn, schema: Schema, *, labelled: boo
 
     Args:
         rows: The rows in the order of the file. Each has one step, and an id. Reasons why some
-            can't be used are added to their problems.
+            can't be used are added to their problems. If labels were read, every id must have one.
         times: Times of the rows, if the schema has an order.
         schema: Meaning of the columns.
-        labelled: True if every id must have a label.
     """
     ids, names = _ids_of(rows)
     first = np.zeros(len(names), np.int64)
@@ -42,10 +41,12 @@ def grouped(rows: Sequences, times: TimeColumn, schema: Schema, *, labelled: boo
     order = sorted_rows(ids, moments)
     offsets = np.searchsorted(ids[order], np.arange(len(names) + 1))
     equal = _EqualValues(rows, ids, first, names)
-    labels = _labels_of(rows, ids, first, labelled=labelled)
-    if labelled and schema.window is None:
-        own = np.where(_has_label(rows.labels), rows.labels.codes, labels.codes[ids])
-        equal.check("label ", own, [", ".join(each) for each in labels.values])
+    labels = None
+    if rows.labels is not None:
+        labels = _labels_of(rows, rows.labels, ids, first)
+        if schema.window is None:
+            own = np.where(_has_label(rows.labels), rows.labels.codes, labels.codes[ids])
+            equal.check("label ", own, [", ".join(each) for each in labels.values])
     if rows.static is not None:
         tokens = token_columns(schema.static)
         for name, column in zip(tokens, rows.static.tokens, strict=True):
@@ -79,44 +80,41 @@ def grouped(rows: Sequences, times: TimeColumn, schema: Schema, *, labelled: boo
                 found.files.codes[index] = rows.files.codes[row]
     if schema.window is None:
         return found
-    return _windows(found, rows, order, schema.window, labelled=labelled)
+    return _windows(found, rows, order, schema.window)
 
 
-def _windows(
-    found: Sequences, rows: Sequences, order: Ints, window: dict[str, Any], *, labelled: bool
-) -> Sequences:
+def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, Any]) -> Sequences:
     """Return the windows of sequences. A sequence that can't be used stays one sequence.
 
     Args:
         found: The sequences.
-        rows: The rows, in the order of the file.
+        rows: The rows, in the order of the file. If labels were read, every window must have one.
         order: The rows, sorted by sequence and time.
         window: Value of data.window.
-        labelled: True if every window must have a label.
     """
     assert found.offsets is not None
     assert found.ids is not None
-    codes = rows.labels.codes[order]
-    windows = cut(found.offsets, codes, window, labelled=labelled)
+    codes = None if rows.labels is None else rows.labels.codes[order]
+    windows = cut(found.offsets, codes, window)
     is_first = np.ones(len(windows.owners), bool)
     is_first[1:] = np.diff(windows.owners) != 0
     is_bad = np.isin(windows.owners, list(found.problems))
     windows = windows.at(np.flatnonzero(is_first | ~is_bad))
-    labels = windows.labels(codes, str(window.get("label", "last")))
     problems = dict[int, str]()
     own = replace(rows.at(order[windows.starts]), problems=problems)
-    for at, owner in enumerate(windows.owners.tolist()):
-        if owner in found.problems:
-            problems[at] = found.problems[owner]
-            own.lines[at] = found.lines[owner]
-        elif labelled and labels[at] < 0:
-            problems[at] = BLANK_LABEL
+    if rows.labels is not None and codes is not None:
+        labels = windows.labels(codes, str(window.get("label", "last")))
+        problems.update(dict.fromkeys(np.flatnonzero(labels < 0).tolist(), BLANK_LABEL))
+        own.labels = Coded(labels, rows.labels.values)
+    for at in np.flatnonzero(np.isin(windows.owners, list(found.problems))).tolist():
+        owner = int(windows.owners[at])
+        problems[at] = found.problems[owner]
+        own.lines[at] = found.lines[owner]
     ids = found.ids.at(windows.owners)
     return replace(
         own,
         content=found.content[windows.steps()],
         offsets=windows.offsets,
-        labels=Coded(labels, found.labels.values),
         ids=ids,
         # The windows of an id are held out together.
         groups=ids if found.groups is None else found.groups.at(windows.owners),
@@ -148,17 +146,19 @@ def _has_label(labels: Coded) -> npt.NDArray[np.bool_]:
     return found[labels.codes]
 
 
-def _labels_of(rows: Sequences, ids: Ints, first: Ints, *, labelled: bool) -> Coded:
-    """Return the label of each id: that of its first row with a label."""
-    codes, labels = rows.labels.codes, np.full(len(first), -1, np.int32)
+def _labels_of(rows: Sequences, labels: Coded, ids: Ints, first: Ints) -> Coded:
+    """Return the label of each id: that of its first row with a label.
+
+    An id without a label is added to the problems.
+    """
+    found = np.full(len(first), -1, np.int32)
     # Of equal indices, the last one counts: the first row, and a row with a label before it.
-    for chosen in (codes >= 0, _has_label(rows.labels)):
+    for chosen in (labels.codes >= 0, _has_label(labels)):
         own = np.flatnonzero(chosen)[::-1]
-        labels[ids[own]] = codes[own]
-    if labelled:
-        for row in first[labels < 0].tolist():
-            rows.problems.setdefault(row, BLANK_LABEL)
-    return Coded(labels, rows.labels.values)
+        found[ids[own]] = labels.codes[own]
+    for row in first[found < 0].tolist():
+        rows.problems.setdefault(row, BLANK_LABEL)
+    return Coded(found, labels.values)
 
 
 class _EqualValues:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.labels import LabelReader, LabelSet
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema
+from seqtrain.tables.blocks import Source
 from seqtrain.tables.formats import MEMORY
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.memory import TableSource
@@ -27,86 +29,74 @@ class Input:
             gave to a table.
         schema: Form and meaning of its columns.
         table: The table, or None for files.
+        labelled: False if rows may lack a label, as in an input to predict.
     """
 
     path: str
     schema: Schema
     table: TableSource | None = None
-
-    def __post_init__(self) -> None:
-        # A source remembers the digest of the file that it read.
-        object.__setattr__(self, "_sources", dict[bool, Any]())
+    labelled: bool = True
 
     @property
     def name(self) -> str:
         """Name for messages."""
         return display_name(self.path) if self.table is None else self.table.name
 
-    def source(self, *, labelled: bool = True) -> Any:
-        """Return the source of the cells.
+    @cached_property
+    def source(self) -> Source:
+        """The source of the cells. It remembers the digest of the file that it read."""
+        schema = self.schema
+        source: Source | None = self.table
+        if source is None:
+            source = open_source(
+                self.path,
+                schema.dialect(labelled=self.labelled),
+                pattern=schema.path,
+                whole_files=schema.whole_files and not self.labelled,
+            )
+        return joined_source(source, schema.join) if schema.join else source
+
+    def reader(
+        self, labels: LabelReader | None = None, keep: Sequence[Column] = ()
+    ) -> SequenceReader:
+        """Return a reader of the sequences.
 
         Args:
-            labelled: False if rows may lack a label, as in an input to predict.
+            labels: Reader of the labels, or None to read none.
+            keep: Columns whose cells are copied to predictions.
         """
-        sources: dict[bool, Any] = self.__dict__["_sources"]
-        if labelled not in sources:
-            source: Any = self.table
-            if source is None:
-                source = open_source(
-                    self.path,
-                    self.schema.dialect(labelled=labelled),
-                    pattern=self.schema.path,
-                    whole_files=self.schema.whole_files and not labelled,
-                )
-            sources[labelled] = joined_source(source, self.schema.join)
-        return sources[labelled]
+        return SequenceReader(self.source, self.schema, labels, keep)
 
-    def reader(self, labels: LabelReader, keep: Sequence[Column] = ()) -> SequenceReader:
-        """Return a reader of the sequences."""
-        return SequenceReader(self.source(labelled=labels.labelled), self.schema, labels, keep)
-
-    def labels(self, known: LabelSet | None = None, *, labelled: bool = True) -> LabelReader:
+    def labels(self, known: LabelSet | None = None) -> LabelReader:
         """Return a reader of the labels of this input.
 
         Args:
             known: The classes of a model, or None.
-            labelled: True if every row must have a label.
         """
-        return LabelReader(
-            self.schema.label_separator,
-            labelled=labelled,
-            may_be_blank=self.schema.id is not None,
-            known=known,
-        )
+        schema = self.schema
+        return LabelReader(schema.label_separator, may_be_blank=schema.id is not None, known=known)
 
     def with_schema(self, schema: Schema) -> Input:
         """Return the same input with another schema."""
-        other = replace(self, schema=schema)
-        same = (schema.dialect(), schema.path, schema.join)
-        if same == (self.schema.dialect(), self.schema.path, self.schema.join):
-            object.__setattr__(other, "_sources", self.__dict__["_sources"])
-        return other
+        return replace(self, schema=schema)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the content. Files that were just read aren't read again."""
-        if self.table is not None:
-            return self.table.digest(self.schema.selection(labelled=True))
-        return self.source().digest()  # type: ignore[no-any-return]
+        """Return the SHA-256 of the content. Files that were just read aren't read again.
 
-    def check_unchanged(self, digest: str) -> None:
-        """Raise DataError if this is a table whose content has changed since it got its path.
-
-        Args:
-            digest: Digest of the content now.
+        Raises:
+            DataError: If a table in memory has changed since `remember_table` gave it its path.
         """
-        given = self.path.rpartition("-")[2]
-        is_named = self.table is not None and self.path.endswith(f"{self.name}-{given}")
-        if is_named and given != digest[: len(given)]:
+        if self.table is None:
+            return self.source.digest()
+        digest = self.table.digest(self.schema.roles(labelled=True).selection)
+        name, _, given = self.path.rpartition("-")
+        if name == f"{MEMORY}{self.name}" and not digest.startswith(given):
             raise DataError(f"{self.name}: was changed since it was given; give it again")
+        return digest
 
     def stamps(self) -> list[tuple[str, int, int]]:
         """Return path, size and modification time of each file; [] for a table."""
-        return [] if self.table is not None else stamps(self.source())
+        return [] if self.table is not None else stamps(self.source)
 
 
 def digests_of(inputs: Iterable[Input], known: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -120,10 +110,7 @@ def digests_of(inputs: Iterable[Input], known: Mapping[str, str] | None = None) 
         DataError: If a table in memory has changed since it was given.
     """
     by_path = {each.path: each for each in inputs}
-    found = {path: (known or {}).get(path) or each.digest() for path, each in by_path.items()}
-    for path, each in by_path.items():
-        each.check_unchanged(found[path])
-    return found
+    return {path: (known or {}).get(path) or each.digest() for path, each in by_path.items()}
 
 
 @contextmanager
@@ -142,10 +129,10 @@ def was_changed(source: Input) -> DataError:
     return DataError(f"{source.name}: was changed while it was read; {advice}")
 
 
-def table_source(data: Any, schema: Schema, name: str = "data") -> Input:
+def table_source(data: Any, schema: Schema, name: str = "data", *, labelled: bool = True) -> Input:
     """Return an input of a table in memory.
 
     Raises:
         DataError: If `data` is no table.
     """
-    return Input(f"{MEMORY}{name}", schema, TableSource(data, name))
+    return Input(f"{MEMORY}{name}", schema, TableSource(data, name), labelled)

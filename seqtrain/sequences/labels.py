@@ -212,8 +212,6 @@ class LabelReader:
 
     Args:
         separator: Text between the labels of a row, or None.
-        labelled: True if every row must have a label. If False, a cell that can't be read has no
-            label.
         may_be_blank: True if a row without a label is allowed, as other rows of its id may have it.
         known: The classes of a model, or None.
 
@@ -225,22 +223,19 @@ class LabelReader:
         self,
         separator: str | None,
         *,
-        labelled: bool = True,
         may_be_blank: bool = False,
         known: LabelSet | None = None,
     ) -> None:
-        self.separator, self.labelled, self.may_be_blank = separator, labelled, may_be_blank
+        self.separator, self.may_be_blank, self.known = separator, may_be_blank, known
         self.combinations = list[Labels]()
-        self.types = set[type]()
         self._codes = dict[Labels, int]()
-        self._texts = _Texts(self._code_of_text)
-        self._reasons = list[str]()
-        classes = () if known is None else known.classes
-        self._spelled = {name_of(label): label for label in classes}
-        self._others = dict[str, list[str]]()
+        self._codes_of_texts = dict[str, int]()
+        self._types = set[type]()
+        self._reasons = list[str]()  # of cells that can't be used: those with code -2, -3, …
+        self._spellings = dict[str, list[str]]()  # of each value, as written
+        for label in () if known is None else known.classes:
+            self._spellings[name_of(label)] = [label]
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
-        self._is_known = known is not None
-        self._positions = None if known is None else known.multi_hot
 
     def read(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
         """Return the code of each cell, or -1 for a cell without labels, and the bad cells.
@@ -250,29 +245,31 @@ class LabelReader:
             reason.
         """
         if isinstance(cells, Coded):
-            own = [self._code_of(value) for value in cells.values]
-            codes = np.array([*own, self._code_of(None)], np.int32)[cells.codes]
-        elif isinstance(cells, list | tuple) and set(map(type, cells)) <= {str}:
-            self.types.add(str)
-            codes = np.fromiter(map(self._texts.__getitem__, cells), np.int32, len(cells))
-        else:
-            codes = np.array([self._code_of(cell) for cell in as_list(cells)], np.int32)
-        return self._checked(codes)
+            own = [self._code_of(value) for value in (*cells.values, None)]
+            return self._checked(np.array(own, np.int32)[cells.codes])
+        cells = as_list(cells)
+        if not set(map(type, cells)) <= {str}:
+            return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
+        known = self._codes_of_texts
+        self._types.update(map(type, cells))
+        for text in dict.fromkeys(cells):
+            known[text] = self._code_of_text(text)
+        return self._checked(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
 
     def read_marks(
         self, columns: Mapping[Name, Cells]
     ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
         """Return the same for one column per label, whose cell is 1 if the row has the label."""
-        codes, names = list[int](), [str(name) for name in columns]
-        lists = [as_list(cells) for cells in columns.values()]
-        for row in zip(*lists, strict=True):
-            try:
-                marks = [_mark(name, cell) for name, cell in zip(names, row, strict=True)]
-            except BadCellError as error:
-                codes.append(self._problem(str(error)))
-                continue
-            own = [name for name, mark in zip(names, marks, strict=True) if mark]
-            codes.append(self._code(label_tuple(map(self._name, own))))
+        codes = list[int]()
+        for row in zip(*map(as_list, columns.values()), strict=True):
+            own, problem = list[str](), None
+            for name, cell in zip(columns, row, strict=True):
+                try:
+                    if mark_of(cell):
+                        own.append(str(name))
+                except BadCellError as error:
+                    problem = problem or f"{name}: {error}"
+            codes.append(self._several(own) if problem is None else self._problem(problem))
         return self._checked(np.array(codes, np.int32))
 
     @property
@@ -283,7 +280,7 @@ class LabelReader:
     @property
     def type(self) -> Literal["text", "integer", "boolean"]:
         """Type of all labels that were read; "text" if there are several types."""
-        found = {TYPE_NAMES.get(each, "text") for each in self.types}
+        found = {TYPE_NAMES.get(each, "text") for each in self._types}
         return found.pop() if len(found) == 1 else "text"  # type: ignore[return-value]
 
     def finish(self) -> int | None:
@@ -294,7 +291,7 @@ class LabelReader:
         """
         lists = [marks for marks, _ in self._marks.values()]
         if len(lists) == len(self.combinations) and lists and is_multi_hot(lists):
-            for code, (marks, _) in self._marks.items():
+            for code, marks in zip(self._marks, lists, strict=True):
                 self.combinations[code] = label_tuple(marked_positions(marks))
             return len(lists[0])
         for code, (marks, is_list) in self._marks.items():
@@ -305,9 +302,10 @@ class LabelReader:
     def notices(self) -> list[str]:
         """Return a line for each label that is spelled in several ways."""
         return [
-            f"labels {listed([quote(each) for each in (self._spelled[name], *others)])} are equal "
-            f"values, so they are one class, {quote(self._spelled[name])}"
-            for name, others in self._others.items()
+            f"labels {listed([quote(each) for each in spellings])} are equal values, so they are "
+            f"one class, {quote(spellings[0])}"
+            for spellings in self._spellings.values()
+            if len(spellings) > 1
         ]
 
     def _checked(
@@ -317,52 +315,44 @@ class LabelReader:
         problems = {int(row): self._reasons[-2 - codes[row]] for row in bad}
         return np.maximum(codes, -1), problems
 
-    def _problem(self, reason: str) -> int:
-        """Return the code of a cell that can't be used."""
-        if not self.labelled:
-            return -1
-        if reason not in self._reasons:
-            self._reasons.append(reason)
-        return -2 - self._reasons.index(reason)
-
-    def _code(self, labels: Labels) -> int:
-        code = self._codes.setdefault(labels, len(self.combinations))
-        if code == len(self.combinations):
-            self.combinations.append(labels)
-        return code
-
     def _code_of(self, cell: Any) -> int:
-        if isinstance(cell, str):
-            self.types.add(str)
-            return self._texts[cell]
+        """Return the code of a cell. A code below -1 stands for a reason."""
         try:
-            items = items_of(cell) if cell is not None else None
+            items = None if isinstance(cell, str | None) else items_of(cell)
             if items is not None:
-                self.types.update(type(each) for each in items)
+                self._types.update(map(type, items))
                 return self._code_of_items(items, str(items), is_list=True)
             text = text_of(cell)
         except BadCellError as error:
             return self._problem(f"the label: {error}")
-        if text:
-            self.types.add(type(cell))
-        return self._texts[text]
+        if text or isinstance(cell, str):
+            self._types.add(type(cell))
+        return self._code_of_text(text)
 
     def _code_of_text(self, text: str) -> int:
-        if text[:1] in LIST_STARTS and text:
-            items = items_of(text, bare=text[0] == "<")
-            is_number_list = items is not None and not any(isinstance(x, str) for x in items)
-            is_label = is_number_list and items and self.separator is None
-            if items is not None and (not is_label or _are_bits(items)):
+        code = self._codes_of_texts.get(text)
+        if code is None:
+            try:
+                code = self._read_text(text)
+            except BadCellError as error:
+                code = self._problem(f"the label: {error}")
+            self._codes_of_texts[text] = code
+        return code
+
+    def _read_text(self, text: str) -> int:
+        items = items_of(text, bare=text[0] == "<") if text[:1] in LIST_STARTS and text else None
+        if items is not None:
+            # Numbers in brackets are a label, unless they mark positions: "(0, 5]" is a range.
+            holds_labels = not items or any(isinstance(each, str) for each in items)
+            if holds_labels or self.separator is not None or _are_bits(items):
                 return self._code_of_items(items, text)
-            if items is None and self.separator is not None and text.rstrip()[-1:] == "]":
-                return self._problem("the label looks like a list, but is no valid JSON")
+        elif text[:1] in LIST_STARTS and self.separator is not None and text.rstrip()[-1:] == "]":
+            return self._problem("the label looks like a list, but is no valid JSON")
         if self.separator is not None:
-            parts = filter(None, map(str.strip, text.split(self.separator)))
-            return self._code(label_tuple(map(self._name, parts)))
-        if not text or text.isspace():
-            is_allowed = self.may_be_blank or not self.labelled
-            return -1 if is_allowed else self._problem(BLANK_LABEL)
-        return self._code((self._name(text),))
+            return self._several(part.strip() for part in text.split(self.separator))
+        if text.strip():
+            return self._code((self._name(text),))
+        return -1 if self.may_be_blank else self._problem(BLANK_LABEL)
 
     def _code_of_items(self, items: list[Any], text: str, *, is_list: bool = False) -> int:
         """Return the code of a list of labels.
@@ -372,49 +362,43 @@ class LabelReader:
             text: Text of the cell. It is the label if a list of 0s and 1s has no other meaning.
             is_list: True if the cell is a list, False if it is the text of one.
         """
-        if self._positions is not None and _are_bits(items):
-            return self._code(label_tuple(marked_positions(items)))
-        if not self._is_known and _are_bits(items) and len(items) > 1:
-            code = self._code((text,))  # finish() decides what it means
-            self._marks[code] = items, is_list
-            return code
-        if not is_list and self.separator is None and _are_bits(items):
-            return self._code((self._name(text),))
-        try:
-            names = [text_of(each) for each in items]
-        except BadCellError as error:
-            return self._problem(f"the label: {error}")
-        return self._code(label_tuple(map(self._name, filter(str.strip, names))))
+        if _are_bits(items):
+            if self.known is not None and self.known.multi_hot is not None:
+                return self._code(label_tuple(marked_positions(items)))
+            if self.known is None and len(items) > 1:
+                code = self._code((text,))  # finish() decides what it means
+                self._marks[code] = items, is_list
+                return code
+            if not is_list and self.separator is None:
+                return self._code((self._name(text),))
+        return self._several(map(text_of, items))
+
+    def _several(self, texts: Iterable[str]) -> int:
+        """Return the code of any number of labels, without blank ones."""
+        return self._code(label_tuple(self._name(text) for text in texts if text.strip()))
+
+    def _code(self, labels: Labels) -> int:
+        code = self._codes.setdefault(labels, len(self.combinations))
+        if code == len(self.combinations):
+            self.combinations.append(labels)
+        return code
+
+    def _problem(self, reason: str) -> int:
+        """Return the code of a cell that can't be used."""
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        return -2 - self._reasons.index(reason)
 
     def _name(self, text: str) -> str:
         """Return the name of a label: the first spelling of its value."""
-        value = name_of(text)
-        spelled = self._spelled.setdefault(value, text)
-        if spelled != text:
-            others = self._others.setdefault(value, [])
-            if text not in others:
-                others.append(text)
-        return spelled
-
-
-class _Texts(dict[str, int]):
-    def __init__(self, code_of: Callable[[str], int]) -> None:
-        self._code_of = code_of
-
-    def __missing__(self, text: str) -> int:
-        code = self[text] = self._code_of(text)
-        return code
+        spellings = self._spellings.setdefault(name_of(text), [text])
+        if text not in spellings:
+            spellings.append(text)
+        return spellings[0]
 
 
 def _are_bits(items: Sequence[Any]) -> bool:
     return bool(items) and all(isinstance(each, int | float) and each in (0, 1) for each in items)
-
-
-def _mark(name: str, cell: Any) -> bool:
-    try:
-        return mark_of(cell)
-    except BadCellError as error:
-        raise BadCellError(f"{name}: {error}") from None
 
 
 def joined_labels(row: Iterable[str] | None, separator: str | None) -> str:

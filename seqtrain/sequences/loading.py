@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from seqtrain.sequences.columns.tables import TableEncoder
 from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
@@ -22,7 +23,7 @@ class Loader:
 
     Attributes:
         encoder: Encoder of the sequences.
-        labels: Reader of the labels.
+        labels: Reader of the labels, or None to read none.
         ids: Maps each id of a step table to the line of its first row in the store. The loader adds
             ids.
         learned: Ids of train. The report counts the sequences with one of these ids.
@@ -31,7 +32,7 @@ class Loader:
     """
 
     encoder: Encoder
-    labels: LabelReader
+    labels: LabelReader | None
     ids: dict[str, int] = field(default_factory=dict)
     learned: Container[str] = ()
     lenient: bool = False
@@ -58,7 +59,7 @@ class Loader:
             report.unreadable += len(whole) - len(left)
             report.rows, whole = len(left), left
         for each in inputs:
-            report.remarks += each.source().notices()
+            report.remarks += each.source.notices()
         return replace(whole, files=tuple(files)), report
 
     def _stores(
@@ -87,9 +88,7 @@ class Loader:
                 self._refuse_divided(part, files, divided)
                 report.learned_ids += sum(each in self.learned for each in part.ids.cells())
             unreadable = set(part.problems)
-            store = self.encoder.encode(
-                part, lines, report, name=name, with_labels=self.labels.labelled
-            )
+            store = self.encoder.encode(part, lines, report, name=name)
             for row, reason in sorted(part.problems.items()):
                 report.blank_labels += reason == BLANK_LABEL
                 is_left_out = self.lenient or (drops and row in unreadable)
@@ -107,9 +106,10 @@ class Loader:
 
     def _parts(self, source: Input) -> Iterator[Sequences]:
         """Yield the sequences of an input. The first part has a series with a step, if any has."""
-        waiting = list[Sequences]()
+        waiting, column = list[Sequences](), self.encoder.sequence
         for part in source.reader(self.labels).read():
-            if self.encoder.is_waiting and not any(map(len, part.content)):
+            is_first = isinstance(column, TableEncoder) and column.width is None
+            if is_first and not any(map(len, part.content)):
                 waiting.append(part)
                 continue
             yield joined([*waiting, part])
@@ -154,7 +154,7 @@ def load_inputs(
     Raises:
         DataError: If rows can't be used.
     """
-    encoder, labels = rules.encoder(), inputs[0].labels(rules.label_set)
+    encoder, labels = Encoder(rules), inputs[0].labels(rules.label_set)
     encoder.groups = {} if groups is None else groups
     store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
     return rules.finished(store, encoder), report

@@ -16,20 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.columns.tables import ColumnTable, TableEncoder
-from seqtrain.sequences.columns.tokens import TokenEncoder, TokenSequence
+from seqtrain.sequences.columns.tables import ColumnTable
+from seqtrain.sequences.columns.tokens import TokenSequence
 from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
-from seqtrain.sequences.labels import LabelArray, LabelSet, unknown_rows
+from seqtrain.sequences.labels import UNKNOWN, LabelArray, LabelSet, unknown_rows
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
+from seqtrain.tables.blocks import Coded
 from seqtrain.text import counted, quote
 
+NO_LIMIT = 2**62
+"""Largest number of steps without data.max_length."""
 EMPTY = "the sequence is empty"
-NO_SERIES = "every sequence is empty; expected feature vectors"
 WITHOUT_LABEL = "the row has no label, but every row of train has one"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 
@@ -54,16 +56,11 @@ class LengthPolicy(Saved):
         if self.max_length is not None and self.max_length < 1:
             raise ValueError("max_length: expected a number from 1, or null")
 
-    @property
-    def most(self) -> int:
-        """Largest number of steps, or a huge number without a limit."""
-        return self.max_length or 2**62
-
     def refusal(self, length: int) -> str | None:
         """Return the reason why a sequence with `length` steps is refused, or None."""
-        if length > self.most and self.overlong == "error":
+        if length > (self.max_length or NO_LIMIT) and self.overlong == "error":
             advice = "data.overlong: head, tail or middle cuts"
-            return f"{length} steps; data.max_length allows {self.most} ({advice})"
+            return f"{length} steps; data.max_length allows {self.max_length} ({advice})"
         if not length and self.empty in ("error", "blank"):
             return EMPTY if self.empty == "blank" else EMPTY + NOT_EMPTY
         return None
@@ -80,9 +77,9 @@ class LengthPolicy(Saved):
 
     def cut(self, steps: Any) -> Any:
         """Return the part of a list of steps that is kept."""
-        surplus = max(0, len(steps) - self.most)
-        start = int(self.starts(np.array([surplus]))[0])
-        return steps[start : start + self.most]
+        most = self.max_length or NO_LIMIT
+        start = int(self.starts(np.array([max(0, len(steps) - most)]))[0])
+        return steps[start : start + most]
 
 
 @dataclass
@@ -159,21 +156,14 @@ class Encoder:
     Attributes:
         sequence: Encoder of the sequence column.
         static: Encoder of the row features, or None without any.
-        label_set: The classes, or None before they are known.
         groups: Maps the name of each group to its number.
     """
 
     def __init__(self, rules: Preprocessing) -> None:
-        self.rules, self.policy = rules, rules.lengths
+        self.rules = rules
         self.sequence: Any = rules.sequence.encoder()
         self.static = None if rules.row_features is None else rules.row_features.encoder()
-        self.label_set = rules.label_set if len(rules.label_set) else None
         self.groups = dict[str, int]()
-
-    @property
-    def is_waiting(self) -> bool:
-        """True if no series with a step was encoded yet, so that their width is unknown."""
-        return isinstance(self.sequence, TableEncoder) and self.sequence.width is None
 
     def encode(
         self,
@@ -183,9 +173,10 @@ class Encoder:
         *,
         name: str = "",
         keep_bad: bool = False,
-        with_labels: bool = True,
     ) -> SequenceStore:
         """Return sequences as rows of a store. Reasons why some can't be used are added to them.
+
+        Without labels, all rows have the class `UNKNOWN`, and the store has no `keys`.
 
         Args:
             sequences: The sequences. The method adds to `problems`.
@@ -194,65 +185,62 @@ class Encoder:
             name: Name of the input for messages about labels.
             keep_bad: False to leave out sequences that can't be used. True to give each of them a
                 meaningless row, so that the store has one row per sequence.
-            with_labels: False to ignore labels. The store then has no `keys`, too.
         """
-        problems = sequences.problems
-        static = None
+        static = groups = texts = keys = None
         if self.static is not None and sequences.static is not None:
-            ones = np.ones(len(sequences), np.int64)
-            self.static.check(sequences.static, ones, problems)
-            static = self.static.encode(sequences.static, ones)
-        values, lengths = self._values(sequences)
-        kept = self._refused(lengths, problems, report, keep_bad=keep_bad)
+            ones = np.ones(len(lines), np.int64)
+            static = self.static.encode_steps(sequences.static, ones, sequences.problems)
+        values, lengths = self.sequence.encode(sequences)
+        kept, values, lengths = self._fitted(
+            values, lengths, sequences.problems, report, keep_bad=keep_bad
+        )
         report.rows += len(kept)
-        values, lengths = self._fitted_lengths(values, lengths, kept, problems, report)
-        if len(kept) < len(sequences):
+        if len(kept) < len(lines):
             sequences, lines = sequences.at(kept), lines[kept]
             static = None if static is None else static[kept]
-        labels, texts = self._labels(sequences, with_labels=with_labels), None
+        labels: LabelArray = np.full(len(lines), UNKNOWN)
+        if sequences.labels is not None:
+            labels = self._labels(sequences, sequences.labels, name, report)
+            keys = self._keys(sequences)
+        if sequences.groups is not None:
+            groups = self._group_numbers(sequences.groups)
         if self.rules.pretrained is not None:
-            texts = np.empty(len(sequences), object)
+            texts = np.empty(len(lines), object)
             texts[:] = list(sequences.content)
-        if with_labels and self.label_set is not None:
-            _count_unknown(labels, sequences, name, self.label_set, report)
         return SequenceStore(
             values=values,
             offsets=np.concatenate(([0], np.cumsum(lengths))),
             labels=labels,
             lines=lines,
             last_lines=sequences.last_lines,
-            groups=self._group_numbers(sequences),
-            keys=self._keys(sequences) if with_labels else None,
+            groups=groups,
+            keys=keys,
             static=static,
             weights=sequences.weights,
             texts=texts,
         )
 
-    def _values(self, sequences: Sequences) -> tuple[Array, Ints]:
-        """Return the provisional values of all steps, and the number of steps of each sequence."""
-        encoder, problems = self.sequence, sequences.problems
-        if isinstance(encoder, TokenEncoder):
-            content = sequences.content
-            if problems:  # their tokens get no provisional ids
-                content = [x if row not in problems else x[:0] for row, x in enumerate(content)]
-            return encoder.encode(content)
-        if sequences.offsets is None:
-            steps, lengths = encoder.series(sequences.content, problems)
-            if self.is_waiting:
-                for row in range(len(sequences)):
-                    problems.setdefault(row, NO_SERIES)
-        else:
-            steps, lengths = sequences.content, np.diff(sequences.offsets)
-        encoder.check(steps, lengths, problems)
-        return encoder.encode(steps, lengths), lengths
+    def _fitted(
+        self,
+        values: Array,
+        lengths: Ints,
+        problems: dict[int, str],
+        report: EncodingReport,
+        *,
+        keep_bad: bool,
+    ) -> tuple[Ints, Array, Ints]:
+        """Apply the policy for lengths, and add the sequences that it refuses to the problems.
 
-    def _refused(
-        self, lengths: Ints, problems: dict[int, str], report: EncodingReport, *, keep_bad: bool
-    ) -> Ints:
-        """Add the sequences that the policy refuses to the problems. Return the rows to keep."""
-        policy = self.policy
-        is_kept = np.ones(len(lengths), bool)
-        odd = np.flatnonzero((lengths == 0) | (lengths > policy.most)).tolist()
+        Returns:
+            The rows that are kept, and their values and lengths. Empty sequences and those with a
+            problem become one blank step.
+        """
+        policy, rows = self.rules.lengths, np.arange(len(lengths))
+        most = policy.max_length or NO_LIMIT
+        odd = np.flatnonzero((lengths == 0) | (lengths > most)).tolist()
+        if not odd and not problems:
+            return rows, values, lengths
+        is_bad, is_kept = lengths == 0, np.ones(len(lengths), bool)
         for row in odd:
             if row in problems:
                 continue
@@ -266,52 +254,42 @@ class Encoder:
                 report.filled += 1
             else:
                 report.truncated += 1
+        is_bad[list(problems)] = True
         if not keep_bad:
             is_kept[list(problems)] = False
-        return np.flatnonzero(is_kept)
-
-    def _fitted_lengths(
-        self,
-        values: Array,
-        lengths: Ints,
-        kept: Ints,
-        problems: dict[int, str],
-        report: EncodingReport,
-    ) -> tuple[Array, Ints]:
-        """Return the values and lengths of the kept rows, cut by the policy.
-
-        Empty sequences and those with a problem become one blank step.
-        """
-        most = self.policy.most
-        is_usual = len(kept) == len(lengths) and not problems
-        if is_usual and not ((lengths == 0) | (lengths > most)).any():
-            return values, lengths
-        starts, found = (np.cumsum(lengths) - lengths)[kept], lengths[kept]
-        starts = starts + self.policy.starts((found - most).clip(0))
-        found = found.clip(max=most)
-        bad = found == 0
-        if problems:
-            bad |= np.isin(kept, list(problems))
-        starts = np.where(bad, len(values), starts)  # the blank step is appended there
-        found = np.where(bad, 1, found)
+        starts = np.cumsum(lengths) - lengths + policy.starts((lengths - most).clip(0))
+        starts = np.where(is_bad, len(values), starts)[is_kept]  # the blank step is there
+        found = np.where(is_bad, 1, lengths.clip(max=most))[is_kept]
         ends = np.cumsum(found)
         index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + found, found)
-        return np.concatenate([values, self.sequence.blank()])[index], found
+        return rows[is_kept], np.concatenate([values, self.sequence.blank()])[index], found
 
-    def _labels(self, sequences: Sequences, *, with_labels: bool) -> LabelArray:
-        """Return the encoded labels of sequences, or the codes of their labels before the fit."""
-        codes = sequences.labels.codes if with_labels else np.full(len(sequences), -1, np.int32)
-        if self.label_set is None:
-            return codes.astype(np.int64)
-        used, inverse = np.unique(codes, return_inverse=True)
-        names = [None if code < 0 else sequences.labels.values[code] for code in used.tolist()]
-        encoded: LabelArray = self.label_set.encode(names)[inverse]
-        return encoded
+    def _labels(
+        self, sequences: Sequences, labels: Coded, name: str, report: EncodingReport
+    ) -> LabelArray:
+        """Return encoded labels, or the codes of labels before the fit. Count unknown ones."""
+        classes = self.rules.label_set
+        if not classes.classes:
+            return labels.codes.astype(np.int64)
+        used, inverse = np.unique(labels.codes, return_inverse=True)
+        names = [None if code < 0 else labels.values[code] for code in used.tolist()]
+        found: LabelArray = classes.encode(names)[inverse]
+        for row in np.flatnonzero(unknown_rows(found)).tolist():
+            own = sequences.label(row)
+            if own is None:
+                continue
+            unknown = classes.unknown(own)
+            report.unknown_labels += 1
+            report.unknown_names.update(unknown)
+            if report.unknown_labels <= SHOWN_ROWS:
+                shown = ", ".join(map(quote, unknown or own))
+                problem = f"label {shown} doesn't occur in train" if own else WITHOUT_LABEL
+                report.shown.append(f"{sequences.place(row, name)}: {problem}; it counts as wrong")
+        return found
 
-    def _group_numbers(self, sequences: Sequences) -> Ints | None:
-        if sequences.groups is None:
-            return None
-        names, codes = sequences.groups.values, sequences.groups.codes
+    def _group_numbers(self, groups: Coded) -> Ints | None:
+        """Return the number of each sequence's group, or None if no sequence has a group."""
+        names, codes = groups.values, groups.codes
         used, first = np.unique(codes, return_index=True)
         numbers = np.full(len(names) + 1, -1)
         for code in used[np.argsort(first)].tolist():
@@ -336,22 +314,6 @@ class Encoder:
         for content, feature in zip(contents, own, strict=True):
             keys += blake2b(content + feature, digest_size=8).digest() if content else bytes(8)
         return np.frombuffer(bytes(keys), dtype="<i8").astype(np.int64)
-
-
-def _count_unknown(
-    labels: LabelArray, sequences: Sequences, name: str, classes: LabelSet, report: EncodingReport
-) -> None:
-    """Count the rows with a label that isn't a class, and name the first ones, in a report."""
-    for row in np.flatnonzero(unknown_rows(labels)).tolist():
-        own = sequences.label(row)
-        if own is None:
-            continue
-        report.unknown_labels += 1
-        report.unknown_names.update(classes.unknown(own))
-        if report.unknown_labels <= SHOWN_ROWS:
-            names = ", ".join(map(quote, classes.unknown(own) or own))
-            problem = f"label {names} doesn't occur in train" if own else WITHOUT_LABEL
-            report.shown.append(f"{sequences.place(row, name)}: {problem}; it counts as wrong")
 
 
 def _contents(sequences: Sequences, *, lowers: bool) -> Iterator[bytes]:
@@ -459,21 +421,11 @@ class Preprocessing(Saved):
         return self.sequence.vocabulary
 
     @property
-    def token_columns(self) -> int:
-        """Number of token columns if data.steps is set, else 0."""
-        return 0 if self.steps is None else len(self.steps.tokens)
-
-    @property
     def token_names(self) -> list[str] | None:
         """Names of the columns of tokens of a step, or None if a step is a single id."""
         if isinstance(self.sequence, TokenSequence):
             return None
         return [column.name for column in self.sequence.tokens]
-
-    @property
-    def reads_tables(self) -> bool:
-        """True if data.steps or data.static is set, so that only a table can hold an example."""
-        return self.steps is not None or self.row_features is not None
 
     def data_settings(self) -> dict[str, Any]:
         """Return the config settings that fix the meaning of a model's weights.
@@ -500,19 +452,13 @@ class Preprocessing(Saved):
         whole = self.sequence.pieces(sequence)
         return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
 
-    def encoder(self) -> Encoder:
-        """Return an encoder. Before the fit its ids and labels are provisional."""
-        return Encoder(self)
-
     def transform(
         self,
         sequences: Sequences,
         report: EncodingReport | None = None,
         *,
         keep_bad: bool = False,
-        with_labels: bool = False,
         encoder: Encoder | None = None,
-        lines: Ints | None = None,
     ) -> SequenceStore:
         """Return sequences as ids and numbers. The preprocessing must be fitted.
 
@@ -521,18 +467,11 @@ class Preprocessing(Saved):
             report: Counts, which the method increases, or None.
             keep_bad: False to leave out sequences that can't be used. True to give each of them a
                 meaningless row.
-            with_labels: True to encode labels, and to add keys.
             encoder: Encoder that numbers groups over several calls, or None for a new one.
-            lines: Line number that each sequence gets in the store, or None for its own line.
         """
-        encoder = encoder or self.encoder()
-        store = encoder.encode(
-            sequences,
-            sequences.lines if lines is None else lines,
-            EncodingReport() if report is None else report,
-            keep_bad=keep_bad,
-            with_labels=with_labels,
-        )
+        encoder = encoder or Encoder(self)
+        report = EncodingReport() if report is None else report
+        store = encoder.encode(sequences, sequences.lines, report, keep_bad=keep_bad)
         return self.finished(store, encoder)
 
     def finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
@@ -544,12 +483,13 @@ class Preprocessing(Saved):
         """
         if self.row_features is not None:
             store = self.row_features.finish(store)
-        return self.with_vectors(self.sequence.finish(store, encoder.sequence))
+        store = self.sequence.finish(store, encoder.sequence)
+        return store if self.pretrained is None else self.with_vectors(store)
 
     def with_vectors(self, store: SequenceStore) -> SequenceStore:
         """Return a store with the vector of each text in place of the text, by model.pretrained."""
         if self.pretrained is None or store.texts is None:
-            return replace(store, texts=None)
+            return store
         vectors = self.pretrained.encode(store.texts.tolist())
         return replace(store, texts=None, vectors=vectors)
 
@@ -579,11 +519,13 @@ class Preprocessing(Saved):
                 yielded first.
         """
         report = EncodingReport() if report is None else report
-        encoder = self.encoder()
+        encoder = Encoder(self)
         if bad_rows is None:
             bad_rows = "blank" if self.schema.bad_rows == "drop" else "error"
-        for part in filter(len, parts):
-            if self.sequence.words is not None:  # it numbers the unknown words of one part
+        for part in parts:
+            if not len(part.lines):
+                continue
+            if self.sequence.subwords is not None:  # it numbers the unknown words of one part
                 encoder.sequence = self.sequence.encoder()
             store = self.transform(part, report, keep_bad=True, encoder=encoder)
             ending = [row for row, reason in part.problems.items() if reason != EMPTY]
@@ -597,7 +539,7 @@ class Preprocessing(Saved):
                 report.unanswered += 1
                 if report.unanswered <= SHOWN_ROWS:
                     report.shown.append(f"{part.place(index, name)}: {reason}")
-            if len(part):
+            if len(part.lines):
                 yield part, store
             if fault is not None:
                 raise fault

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.content import ContentReader
@@ -47,7 +46,7 @@ class SequenceReader:
     Args:
         source: The input.
         schema: Form and meaning of its columns.
-        labels: Reader of the labels.
+        labels: Reader of the labels, or None to read neither labels nor weights.
         keep: Columns whose cells are copied to predictions.
     """
 
@@ -55,17 +54,24 @@ class SequenceReader:
         self,
         source: Source,
         schema: Schema,
-        labels: LabelReader,
+        labels: LabelReader | None = None,
         keep: Sequence[Column] = (),
     ) -> None:
         self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
-        self._selection = schema.selection(labelled=labels.labelled, keep=keep)
-        self._content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
-        self._steps = FeatureReader(schema.steps, schema.decimal)
-        self._static = FeatureReader(schema.static, schema.decimal)
-        self._times = TimeColumn(schema.order_type, schema.decimal)
-        self._ids, self._groups, self._files = CodedColumn(str.strip), CodedColumn(), list[str]()
-        is_whole = schema.whole_files and not labels.labelled
+        self.roles = schema.roles(labelled=labels is not None, keep=keep)
+        if schema.steps is None:
+            self._content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
+        else:
+            self._steps = FeatureReader(schema.steps, schema.decimal)
+        if schema.id is not None:
+            self._ids = CodedColumn(str.strip)
+            self._times = TimeColumn(schema.order_type, schema.decimal)
+        if schema.static is not None:
+            self._static = FeatureReader(schema.static, schema.decimal)
+        if schema.group is not None:
+            self._groups = CodedColumn()
+        self._files = list[str]()
+        is_whole = schema.whole_files and labels is None
         self._has_files = source.has_files or (is_whole and schema.kind != "features")
 
     def read(self) -> Iterator[Sequences]:
@@ -78,17 +84,20 @@ class SequenceReader:
             DataError: If reading can't continue. If every row must have a label, also if there are
                 no rows, or the format has no labels.
         """
-        name, labelled = self.source.name, self.labels.labelled
-        form = FORMATS.get(self.schema.format)
-        if labelled and form is not None and not form.labelled:
+        name, form = self.source.name, FORMATS[self.schema.format]
+        if self.labels is not None and not form.labelled:
             raise DataError(f"format {form.name} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
-        is_empty = True
-        for part in self._parts():
+        blocks, is_empty = self.source.blocks(self.roles.selection), True
+        parts: Iterable[Sequences] = map(self._rows, blocks)
+        if self.schema.id is not None:
+            waits = not is_pipe(self.source.path)
+            parts = self._grouped(parts) if waits else self._arriving_ids(blocks)
+        for part in parts:
             if len(part):
                 is_empty = False
                 yield part
-        if labelled and is_empty:
+        if self.labels is not None and is_empty:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
 
     def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Sequences]:
@@ -112,36 +121,30 @@ class SequenceReader:
         if waiting:
             yield joined(waiting)
 
-    def _parts(self) -> Iterator[Sequences]:
-        """Yield the sequences of each block, or those of all rows if a row is a time step."""
-        blocks = self.source.blocks(self._selection)
-        if self.schema.id is None:
-            yield from map(self._rows, blocks)
-        elif is_pipe(getattr(self.source, "path", "")):
-            yield from self._arriving_ids(blocks)
-        else:
-            rows = [*map(self._rows, blocks)]
-            if rows:
-                yield self._grouped(rows)
+    def _grouped(self, rows: Iterable[Sequences]) -> Iterator[Sequences]:
+        """Yield the sequences of all rows, if there are any."""
+        parts = list(rows)
+        if parts:
+            yield grouped(joined(parts), self._times, self.schema)
 
     def _arriving_ids(self, blocks: Iterator[Block]) -> Iterator[Sequences]:
         """Yield the sequence of each id as soon as a row of another id follows."""
         first_lines = dict[str, int]()
         waiting, last = list[Sequences](), -1
 
-        def finished() -> Sequences:
-            found = self._grouped(waiting)
-            for row, name in enumerate(found.ids.cells() if found.ids is not None else ()):
-                line = int(found.lines[row])
-                before = first_lines.setdefault(name, line)
-                if before != line:
-                    found.problems[row] = (
-                        f"id {quote(name)} comes back, after line {before}; sort the rows by "
-                        f"{self.schema.id}, or give a file"
-                    )
+        def finished() -> Iterator[Sequences]:
+            for found in self._grouped(waiting):
+                for row, name in enumerate(found.ids.cells() if found.ids is not None else ()):
+                    line = int(found.lines[row])
+                    before = first_lines.setdefault(name, line)
+                    if before != line:
+                        found.problems[row] = (
+                            f"id {quote(name)} comes back, after line {before}; sort the rows by "
+                            f"{self.schema.id}, or give a file"
+                        )
+                yield found
             self._times = TimeColumn(self.schema.order_type, self.schema.decimal)
             waiting.clear()
-            return found
 
         for block in blocks:
             ids = self._ids.codes_of(block.columns[self.schema.id])[0]  # type: ignore[index]
@@ -149,15 +152,11 @@ class SequenceReader:
             for start, end in zip([0, *starts], [*starts, len(block)], strict=True):
                 id = int(ids[start])
                 is_named = bool(self._ids.known.names[id])
-                if waiting and is_named and id != last:
-                    yield finished()
+                if is_named and id != last:
+                    yield from finished()
                 last = id if is_named else last
                 waiting.append(self._rows(block.at(np.arange(start, end))))
-        if waiting:
-            yield finished()
-
-    def _grouped(self, parts: list[Sequences]) -> Sequences:
-        return grouped(joined(parts), self._times, self.schema, labelled=self.labels.labelled)
+        yield from finished()
 
     def _rows(self, block: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
@@ -166,33 +165,25 @@ class SequenceReader:
             self._check_columns(block)
         content: Any
         ids, offsets = None, None
-        if schema.id is None and schema.steps is not None:
-            (cells,) = (columns[name] for name in schema.content_columns)
-            content, offsets = self._objects(cells, problems)
-        elif schema.id is None:
-            content = self._content.read(self._sequence_columns(block), len(block), problems)
-        else:
-            ids, wrong = self._ids.codes_of(columns[schema.id])
-            _note(problems, schema.id, wrong)
+        if schema.id is not None:
+            ids = self._coded(self._ids, schema.id, columns[schema.id], problems)
             if schema.order is not None:
                 _note(problems, schema.order, self._add_times(block))
             content = self._steps.read(columns, problems, len(block))
-        codes, wrong = self._label_codes(block)
-        for row, reason in wrong.items():
-            problems.setdefault(row, reason)
-        found = Sequences(content, block.lines, Coded(codes, self.labels.combinations), offsets)
+        elif schema.steps is not None:
+            (name,) = self.roles.content
+            content, offsets = self._objects(columns[name], problems)
+        else:
+            cells = {name: columns[name] for name in self.roles.content}
+            content = self._content.read(cells or self._others(block), len(block), problems)
+        found = Sequences(content, block.lines, None, offsets, problems)
+        if self.labels is not None:
+            self._add_labels(self.labels, block, found)
         if schema.group in columns:
-            groups, wrong = self._groups.codes_of(columns[schema.group])
-            _note(problems, "the group", wrong)
-            found.groups = Coded(groups, self._groups.known.names)
+            cells_of_group = columns[schema.group]
+            found.groups = self._coded(self._groups, "the group", cells_of_group, problems)
         if schema.static is not None:
             found.static = self._static.read(columns, problems, len(block))
-        if schema.weight in columns and self.labels.labelled:
-            weights, wrong = numbers_of(columns[schema.weight])
-            for row in np.flatnonzero(~(weights >= 0)).tolist():
-                wrong.setdefault(row, "expected a weight of 0 or more")
-            _note(problems, schema.weight, wrong)
-            found.weights = weights.astype(np.float32)
         if self.keep:
             names = columns if keeps_all(self.keep) else self.keep
             found.kept = {str(name): as_list(columns[name]) for name in names}
@@ -202,14 +193,21 @@ class SequenceReader:
             files = np.full(len(block), len(self._files) - 1, np.int32)
             found.files = Coded(files, self._files)
         if ids is not None:
-            for row in np.flatnonzero(ids == self._ids.known.code("")).tolist():
+            for row in np.flatnonzero(ids.codes == self._ids.known.code("")).tolist():
                 if row in block.problems:
-                    ids[row] = -1
+                    ids.codes[row] = -1
                 else:
                     problems.setdefault(row, f"{schema.id}: the id is blank")
-            found.ids = Coded(ids, self._ids.known.names)
-        found.problems = problems
+            found.ids = ids
         return found
+
+    def _coded(
+        self, column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]
+    ) -> Coded:
+        """Return the cells of a column as codes, and add those that can't be read to `problems`."""
+        codes, wrong = column.codes_of(cells)
+        _note(problems, name, wrong)
+        return Coded(codes, column.known.names)
 
     def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
         """Return the time steps of cells that are lists of objects, and their offsets.
@@ -241,16 +239,15 @@ class SequenceReader:
 
     def _check_columns(self, block: Block) -> None:
         """Raise DataError if a block of all columns lacks one that the schema names."""
-        needed = self.schema.selection(labelled=self.labels.labelled).required or ()
         present = list(block.columns)
-        missing = [missing_name("column", x, present) for x in needed if x not in present]
+        needed = [name for name in self.roles.required if name not in present]
+        missing = [missing_name("column", name, present) for name in needed]
         if missing and len(block.problems) < len(block):
             raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
-    def _sequence_columns(self, block: Block) -> dict[Name, Cells]:
+    def _others(self, block: Block) -> dict[Name, Cells]:
+        """Return the columns without another meaning, which are the time steps of series."""
         schema = self.schema
-        if not schema.is_wide:
-            return {name: block.columns[name] for name in schema.content_columns}
         others = {*schema.label_columns, schema.group, schema.weight, FILE, FOLDER, ""}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
         if not found:
@@ -258,18 +255,26 @@ class SequenceReader:
             raise DataError(f"{place}: no column but the label's; expected a sequence")
         return found
 
-    def _label_codes(self, block: Block) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
-        """Return the code of the labels of each row, and the reasons of bad cells."""
-        schema, labels = self.schema, self.labels
-        if schema.one_hot is not None and labels.labelled:
-            return labels.read_marks({name: block.columns[name] for name in schema.one_hot})
-        name = schema.label_column
-        if schema.one_hot is not None or name not in block.columns:
-            return labels.read([None] * len(block))
-        cells = block.columns[name]
-        if schema.format == "fasttext" and schema.label_separator is None:
-            cells = [[each for each in names if each.strip()] or None for names in as_list(cells)]
-        return labels.read(cells)
+    def _add_labels(self, labels: LabelReader, block: Block, rows: Sequences) -> None:
+        """Read the labels and weights of rows, and add their problems."""
+        schema, columns, names = self.schema, block.columns, self.roles.labels
+        if schema.one_hot is not None:
+            codes, wrong = labels.read_marks({name: columns[name] for name in names})
+        else:
+            cells = columns.get(names[0], [None] * len(block))
+            if schema.format == "fasttext" and schema.label_separator is None:
+                lists = as_list(cells)
+                cells = [[each for each in own if each.strip()] or None for own in lists]
+            codes, wrong = labels.read(cells)
+        for row, reason in wrong.items():
+            rows.problems.setdefault(row, reason)
+        rows.labels = Coded(codes, labels.combinations)
+        if schema.weight in columns:
+            weights, odd = numbers_of(columns[schema.weight])
+            for row in np.flatnonzero(~(weights >= 0)).tolist():
+                odd.setdefault(row, "expected a weight of 0 or more")
+            _note(rows.problems, schema.weight, odd)
+            rows.weights = weights.astype(np.float32)
 
     def _add_times(self, block: Block) -> dict[int, str]:
         """Append the times of a block, and return the reason for each that can't be read.

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Dialect, Selection
 from seqtrain.tables.delimited import DELIMITERS
-from seqtrain.tables.formats import (
-    FORMATS,
-    IN_MEMORY,
-    columns_of_format,
-    formats_holding,
-    resolve_format,
-)
+from seqtrain.tables.formats import FORMATS, IN_MEMORY, formats_holding, resolve_format
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
@@ -38,6 +32,22 @@ OF_CONFIG = (
 EVERY_COLUMN = "\0"
 """The only entry of `keep` if every column of the input is copied. No column has this name."""
 QUOTES = {"standard": True, "none": False, "auto": None}
+
+
+class ColumnRoles(NamedTuple):
+    """Columns of an input by their meaning.
+
+    Attributes:
+        content: Columns of the sequence. Empty if it is in all columns without another meaning.
+        labels: Column of the label, or one column per label.
+        required: Columns that the input must have.
+        selection: Columns to read.
+    """
+
+    content: tuple[Column, ...]
+    labels: tuple[Column, ...]
+    required: tuple[Column, ...]
+    selection: Selection
 
 
 @dataclass(frozen=True)
@@ -166,15 +176,6 @@ class Schema(Saved):
         return () if self.label is None else (self.label,)
 
     @property
-    def label_column(self) -> Column:
-        """Column of the label in files of this format. It isn't defined with `one_hot`."""
-        # Joined files and paths give columns to files of every format.
-        is_named = self.has_columns or self.join or self.path or self.steps is not None
-        if self.label is None or not (is_named or self.label in (FILE, FOLDER)):
-            return LABEL
-        return self.label
-
-    @property
     def sequence_columns(self) -> tuple[Column, ...]:
         """Columns of the sequence. Empty if the format determines its place.
 
@@ -191,52 +192,53 @@ class Schema(Saved):
     @property
     def has_columns(self) -> bool:
         """True if the columns of the format have names or indexes."""
-        return columns_of_format(self.format) != "none"
-
-    @property
-    def content_columns(self) -> tuple[Column, ...]:
-        """Columns of the sequence in files of this format."""
-        if not self.has_columns and self.steps is None:
-            return (TEXT,)
-        return self.sequence_columns or (TEXT,)
+        return FORMATS[self.format].columns != "none"
 
     @property
     def is_wide(self) -> bool:
         """True if all columns without another meaning are the time steps of a series."""
-        if self.kind != "features" or self.sequence is not None:
-            return False
-        return self.has_columns
+        return self.kind == "features" and self.sequence is None and self.has_columns
 
     @property
     def reads_tables(self) -> bool:
         """True if only a table can hold an example: rows are time steps or have row features."""
         return self.steps is not None or self.static is not None
 
-    def selection(self, *, labelled: bool, keep: Sequence[Column] = ()) -> Selection:
-        """Return the columns to read. In an input to predict, the label is optional.
+    def roles(self, *, labelled: bool, keep: Sequence[Column] = ()) -> ColumnRoles:
+        """Return the columns that are read, by their meaning.
 
         Args:
-            labelled: True if every row must have a label.
+            labelled: True if every row must have a label. False to read no labels and weights.
             keep: Columns that are copied to predictions.
         """
-        if self.is_wide or keeps_all(keep):
-            return Selection()
-        required = [*self.content_columns, *column_names(self.static)]
+        columns = FORMATS[self.format].columns
+        # Joined files and paths give columns to files of every format.
+        are_named = columns != "none" or self.join or self.path or self.steps is not None
+        content: tuple[Column, ...] = (TEXT,)
+        if columns != "none" or self.steps is not None:
+            content = self.sequence_columns or content
+        labels = self.label_columns
+        if self.one_hot is None and not (are_named or self.label in (FILE, FOLDER)):
+            labels = (LABEL,)
+        labels = labels or (LABEL,)
+        if self.kind == "features" and self.sequence is None and columns != "none":
+            return ColumnRoles((), labels, (), Selection())
         others = [self.group, self.weight if labelled else None]
-        optional: list[Column] = []
-        if self.has_columns:
-            required += [name for name in others if name is not None]
-        else:
-            optional = [name for name in others if name is not None]
+        names = [each for each in others if each is not None]
+        required = [*content, *column_names(self.static)]
+        if columns != "none":
+            required += names
         if labelled:
-            required += self.one_hot or [self.label_column]
-        elif self.one_hot is None:
-            optional.append(self.label_column)
-        names = dict.fromkeys([*required, *keep])
-        rest = REST in names and columns_of_format(self.format) == "delimited"
+            required += labels
+        if keeps_all(keep):
+            return ColumnRoles(content, labels, tuple(required), Selection())
+        chosen = dict.fromkeys([*required, *keep])
+        rest = REST in chosen and columns == "delimited"
         if rest:
-            del names[REST]
-        return Selection(tuple(names), tuple(optional), rest=rest)
+            del chosen[REST]
+        optional = () if columns != "none" else tuple(names)
+        selection = Selection(tuple(chosen), optional, rest=rest)
+        return ColumnRoles(content, labels, tuple(required), selection)
 
     def dialect(self, *, labelled: bool = True) -> Dialect:
         """Return the form of a file for its reader."""
@@ -283,32 +285,33 @@ class Schema(Saved):
         Raises:
             DataError: If the input is a config. If it is a folder and the model can't read folders.
         """
-        trained: Any = self.beside(path)
-        trained = replace(
-            trained,
-            delimiter=delimiter or trained.delimiter,
-            encoding=encoding or trained.encoding,
-        )
-        if input_format is not None:
-            return replace(trained, format=input_format, whole_files=False)  # type: ignore[no-any-return]
-        name, found = display_name(path), trained.for_file(path)
-        if path.lower().endswith((".yaml", ".yml")):
-            raise DataError(
-                f"{name}: is a config by its name; expected sequences; to train it: "
-                f"seqtrain fit {name}"
-            )
-        if path == STDIN and not self.reads_tables:
-            return replace(found, format="lines", whole_files=False)  # type: ignore[no-any-return]
-        if self.whole_files and (found.format == "txt" or self.kind == "features"):
-            return found  # type: ignore[no-any-return]
-        found = replace(found, whole_files=False)
-        if found.format != "txt" or self.format == "txt":
-            return found  # type: ignore[no-any-return]
-        if os.path.isdir(path):
-            raise DataError(
-                f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
-            )
-        return replace(found, format="lines")  # type: ignore[no-any-return]
+        format, whole_files = input_format or self.format, False
+        if input_format is None:
+            if path.lower().endswith((".yaml", ".yml")):
+                name = display_name(path)
+                raise DataError(
+                    f"{name}: is a config by its name; expected sequences; to train it: "
+                    f"seqtrain fit {name}"
+                )
+            found = resolve_format(path, "auto") if self.by_name else None
+            format = found if found in FORMATS else format
+            whole_files = self.whole_files and (format == "txt" or self.kind == "features")
+            if path == STDIN and not self.reads_tables:
+                format, whole_files = "lines", False
+            elif format == "txt" and self.format != "txt" and not whole_files:
+                if os.path.isdir(path):
+                    raise DataError(
+                        f"{display_name(path)}: is a folder; the model was trained on the rows of "
+                        "a file, so give a file"
+                    )
+                format = "lines"
+        changed: dict[str, Any] = {"format": format, "whole_files": whole_files}
+        if delimiter is not None:
+            changed["delimiter"] = delimiter
+        if encoding is not None:
+            changed["encoding"] = encoding
+        schema = replace(self, **changed)
+        return schema.beside(path) if self.join else schema
 
     def join_names(self) -> tuple[dict[str, Any], ...]:
         """Return `join` as a model keeps it: files without folders, for a model holds no paths."""
@@ -316,8 +319,6 @@ class Schema(Saved):
 
     def beside(self, path: str) -> Schema:
         """Return the schema of a file that isn't in the config. It joins files of its folder."""
-        if not self.join:
-            return self
         folder = os.path.dirname(path)
         files = [{**each, "file": os.path.join(folder, str(each["file"]))} for each in self.join]
         return replace(self, join=tuple(files))
@@ -329,24 +330,19 @@ class Schema(Saved):
             name: Name of the file, for the message.
             keep: Columns that are copied to predictions.
         """
-        is_named = self.sequence is not None or keeps_all(keep) or self.kind == "steps"
-        is_wide = self.kind == "features" and bool(self.label_columns)
-        expected = [
-            each
-            for each in formats_holding(self.kind)
-            if is_named
-            or columns_of_format(each) == "none"
-            or (is_wide and columns_of_format(each) == "delimited")
-        ]
-        is_held = self.format in expected or self.kind == "features"
-        columns_fit = (
-            is_named or self.format in expected or columns_of_format(self.format) == "none"
-        )
-        if not FORMATS[self.format].labelled or (is_held and columns_fit):
+        columns = {"none", "named", "delimited"}
+        if self.sequence is None and self.kind != "steps" and not keeps_all(keep):
+            columns = {"none"}
+            if self.kind == "features" and self.label_columns:
+                columns.add("delimited")
+        found = FORMATS[self.format]
+        holds_kind = self.kind in found.kinds or self.kind == "features"
+        if not found.labelled or (holds_kind and found.columns in columns):
             return
-        columns = " without named columns" if self.sequence is None else ""
+        expected = [each for each in formats_holding(self.kind) if FORMATS[each].columns in columns]
+        without = " without named columns" if self.sequence is None else ""
         raise DataError(
-            f"{name}: found format {self.format}; the model reads {self.kind}{columns}; "
+            f"{name}: found format {self.format}; the model reads {self.kind}{without}; "
             f"expected {one_of(expected)}"
         )
 
@@ -370,11 +366,9 @@ def token_columns(columns: ColumnKinds | None) -> list[str]:
 
 def column_names(columns: ColumnKinds | None) -> list[str]:
     """Return the names of all columns of data.steps or data.static, token columns first."""
-    tokens = token_columns(columns)
-    return [*tokens, *(name for name in columns or {} if name not in tokens)]
+    return [*token_columns(columns), *number_columns(columns)]
 
 
 def number_columns(columns: ColumnKinds | None) -> list[str]:
     """Return the names of the number columns of data.steps or data.static."""
-    tokens: Iterable[str] = token_columns(columns)
-    return [name for name in columns or {} if name not in tokens]
+    return [name for name, kind in (columns or {}).items() if "token" not in kind]

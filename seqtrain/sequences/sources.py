@@ -250,7 +250,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
     _check_columns(first)
     if schema.is_wide and columns_of_format(schema.format) != "named" and schema.header:
         others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
-        block = next(first.source().blocks(Selection()), None)
+        block = next(first.source.blocks(Selection()), None)
         names = [] if block is None else [x for x in block.columns if x not in others]
         return replace(schema, sequence=tuple(names) or None)
     if schema.order is None:
@@ -279,7 +279,7 @@ def _check_columns(source: Input) -> None:
         key = "label" if indexes[0] in schema.label_columns else "sequence"
         needed = f"format {schema.format} needs a field's name"
         raise DataError(f"data.{key}: {indexes[0]} is an index; {needed}")
-    block = next(source.source().blocks(Selection()), None) if schema.header else None
+    block = next(source.source.blocks(Selection()), None) if schema.header else None
     if block is None:
         return
     header = list(block.columns)
@@ -297,7 +297,7 @@ def _check_columns(source: Input) -> None:
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:
     """Yield the cells of a column in the rows that can be read."""
-    for block in source.source().blocks(Selection((column,))):
+    for block in source.source.blocks(Selection((column,))):
         for row, cell in enumerate(as_list(block.columns[column])):
             if row not in block.problems:
                 yield cell

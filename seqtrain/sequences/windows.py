@@ -69,7 +69,7 @@ def whole(offsets: Ints) -> Windows:
     return Windows(np.arange(len(offsets) - 1), offsets[:-1], offsets[1:])
 
 
-def cut(offsets: Ints, codes: Codes, window: Mapping[str, Any], *, labelled: bool) -> Windows:
+def cut(offsets: Ints, codes: Codes | None, window: Mapping[str, Any]) -> Windows:
     """Return the windows of sequences.
 
     A window begins every `stride` steps, until one reaches the end of its sequence. This last one
@@ -78,12 +78,11 @@ def cut(offsets: Ints, codes: Codes, window: Mapping[str, Any], *, labelled: boo
 
     Args:
         offsets: Index of the first step of each sequence, then the number of steps, (B + 1,).
-        codes: Code of the label of each step.
+        codes: Code of the label of each step, or None if labels aren't known.
         window: Value of data.window.
-        labelled: True if the labels of the steps are known.
     """
     parts = whole(offsets)
-    if window.get("label") == "constant" and labelled and len(codes):
+    if window.get("label") == "constant" and codes is not None and len(codes):
         changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
         borders = np.unique(np.concatenate((offsets[:-1], changes, offsets[-1:])))
         owners = np.searchsorted(offsets, borders[:-1], side="right") - 1

@@ -251,7 +251,7 @@ class Trainer:
     def set_calibration(self, calibration: Calibration) -> None:
         """Set the calibration of the run and of its network."""
         self.calibration = calibration
-        self.network.calibration = calibration.for_network()
+        self.network.calibration = calibration
 
     def plan(self, epoch: int) -> list[Ints]:
         """Return the batches of an epoch, as arrays of row numbers of `store`.

@@ -118,6 +118,8 @@ def test_an_empty_sequence_is_an_error_by_its_row():
 def test_all_unknown_parameters_are_named_at_once():
     with pytest.raises(TypeError, match=r"hiden_size.*hidden_size.*model__layers.*num_layers"):
         SequenceClassifier(hiden_size=3, model__layers=2)
+    with pytest.raises(ValueError, match="dropout"):
+        SequenceClassifier().set_params(lr=0.1, dropot=1)
 
 
 @pytest.mark.filterwarnings("always")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from seqtrain.api.diff import diff
-from seqtrain.api.evaluate import evaluate
+from seqtrain.api.evaluate import evaluate, load_labelled
 from seqtrain.api.fit import fit
 from seqtrain.api.report import run_facts
-from seqtrain.api.split_results import predict_split
+from seqtrain.api.split_results import predicted_rows
 from seqtrain.errors import CheckpointError
 
 
@@ -38,7 +38,7 @@ def test_answers_name_file_and_line(folder):
     fit(config("p*.jsonl", training={"max_epochs": 1}), run_dir="run")
     rows = [json.loads(line) for line in (folder / "one.jsonl").read_text().splitlines()]
     starts = {"p1.jsonl": 0, "p2.jsonl": 7, "p3.jsonl": 8}
-    found = predict_split("run", split="train").rows
+    found = predicted_rows(load_labelled("run", split="train"))
     assert {row.file for row in found} == {*starts}
     for row in found:
         assert row.text == rows[starts[str(row.file)] + row.line - 1]["text"]

@@ -176,7 +176,6 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"), code=2)
     (line,) = ended.problems
     assert "data.train: memory:train-" in line
-    assert "data.train: memory:train-" in line
     assert "give the same data again" in line
     other = ["eval", str(tmp_path / "r"), "--split", "validation"]
     assert cli(*other, code=2).problems == [line]
@@ -284,15 +283,6 @@ def test_what_cannot_be_trained_on(given: Any, words: str, tmp_path: Path) -> No
     assert not (tmp_path / "r").exists()
 
 
-def test_files_and_folds_are_given_as_in_a_config(tmp_path: Path, of_files: seqtrain.Run) -> None:
-    path = write_csv(tmp_path / "a.csv", ROWS)
-    for name, given in (("path", Path(path)), ("list", [Path(path)])):
-        found = fit(tmp_path / name, train=given)
-        assert weights(found) == weights(of_files)
-    folds = fit(tmp_path / "folds", train=ROWS, validation={"fold": 1, "of": 4})
-    assert seqtrain.evaluate(folds, split="validation").scores.num_examples == len(ROWS) // 4
-
-
 def test_the_current_directory_may_be_the_run_of_data_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,20 +379,6 @@ def test_paths_lists_of_paths_and_folds_are_given_as_in_a_config(tmp_path: Path)
     run = fit(tmp_path / "fold", train=parts, validation=fold)
     assert seqtrain.evaluate(run, split="validation").scores.num_examples == len(ROWS) // 2
     assert weights(fit(tmp_path / "rows", train=ROWS, validation=fold)) == weights(run)
-
-
-def test_a_row_without_weight_is_not_learned(tmp_path):
-    """Each text occurs once per class, so that only the weights can tell the classes apart."""
-    table = {"s": [f"a{i // 2} b" for i in range(40)], "l": ["x", "y"] * 20}
-    config = {
-        "data": {"sequence": "s", "label": "l", "validation": None},
-        "model": {"hidden_size": 4, "embedding_dim": 4, "dropout": 0.0, "ngrams": None},
-        "training": {"max_epochs": 20, "lr": 0.05},
-    }
-    run = seqtrain.fit(
-        config, train=table, sample_weight=[0, 1] * 20, run_dir=tmp_path / "r", progress=False
-    )
-    assert {each.label for each in seqtrain.load(run).predict(table["s"])} == {"y"}
 
 
 @pytest.mark.parametrize("weights", [[1.0], [[1.0]] * 40, [-1.0] * 40, [float("nan")] * 40, "no"])

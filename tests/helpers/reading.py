@@ -66,7 +66,8 @@ def table_given(data: Any, schema: Schema, name: str = "data", keep: Any = ()) -
 def read_rows(given: Given | Input, *, labelled: bool = True) -> Iterator[Example]:
     """Yield all sequences, also those with a problem."""
     source, keep = (given.source, given.keep) if isinstance(given, Given) else (given, ())
-    labels = source.labels(labelled=labelled)
+    source = replace(source, labelled=labelled)
+    labels = source.labels() if labelled else None
     for part in source.reader(labels, keep).read():
         yield from part.examples()
 

@@ -45,7 +45,9 @@ def tune(
     if not quiet:
         limits = [] if seconds is None else [duration(seconds)]
         limits += [] if trials is None else [counted(trials, "trial")]
-        note(f"at most {' and '.join(limits)} (--budget, --trials)")
+        note(
+            f"at most {' and '.join(limits)} (--budget, --trials); a line for each trial at its end"
+        )
     found = run_tune(
         settings,
         seconds=seconds,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 from tqdm import tqdm
 
@@ -84,9 +85,16 @@ def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) 
 
 
 def _print(console: Console, lines: list[Text], style: str | None = None) -> None:
-    """Print lines. On a terminal they are wrapped between words. In a file they aren't wrapped."""
+    """Print lines. On a terminal they are wrapped between words. In a file they aren't wrapped.
+
+    The parts of a wrapped line are indented as its beginning is.
+    """
     for line in lines:
-        console.print(line, style=style, soft_wrap=not console.is_terminal)
+        if not console.is_terminal:
+            console.print(line, style=style, soft_wrap=True)
+            continue
+        indent = len(line.plain) - len(line.plain.lstrip())
+        console.print(Padding(line[indent:], (0, 0, 0, indent), expand=False), style=style)
 
 
 def print_path(path: str | Path) -> None:

@@ -25,12 +25,12 @@ class TuneScreen:
     def __call__(self, trial: Trial, is_best: bool) -> None:
         what = f"{trial.state}: {trial.problem}" if trial.problem else trial.state
         if trial.value is not None:
-            what = f"{self._score(trial)}, {what}, epoch {trial.best_epoch}"
+            what = f"{self._monitor} {self._score(trial)}, {what}, epoch {trial.best_epoch}"
         mark = "*" if is_best else " "
         changed = differing(self._config, trial.settings).items()
         texts = [f"{key.partition('.')[2]} {flow(value)}" for key, value in changed]
         settings = ", ".join(texts) or "the config itself"
-        note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {settings}")
+        note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s)", f"      {settings}")
 
     def show_end(self, found: Tuned) -> None:
         """Print the number of trials by state, and the best trial with its scores."""

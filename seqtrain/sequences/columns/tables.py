@@ -27,7 +27,7 @@ from seqtrain.sequences.columns.scaling import (
     missing_value,
 )
 from seqtrain.sequences.columns.tokens import Parts, VocabularyLimits
-from seqtrain.sequences.examples import Steps
+from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks
 from seqtrain.sequences.vocabulary import (
@@ -269,6 +269,7 @@ class ColumnTable(Saved):
     # A table has no single vocabulary, no tokenizer, and no subwords.
     vocabulary = None
     tokenizer_name = None
+    subwords = None
     words = None
     subword_rows = BUCKETS
 
@@ -438,19 +439,27 @@ class TableEncoder:
         """Return a number column for each channel of the series that were encoded."""
         return tuple(NumberColumn(f"channel {i + 1}") for i in range(self.width or 0))
 
-    def series(self, cells: Sequence[Features], problems: dict[int, str]) -> tuple[Steps, Ints]:
+    def encode(self, sequences: Sequences) -> tuple[Features, Ints]:
+        """Return the vectors of all steps, (N, K), and the number of steps of each sequence."""
+        steps, problems = sequences.content, sequences.problems
+        if sequences.offsets is None:
+            steps, lengths = self._series(steps, problems)
+        else:
+            lengths = np.diff(sequences.offsets)
+        return self.encode_steps(steps, lengths, problems), lengths
+
+    def _series(self, cells: Sequence[Features], problems: dict[int, str]) -> tuple[Steps, Ints]:
         """Return series, (T, C) each, as steps, and the number of steps of each series.
 
-        Args:
-            cells: The series.
-            problems: Maps the index of each series that can't be used to the reason. The method
-                adds those with a wrong number of channels. They get no steps.
+        A series with a wrong number of channels is added to the problems, and gets no steps.
         """
         if self.width is None:
             self.width = next((each.shape[1] for each in cells if len(each)), None)
         parts = [np.zeros((0, self.width or 0), np.float32)]
         lengths = np.zeros(len(cells), np.int64)
         for row, own in enumerate(cells):
+            if self.width is None:
+                problems.setdefault(row, "every sequence is empty; expected feature vectors")
             if row in problems or not len(own):
                 continue
             if own.shape[1] != self.width:
@@ -460,53 +469,47 @@ class TableEncoder:
             lengths[row] = len(own)
         return Steps((), np.concatenate(parts)), lengths
 
-    def check(self, steps: Steps, lengths: Ints, problems: dict[int, str]) -> None:
-        """Add a problem for each sequence with a missing number, if none is allowed.
-
-        Args:
-            steps: The steps of all sequences.
-            lengths: Number of steps of each sequence.
-            problems: Maps the index of each sequence that can't be used to the reason.
-        """
-        if self._table.missing != "error":
-            return
-        absent = np.isnan(steps.numbers)
-        rows = np.flatnonzero(absent.any(axis=1))
-        if not len(rows):
-            return
-        ends = np.cumsum(lengths)
-        owners = np.searchsorted(ends, rows, side="right")
-        for owner, index in zip(*np.unique(owners, return_index=True), strict=True):
-            row, length = int(rows[index]), int(lengths[owner])
-            column = int(absent[row].argmax())
-            name = self._table.numbers[column].name if self._table.kind != "features" else ""
-            step = row - int(ends[owner]) + length
-            problems.setdefault(int(owner), missing_value(step, length, name))
-
-    def encode(self, steps: Steps, lengths: Ints) -> Features:
+    def encode_steps(self, steps: Steps, lengths: Ints, problems: dict[int, str]) -> Features:
         """Return the vectors of all steps, (N, K).
 
         A vector has the ids of the token columns, then the numbers as read. With
         data.missing: last, the three blocks of `carry_forward` replace the numbers.
+
+        Args:
+            steps: The steps of all sequences.
+            lengths: Number of steps of each sequence.
+            problems: Maps the index of each sequence that can't be used to the reason. The method
+                adds sequences with a missing number, if none is allowed.
         """
-        numbers = steps.numbers
-        if self._table.carries:
-            clock = self._table.clock
-            names = [column.name for column in self._table.numbers]
-            growth = None if clock is None else numbers[:, names.index(clock)]
+        table, numbers = self._table, steps.numbers
+        if table.missing == "error" and np.isnan(numbers).any():
+            self._refuse_missing(numbers, lengths, problems)
+        if table.carries:
+            names = [column.name for column in table.numbers]
+            growth = None if table.clock is None else numbers[:, names.index(table.clock)]
             numbers = carry_forward(numbers, lengths, growth)
-        count = len(self.indexes)
-        if not count:
+        if not self.indexes:
             return numbers
-        values = np.empty((len(numbers), count + numbers.shape[1]), dtype=np.float32)
+        count = len(self.indexes)
+        values = np.empty((len(numbers), count + numbers.shape[1]), np.float32)
         values[:, count:] = numbers
-        for column, index in enumerate(self.indexes):
-            tokens = steps.tokens[column]
+        for column, (tokens, index) in enumerate(zip(steps.tokens, self.indexes, strict=True)):
             used = np.unique(tokens.codes)
             ids = np.zeros(len(tokens.values) + 1, np.int64)
             ids[used] = index.ids([tokens.values[code] for code in used.tolist()])
             values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)[tokens.codes]
         return values
+
+    def _refuse_missing(self, numbers: Features, lengths: Ints, problems: dict[int, str]) -> None:
+        """Add each sequence with a missing number to the problems, at its first one."""
+        absent, ends = np.isnan(numbers), np.cumsum(lengths)
+        rows = np.flatnonzero(absent.any(axis=1))
+        owners, first = np.unique(np.searchsorted(ends, rows, side="right"), return_index=True)
+        for owner, row in zip(owners.tolist(), rows[first].tolist(), strict=True):
+            column, length = int(absent[row].argmax()), int(lengths[owner])
+            name = "" if self._table.kind == "features" else self._table.numbers[column].name
+            reason = missing_value(row - int(ends[owner]) + length, length, name)
+            problems.setdefault(owner, reason)
 
     def blank(self) -> Features:
         """Return the step that replaces an empty cell: <unk> and missing numbers, (1, K)."""

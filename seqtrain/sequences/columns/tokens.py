@@ -10,11 +10,12 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
 from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer
@@ -74,12 +75,17 @@ class TokenEncoder:
         self._ids: dict[str, bytes] = {}
         self._characters = 0
 
-    def encode(self, cells: Sequence[Any]) -> tuple[Array, Ints]:
-        """Return the token ids of all cells, (N,) int32, and the number of tokens of each cell.
+    def encode(self, sequences: Sequences) -> tuple[Array, Ints]:
+        """Return the token ids of all sequences, (N,) int32, and the number of tokens of each.
+
+        A sequence that can't be used has none.
 
         Args:
-            cells: Texts, or lists of symbols.
+            sequences: Texts, or lists of symbols.
         """
+        cells, problems = sequences.content, sequences.problems
+        if problems:
+            cells = [cell if row not in problems else cell[:0] for row, cell in enumerate(cells)]
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
         of_cells, known = list[bytes](), self._ids.__getitem__
@@ -164,6 +170,7 @@ class TokenSequence(Saved):
         return self.vocabulary.grams(self.subwords[0], self.subwords[1])
 
     # A step is an id: it has no numbers.
+    tokens: ClassVar[tuple[Any, ...]] = ()
     channels = 0
     has_indicators = False
     carries = False
