@@ -7,7 +7,9 @@ from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Events, Roles, fields_problem
 from seqtrain.proposal.step_roles import StepColumns, find_order, growth, is_dated
+from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.tables.cells import BadCellError, items_of, text_of
+from seqtrain.text import quote
 
 LOOKED_AT = 20_000
 """Largest number of lists whose objects are looked at, spread evenly over all of them."""
@@ -57,6 +59,12 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
     (column,) = roles.sequence
     roles.kind, roles.events = "steps", events_of(column)
     fields, owners = roles.events.columns, roles.events.owners
+    for name in roles.events.nested:
+        if name in TEXT_FIELDS:
+            raise DataError(
+                f"--sequence: {column.shown} holds objects whose field {quote(name, 40)} holds "
+                "lists or objects in place of a text; write the text itself there"
+            )
     texts = [field for field in fields if field.is_free_text]
     if texts:
         raise DataError(fields_problem(column, texts[0]))

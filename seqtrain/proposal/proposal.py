@@ -361,8 +361,9 @@ def _classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
 
     A label must occur in two such rows: in a row with too many fields, it may be part of a text.
     """
-    cells = Counter(str(cell).strip() for cell in table.bad_cells.get(roles.label.name, []))
-    return {x for x, count in cells.items() if x and count > 1 and x not in facts.classes}
+    cells = table.bad_cells.get(roles.label.name, [])
+    counts = Counter(cell.strip() for cell in cells if isinstance(cell, str))
+    return {x for x, count in counts.items() if x and count > 1 and x not in facts.classes}
 
 
 def _check_classes(found: _Findings) -> None:

@@ -1,6 +1,8 @@
 """Reading of data files by `seqtrain init`: format, encoding, header, and all columns."""
 
 import os
+import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -61,6 +63,8 @@ PROFILED_ROWS = 1024
 """Number of rows of a block."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
+NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
+"""Line of a text file with a table whose columns are separated by blanks."""
 KEPT, KEPT_EVERY, PIECE = 200_000, 16, 200
 """Of more long texts than the first number, one in so many is kept whole. The others are cut."""
 FIRST_SECONDS = 1.0
@@ -249,13 +253,7 @@ def _is_utf_16(path: str, format: str) -> bool:
 
 def _format_of_lines(path: str, dialect: Dialect) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
-    lines = list[str]()
-    for block in open_source(path, replace(dialect, format="lines")).blocks(
-        Selection(), PROFILED_ROWS
-    ):
-        lines += as_list(block.columns[TEXT])
-        if len(lines) >= FIRST_LINES:
-            break
+    lines = _first_lines(path, dialect)
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
     fields = [line.split("\t") for line in lines]
@@ -267,9 +265,27 @@ def _format_of_lines(path: str, dialect: Dialect) -> str:
     for mark in ";,|":
         counts = {line.count(mark) for line in lines}
         is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
-        if is_table and len({line.rpartition(mark)[2] for line in lines}) <= len(lines) / 2:
-            return "csv"
+        for side in (0, 2):  # the label is first or last
+            if is_table and len({_ends(line, mark)[side] for line in lines}) <= len(lines) / 2:
+                return "csv"
     return "txt"
+
+
+def _first_lines(path: str, dialect: Dialect) -> list[str]:
+    lines = list[str]()
+    source = open_source(path, replace(dialect, format="lines"))
+    for block in source.blocks(Selection(), PROFILED_ROWS):
+        lines += as_list(block.columns[TEXT])
+        if len(lines) >= FIRST_LINES:
+            break
+    return lines
+
+
+def _ends(line: str, mark: str) -> tuple[str, str, str]:
+    """Return the first field of a line, the others but the last one, and the last field."""
+    first, _, rest = line.partition(mark)
+    middle, _, last = rest.rpartition(mark)
+    return first, middle, last
 
 
 class _Reading:
@@ -460,7 +476,7 @@ class _KnownValues(dict[Any, int]):
         self.distinct.append(cell)
         return code
 
-    def learn(self, cells: Sequence[Any]) -> None:
+    def learn(self, cells: Any) -> None:
         """Give codes to the first cells of a column, all at once, if all are plain.
 
         Plain cells are short texts without blanks. Tables of many columns and few rows need this.
@@ -527,6 +543,12 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
     """
     name = table.name
     if table.dialect.format == "txt" and table.problems and not table.rows:
+        lines = _first_lines(table.path, table.dialect) if os.path.isfile(table.path) else []
+        if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
+            command = f"sed -E -e 's/^ +//' -e 's/ +/,/g' {shlex.quote(name)} > table.csv"
+            raise DataError(
+                f"{name}: numbers between blanks; write commas there, such as by {command}"
+            )
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
         )
@@ -545,8 +567,7 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
 
 
 NO_LABELS = (
-    "no labels: no line has a tab; expected label<TAB>text, csv or jsonl with a column of labels, "
-    "or a folder of texts for each class"
+    "no labels: no line has a tab; expected label<TAB>text, csv, jsonl, or a folder for each class"
 )
 """Message about a text file without labels."""
 

@@ -276,12 +276,29 @@ def row_table(
         if reason == "the label in more detail" and is_code_or_owner(column):
             reason = None
         roles.ignore(column, reason)
+        if column.names_splits:
+            roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
+    texts = [column for column in unused if column.is_free_text]
+    if texts and roles.kind == "text" and not options.named("sequence"):
+        joined = flow([x.name for x in (*chosen, *texts)])
+        roles.warnings.append(
+            f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
+            f"{shlex.join(['--set', f'data.sequence={joined}'])}"
+        )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
     roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
     roles.owner = owner_of(unused)
     return roles
+
+
+def about_splits(column: ColumnProfile) -> str:
+    """Return a warning about a column with the names of splits."""
+    return (
+        f"{column.shown} holds names of splits, but all rows are read as one; to keep those of "
+        "test apart, write the rows of each split into a file of its own, such as test.csv"
+    )
 
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:

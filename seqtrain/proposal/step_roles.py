@@ -22,6 +22,7 @@ from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats, determines
 from seqtrain.proposal.roles import (
     Roles,
+    about_splits,
     choose_label,
     columns_named,
     commands,
@@ -163,7 +164,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     for option in ("order", "steps"):
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
-    targets = labels or [x for x in columns if x in possible]
+    targets = labels or possible
     candidates = given or [
         x for x in possible if x.name != "" and x.kind != "amount" and x not in taken
     ]
@@ -172,7 +173,8 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     found = []
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
-            is_id = label is not column and determines(column, label, labelled=bool(labels))
+            is_sparse = bool(labels) or _is_sparse(label)
+            is_id = label is not column and determines(column, label, labelled=is_sparse)
             if is_id and not determines(label, column):
                 found.append(column)
                 break
@@ -186,6 +188,11 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
             *commands("id", ids),
         )
     return None
+
+
+def _is_sparse(column: ColumnProfile) -> bool:
+    """Return True if most cells are blank, as if only one row of each id has its label."""
+    return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
 
 
 def _likeliest_ids(
@@ -225,7 +232,7 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     Raises:
         DataError: If the label isn't clear.
     """
-    per_id = [column for column in columns if determines(id, column)]
+    per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
     named = columns_named(columns, options, "label")
     label = named[0] if named else choose_label([x for x in per_id if not determines(x, id)])
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
@@ -321,7 +328,7 @@ def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np
     """Return True if a column may be a label that changes within an id, but seldom."""
     if not column.can_be_label or is_code_or_owner(column) or is_time(column):
         return False
-    if column.is_measured or determines(id, column):
+    if column.is_blank.any() or column.is_measured or determines(id, column):
         return False
     return bool(_runs(id.codes[rows], column.codes[rows]).mean() >= SHORTEST_RUN)
 
@@ -556,6 +563,9 @@ class StepColumns:
             return None if column in self.chosen else "not among --steps"
         if column.distinct < 2:
             return "one value" if column.distinct else "blank"
+        if column.names_splits:
+            self.roles.warnings.append(about_splits(column))
+            return "names of splits"
         if column in self.per_id:
             reason = tells_label(column, self.label)
             if reason:

@@ -134,7 +134,7 @@ def _advice(book: Any, title: str) -> str:
     others = [quote(sheet.title) for sheet in book.worksheets if sheet.title != title]
     advice = f" (sheet {quote(title)})"
     if others:
-        advice += f"; other sheets are {listed(others)}: set data.sheet"
+        advice += f"; other sheets are {listed(others)}: --set data.sheet=NAME"
     return advice
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -688,3 +689,102 @@ def test_settings_about_the_form_of_files_are_obeyed(tmp_path, draw, setting):
     config, proposal = proposed(path, settings=options)
     assert "60 rows" in proposal.text
     assert (config.data.label, config.data.sequence) == (1, 0)
+
+
+def test_a_text_in_objects_of_objects_is_refused(tmp_path, draw):
+    rows = []
+    for i in range(60):
+        parts = [{"type": "text", "text": sentence(draw, "xy"[i % 2])}]
+        rows.append(([{"role": name(draw)[:3], "content": parts}] * 2, "uv"[i % 2]))
+    with pytest.raises(DataError, match="'content' holds lists or objects"):
+        proposed(write_lists(tmp_path / "a.jsonl", "messages", "y", rows))
+
+
+@pytest.mark.parametrize("words", [["train", "test"], ["TRAIN", "dev", "test"]])
+def test_a_column_of_splits_is_no_label_and_said(tmp_path, draw, words):
+    column, text, label = name(draw), name(draw) + "a", name(draw) + "b"
+    rows = [[draw.choice(words), sentence(draw, "xy"[i % 2]), "xy"[i % 2]] for i in range(120)]
+    config, proposal = proposed(write(tmp_path / "a.csv", [column, text, label], rows))
+    assert (config.data.sequence, config.data.label) == (text, label)
+    assert any(column in line and "splits" in line for line in proposal.warnings)
+
+
+def test_a_second_text_that_is_not_used_is_said_with_the_option(tmp_path, draw):
+    first, second = name(draw) + "a", name(draw) + "b"
+    rows = [[sentence(draw, "xy"[i % 2]), sentence(draw), "xy"[i % 2]] for i in range(200)]
+    path = write(tmp_path / "a.csv", [first, second, "label"], rows)
+    config, proposal = proposed(path)
+    line = next(line for line in proposal.warnings if second in line)
+    setting = shlex.split(line[line.index("--set") :])[1]
+    config, proposal = proposed(path, settings=[setting])
+    assert config.data.sequence == [first, second]
+    assert not any(second in line for line in proposal.warnings)
+
+
+def test_numbers_between_blanks_are_refused_with_a_command_that_helps(tmp_path, draw, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "  ".join(["", f"{i % 2 + 1:.4e}", *(f"{draw.gauss(i % 2, 1):.4e}" for _ in range(20))])
+        for i in range(90)
+    ]
+    Path("a.txt").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="numbers between blanks") as caught:
+        proposed("a.txt")
+    assert one_line(str(caught.value)) == str(caught.value)
+    command = str(caught.value).partition("such as by ")[2]
+    subprocess.run(command, shell=True, check=True)
+    config, proposal = proposed("table.csv")
+    assert (config.data.label, config.data.kind) == (0, "features")
+    assert "90 rows, 2 classes" in proposal.text
+
+
+def test_a_label_in_the_first_field_of_a_txt_file_of_commas(tmp_path, draw):
+    rows = [["EI site", f"id {i}", sentence(draw, "up")] for i in range(40)]
+    rows += [["no site", f"id {i}", sentence(draw, "down")] for i in range(40, 80)]
+    config, _ = proposed(write(tmp_path / "a.txt", [], rows))
+    assert (config.data.format, config.data.label) == ("csv", 0)
+
+
+def test_folders_of_folders_of_recordings_are_commands_that_work(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    moves = [name(draw), name(draw)]
+    for i in range(24):
+        path = Path(f"rec/{moves[i % 2]}/p{i % 6}/take{i}.csv")
+        write(path, ["ax", "ay"], recording(draw, i % 2))
+    refused = cli("init", "rec", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    found = []
+    for command in commands:
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        found.append({*prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels})
+    assert found == [{*moves}, {f"p{k}" for k in range(6)}]
+
+
+def test_a_folder_beside_the_file_holds_no_labels(tmp_path, draw):
+    """A folder y or labels isn't a file of labels."""
+    (tmp_path / "y").mkdir()
+    rows = [[sentence(draw, "xy"[i % 2]), "xy"[i % 2]] for i in range(60)]
+    config, _ = proposed(write(tmp_path / "train.csv", ["text", "label"], rows))
+    assert (config.data.label, config.data.join) == ("label", None)
+
+
+def test_a_label_in_only_one_row_of_each_id(tmp_path, draw):
+    id, when, one, state = (name(draw) + x for x in "abcd")
+    rows = []
+    for unit in range(40):
+        steps = draw.randint(10, 20)
+        for k in range(steps):
+            last = ["none", "worn"][unit % 2] if k == steps - 1 else ""
+            rows.append([unit + 1, k + 1, round(draw.gauss(unit % 2 * 3, 1), 2), last])
+    config, proposal = proposed(write(tmp_path / "a.csv", [id, when, one, state], rows))
+    assert (config.data.id, config.data.order, config.data.label) == (id, when, state)
+    assert "40 sequences, 2 classes" in proposal.text
+
+
+def test_rows_without_any_cells_are_no_class(tmp_path, draw):
+    """Blocks of lines that aren't labelled texts: the message names no class."""
+    text = "".join(f"# {i}\n" + "".join(f"{k}\t{name(draw)}\n" for k in range(4)) for i in range(9))
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(DataError) as caught:
+        proposed(str(tmp_path / "a.txt"))
+    assert "None" not in str(caught.value)
