@@ -128,10 +128,8 @@ def without_mask(X: Any, kind: str | None = None) -> Any:
     if kind != "tokens" or X.ndim != 2 or X.dtype.kind not in "iu":
         return array_of(X)
     used = ~np.ma.getmaskarray(X)
-    return [
-        row[: 1 + max(np.flatnonzero(has), default=-1)].tolist()
-        for row, has in zip(X, used, strict=True)
-    ]
+    ends = [1 + max(np.flatnonzero(row), default=-1) for row in used]
+    return [row[:end].tolist() for row, end in zip(X, ends, strict=True)]
 
 
 def given_labels(y: Any) -> Any:

@@ -76,7 +76,8 @@ def fit(
         validation: Data like `train` in place of ``data.validation``; also a share such as 0.1 to
             hold out of train, or a fold such as ``{"fold": 1, "of": 5}``.
         test: Data like `train` in place of ``data.test``.
-        sample_weight: Weight of each row of `train` in the loss, (N,), or None for equal weights.
+        sample_weight: Weight of each row of `train`, (N,), or None for equal weights. It multiplies
+            that of data.weight.
             `train` must be a table. To resume a run, pass the same weights again.
         run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
         device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``; or None.
@@ -137,9 +138,10 @@ def fit(
         stack.enter_context(torch.enable_grad())
         stack.enter_context(deterministic_algorithms(resolved.training.deterministic))
         stack.enter_context(processes.signals)  # a signal stops training after the update
-        weights = None if sample_weight is None else _weights_of_rows(sample_weight, resolved, data)
-        data = data if weights is None else weighted(data, weights)
-        session, origin = _start_session(resolved, data, chosen, processes, start, weights)
+        if sample_weight is not None:
+            weights = _weights_of_rows(sample_weight, resolved, data)
+            data = weighted(data, resolved.data, weights)
+        session, origin = _start_session(resolved, data, chosen, processes, start)
         if not processes.is_first:  # train together with rank 0, without writing a file
             for _ in run_phases(session, finish=finish):
                 processes.raise_if_stopped()
@@ -301,7 +303,6 @@ def _start_session(
     device: torch.device,
     processes: Processes,
     start: StartingPoint,
-    sample_weight: Array | None,
 ) -> tuple[Trainer, str | None]:
     """Return the session of a new or resumed run, with the training state of rank 0.
 
@@ -321,9 +322,7 @@ def _start_session(
             if network.config != config.model.architecture:
                 problem = "the architecture isn't that of the run's config"
                 raise CheckpointError(f"{point.folder}: {problem}; restore the folder from a copy")
-        session = Trainer(
-            config, data, device, processes, network, calibration, sample_weight=sample_weight
-        )
+        session = Trainer(config, data, device, processes, network, calibration)
         if point is not None:
             _load_checkpoint(session, point)
         if old is not None:

@@ -134,7 +134,8 @@ def _described(path: Keys, detail: ErrorDetails, root: type[BaseModel], values: 
     if not path:
         return f"found {brief(value)}; expected a mapping"
     if detail["type"] == "missing" and is_of_key:
-        return f"missing; expected {expected(path, root)}"
+        table = ", or a table in Python (train=)" if path == ("data", "train") else ""
+        return f"missing; expected {expected(path, root)}{table}"
     if detail["loc"][-1] == "[key]":
         return f"found key {brief(path[-1])}; expected text as key"
     if detail["type"] in UNKNOWN_KEY:

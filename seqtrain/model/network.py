@@ -107,7 +107,7 @@ class ClassifierNetwork(nn.Module):
         for branch in self.branches:
             branch.initialize(generator)
 
-    def solve(self, store: SequenceStore, weights: Array | None, seed: int) -> None:
+    def solve(self, store: SequenceStore, weights: Array | None, seed: int, num_train: int) -> None:
         """Fit the branches that training doesn't change, in place.
 
         Args:
@@ -115,6 +115,7 @@ class ClassifierNetwork(nn.Module):
             weights: weight of each row, (B,): that of its class times its own. A row with a weight
                 of 2 counts like two equal rows, and a row with 0 is left out. None if all are 1.
             seed: seed of all random choices.
+            num_train: number of rows of the training split, also in a refit.
         """
         weights = np.ones(len(store)) if weights is None else np.asarray(weights, np.float64)
         if not weights.all():
@@ -122,7 +123,7 @@ class ClassifierNetwork(nn.Module):
             store, weights = store.selection(rows), weights[rows]
         for branch in self.branches:
             if isinstance(branch, SolvedBranch):
-                branch.solve(store, weights, seed)
+                branch.solve(store, weights, seed, num_train)
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
         """Make the gradients of all tables in `Branch.tables` sparse or dense, from now on.

@@ -30,6 +30,8 @@ UPDATES, UPDATES_PER_CLASS, MOST_EPOCHS = 600, 12, 80
 """Updates of a training: a constant, plus a number per class. Few rows would need many epochs."""
 STEP_UPDATES = 1200
 """Most updates for a step table with tokens."""
+MANY_TEXTS = 6000
+"""Number of texts from which on n-grams of characters beside those of words gain nothing."""
 LEARN_ALL_AT_MOST = 100
 """Number of series up to which none are held out: a fifth is too few to choose an epoch."""
 VALIDATION_SHARES = {1000: 0.2, 100_000: 0.1}
@@ -191,7 +193,7 @@ CONDITIONS: dict[str, Callable[[Situation], bool]] = {
     "batching.batch_size": lambda data: data.rows < 1000 or data.has_short_texts,
     "model.kernels": lambda data: data.rows < 3000,
     "model.trees": lambda data: data.classes <= 100 and _has_numbers(data),
-    "model.ngrams_spelling": lambda data: data.median < 64,
+    "model.ngrams_spelling": lambda data: data.median < 64 and data.rows < MANY_TEXTS,
     "model.convolutions": lambda data: data.median >= LONG,
     "training.precision": lambda data: data.rows * data.median >= 1_000_000,
     "training.label_smoothing": lambda data: not data.multi_label,

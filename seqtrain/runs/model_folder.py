@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.engines.optimizer import check_tensors
 from seqtrain.errors import CheckpointError, DataError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.saved import SavedObject, invalid
@@ -39,7 +40,6 @@ from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.sequences.pretrained import ENCODER_FILES, POOLING, PretrainedEncoder, used_files
 from seqtrain.sequences.vocabulary import BUCKETS
 from seqtrain.text import shorten
-from seqtrain.training.optimizer import check_tensors
 
 MODEL_VERSION: Final = 5
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"

@@ -99,18 +99,22 @@ def _with_schemas(sources: list[tuple[str, Input]]) -> list[tuple[str, Input]]:
     return found
 
 
-def weighted(data: PreparedData, weights: npt.NDArray[Any]) -> PreparedData:
+def weighted(data: PreparedData, config: DataConfig, weights: npt.NDArray[Any]) -> PreparedData:
     """Return the data with weights of the rows of train, which multiply those of data.weight.
+
+    Rows of train that are held out for other splits have them, too.
 
     Args:
         data: Prepared splits. Train is one table.
+        config: Section of the config with the splits.
         weights: Weight of each row of the table, in its order.
     """
-    train = data.splits["train"]
-    own = weights[train.lines - 1].astype(np.float32)
-    if train.weights is not None:
-        own = own * train.weights
-    return replace(data, splits={**data.splits, "train": replace(train, weights=own)})
+    splits = dict(data.splits)
+    for name in ("train", *held_out_fractions(config)):
+        store = splits[name]
+        own = weights[store.lines - 1].astype(np.float32)
+        splits[name] = replace(store, weights=own if store.weights is None else own * store.weights)
+    return replace(data, splits=splits)
 
 
 def unfitted(config: Config, schema: Schema, known: Preprocessing | None = None) -> Preprocessing:

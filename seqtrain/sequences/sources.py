@@ -101,7 +101,7 @@ def remember_table(table: Input) -> Input:
     return named
 
 
-def table_named(path: str, key: str = "data") -> Input:
+def table_named(path: str, key: str = "data", again: str | None = None) -> Input:
     """Return the table in memory that `remember_table` registered under a path.
 
     Of several equal tables, the last one is returned.
@@ -109,13 +109,14 @@ def table_named(path: str, key: str = "data") -> Input:
     Args:
         path: Path of the table, as the config contains it.
         key: Key of the config with this path, for the message.
+        again: Advice of the message, or None to name the parameter of `evaluate`.
 
     Raises:
         DataError: If the table isn't in memory any more.
     """
     found = [table for table in _TABLES.values() if table.path == path]
     if not found:
-        again = f"give the same data again, or a labelled file ({parameter('data')})"
+        again = again or f"give the same data again, or a labelled file ({parameter('data')})"
         raise DataError(f"{key}: {path} was a table in Python that isn't in memory now; {again}")
     return found[-1]
 
@@ -175,8 +176,9 @@ def check_files(config: Config, folder: Path | None) -> None:
     """
     problems: list[str] = []
     for key, value in _named(config):
+        again = f"give the table again in Python ({key.removeprefix('data.')}=), or name a file"
         try:
-            files = files_of(key, value)
+            files = files_of(key, value, again)
         except DataError as error:
             problems += error.problems
         else:
@@ -186,7 +188,7 @@ def check_files(config: Config, folder: Path | None) -> None:
         raise DataError(*problems)
 
 
-def files_of(key: str, value: object) -> list[str]:
+def files_of(key: str, value: object, again: str | None = None) -> list[str]:
     """Return the paths of the files that a config key names, in its order.
 
     A pattern is replaced by the files that match it, sorted by name.
@@ -196,12 +198,13 @@ def files_of(key: str, value: object) -> list[str]:
         value: Value of the key: a path, a pattern, or a list of these. The name that
             `with_given_data` gave to a table is returned as it is. Other values, such as a fraction
             or None, name no file.
+        again: Advice about a table that isn't in memory any more, as for `table_named`.
 
     Raises:
         DataError: If a pattern matches no file, or a file is named twice.
     """
     if isinstance(value, str) and value.startswith(MEMORY):
-        return [table_named(value, key).path]
+        return [table_named(value, key, again).path]
     files: list[str] = []
     for name in names_of(value):
         found = matching_files(name)

@@ -49,7 +49,7 @@ def initial_network(
     network.to(device)
     if network.solved_branches and solve:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
-            network.solve(rows, weights, config.seed)
+            network.solve(rows, weights, config.seed, len(data.splits["train"]))
     return network
 
 

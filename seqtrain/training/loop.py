@@ -34,8 +34,8 @@ from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.losses import Losses, example_losses
-from seqtrain.training.optimizer import learning_rate
 from seqtrain.training.processes import sum_gradients
+from seqtrain.training.schedule import learning_rate
 from seqtrain.training.stopping import EpochResult, plateaus
 from seqtrain.training.trainer import Trainer
 

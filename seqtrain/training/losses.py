@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.config.schema import Config, TrainingConfig
+from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.sequences.dataset import PreparedData, held_out_fractions
 from seqtrain.sequences.store import Array, SequenceStore, joined_stores
 from seqtrain.text import quote
 
@@ -74,29 +73,6 @@ def example_losses(
         of_labels = of_classes.gather(1, labels.unsqueeze(1)).squeeze(1)
         losses = (1 - smooth) * of_labels + smooth * of_classes.mean(1)
     return losses if weights is None else losses * weights
-
-
-def sample_weights(
-    config: Config, data: PreparedData, given: Array | None
-) -> dict[str, Array | None]:
-    """Return the weights that the user gave to the rows of train and validation, by split.
-
-    A split without weights has None.
-
-    Args:
-        config: The config.
-        data: The splits.
-        given: Weight of each row of a table in memory, (N,), or None. Row i is the sequence whose
-            `lines` entry in the store is i + 1.
-    """
-    found: dict[str, Array | None] = {}
-    for name in data.splits.keys() & {"train", "validation"}:
-        is_of_table = name == "train" or name in held_out_fractions(config.data)
-        if given is not None and is_of_table:
-            found[name] = given[data.splits[name].lines - 1].astype(np.float32)
-        else:
-            found[name] = getattr(data.splits[name], "weights", None)
-    return found
 
 
 def weighted_counts(labels: Array, classes: int, weights: Array | None) -> Array:

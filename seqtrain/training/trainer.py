@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import Config, TrainingConfig
+from seqtrain.engines.optimizer import Optimizer, check_tensors
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
@@ -33,11 +34,9 @@ from seqtrain.training.losses import (
     class_weights,
     example_weights,
     joined_rows,
-    sample_weights,
     weighed,
     weighted_counts,
 )
-from seqtrain.training.optimizer import Optimizer, check_tensors
 from seqtrain.training.processes import SINGLE, Processes
 from seqtrain.training.progress import Progress, checked_progress
 from seqtrain.training.stopping import (
@@ -68,8 +67,6 @@ class Trainer:
         processes: Processes that train together.
         network: Classifier with the weights of a checkpoint, or None for initial weights.
         calibration: Calibration of the checkpoint, or None for the default.
-        sample_weight: Weight of each row of a table in memory, (N,), or None. Row i is the sequence
-            whose `lines` entry in the store is i + 1.
 
     Raises:
         ConfigError: If class weights name a label that train lacks, or leave out a label of train.
@@ -113,12 +110,11 @@ class Trainer:
         processes: Processes = SINGLE,
         network: ClassifierNetwork | None = None,
         calibration: Calibration | None = None,
-        *,
-        sample_weight: Array | None = None,
     ) -> None:
         self.config, self.data, self.device, self.processes = config, data, device, processes
         train = data.splits["train"]
-        own = sample_weights(config, data, sample_weight)
+        splits = data.splits.keys() & {"train", "validation"}
+        own = {name: data.splits[name].weights for name in splits}
         self.class_counts = weighted_counts(train.labels, len(self.labels), own["train"])
         total = None
         if train.labels.ndim == 2:

@@ -221,13 +221,19 @@ CALLS = {
     "seqtrain.export('r', 'folder').folder": "",
     "seqtrain.report(['r'], 'page.html').path": "",
     "seqtrain.diff('a', 'b').metrics": "",
+    "DataLoader(store, batch_size=4, collate_fn=collate)": "",
 }
 """Calls, and what a type checker says of them."""
 
 
 def test_type_checkers_see_every_keyword(tmp_path):
     pytest.importorskip("mypy")
-    (tmp_path / "user.py").write_text("\n".join(["import seqtrain", *CALLS, ""]))
+    imports = (
+        "import seqtrain; from torch.utils.data import DataLoader; "
+        "from seqtrain.sequences.batch import collate; "
+        "from seqtrain.sequences.store import SequenceStore; store: SequenceStore"
+    )
+    (tmp_path / "user.py").write_text("\n".join([imports, *CALLS, ""]))
     root = Path(seqtrain.__file__).parents[1]
     words = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "user.py")]
     ended = subprocess.run(words, capture_output=True, text=True, cwd=root)

@@ -376,19 +376,22 @@ def test_warnings_about_the_data_are_passed_on():
 
 def test_weights_of_classes_are_compared_by_value():
     labels = [0.0, 1.0] * 30
-    small(class_weight={0: 2.0, 1: 1.0}).fit(list(TEXTS), labels)
+    heavy = small(class_weight={0: 50, 1: 1}).fit(["the same words"] * 60, labels)
+    assert heavy.predict(["the same words"]).tolist() == [0.0]
+    heavy = small(class_weight={True: 50, False: 1}).fit(["the same words"] * 60, labels)
+    assert heavy.predict(["the same words"]).tolist() == [1.0]
     with pytest.raises(DataError, match="class_weight"):
         small(class_weight={"0": 2.0}).fit(list(TEXTS), labels)
 
 
 def test_a_rare_class_is_predicted_from_its_threshold_on():
-    texts = [*(f"low {i % 7}" for i in range(90)), *(f"high {i % 5} low" for i in range(10))]
-    labels = ["no"] * 90 + ["yes"] * 10
-    fitted = small(validation_fraction=0.3, max_epochs=8).fit(texts, labels)
-    shares = fitted.predict_proba(texts)
-    if fitted.thresholds_ is None:
-        np.testing.assert_array_equal(fitted.classes_[shares.argmax(1)], fitted.predict(texts))
-    else:
-        least = fitted.thresholds_
-        assert least.shape == (2,)
-        np.testing.assert_array_equal(fitted.predict(texts) == "yes", shares[:, 1] >= least[1])
+    """Of the rows with "high", two in five have the rare class, so it is never the likeliest."""
+    texts = [f"high n{i % 5}" if i % 3 == 0 else f"low n{i % 7}" for i in range(300)]
+    labels = ["yes" if i % 15 in (0, 6) else "no" for i in range(300)]
+    fitted = small(validation_fraction=0.4, max_epochs=8).fit(texts, labels)
+    shares, least = fitted.predict_proba(texts), fitted.thresholds_
+    assert least is not None
+    assert least.sum() == pytest.approx(1)
+    predicted = fitted.predict(texts)
+    np.testing.assert_array_equal(predicted == "yes", shares[:, 1] >= least[1])
+    assert (predicted != fitted.classes_[shares.argmax(1)]).any()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gc
+import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -176,9 +177,19 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"), code=2)
     (line,) = ended.problems
     assert "data.train: memory:train-" in line
-    assert "give the same data again" in line
+    assert "give the table again in Python (train=)" in line
+    with pytest.raises(DataError, match=r"table again in Python \(train=\)"):
+        seqtrain.fit(config, **again)
+    with pytest.raises(ConfigError, match=r"^data\.train: missing.* table in Python \(train=\)"):
+        seqtrain.fit(CONFIG, **again)
     other = ["eval", str(tmp_path / "r"), "--split", "validation"]
-    assert cli(*other, code=2).problems == [line]
+    (line,) = cli(*other, code=2).problems
+    assert line.endswith("give the same data again, or a labelled file (--data)")
+
+
+def test_a_search_takes_a_table(tmp_path: Path) -> None:
+    found = seqtrain.tune(CONFIG, train=ROWS, test=TEST, trials=1, run_dir=tmp_path / "t")
+    assert weights(found.run) == weights(fit(tmp_path / "r", train=ROWS, test=TEST))
 
 
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
@@ -379,6 +390,32 @@ def test_paths_lists_of_paths_and_folds_are_given_as_in_a_config(tmp_path: Path)
     run = fit(tmp_path / "fold", train=parts, validation=fold)
     assert seqtrain.evaluate(run, split="validation").scores.num_examples == len(ROWS) // 2
     assert weights(fit(tmp_path / "rows", train=ROWS, validation=fold)) == weights(run)
+
+
+def test_given_weights_are_as_good_as_a_column_and_multiply_it(tmp_path: Path) -> None:
+    """Rows that are held out have theirs, too: calibration obeys them."""
+    first, second = np.random.default_rng(0).integers(1, 4, (2, len(ROWS)))
+    keys = {name: dict(CONFIG[name]) for name in ("batching", "model", "training")}
+    found = list[tuple[Any, str]]()
+    for name, column, given in (
+        ("column", first * second, None),
+        ("given", None, first * second),
+        ("both", first, second),
+    ):
+        data = {**CONFIG["data"], "validation": 0.4}
+        table = columns(ROWS)
+        if column is not None:
+            data["weight"], table["w"] = "w", column.tolist()
+        run = seqtrain.fit(
+            {**keys, "data": data},
+            train=table,
+            sample_weight=given,
+            run_dir=tmp_path / name,
+            progress=False,
+        )
+        saved = json.loads((run.path / "best" / "model.json").read_text())
+        found.append((weights(run), saved["calibration"]))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("weights", [[1.0], [[1.0]] * 40, [-1.0] * 40, [float("nan")] * 40, "no"])

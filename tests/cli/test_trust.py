@@ -79,7 +79,7 @@ def test_accuracy_that_an_adjustment_cost_is_told(tmp_path, hints, told):
         write_table(tmp_path / f"{name}.tsv", part)
     (tmp_path / "c.yaml").write_text(CONFIG)
     keys = ("training.logit_adjustment=0.9", "training.max_epochs=1", "model.ngrams=null")
-    said = run_in(tmp_path, "fit", "c.yaml", *sets(*keys)).err
+    said = run_in(tmp_path, "fit", "c.yaml", *sets(*keys), "--run-dir", "r").err
     line = next(x for x in said.splitlines() if "training.logit_adjustment" in x)
     assert f"calibration {told}" in line
     assert "below the majority class" in line
@@ -87,7 +87,10 @@ def test_accuracy_that_an_adjustment_cost_is_told(tmp_path, hints, told):
     accuracy, adjusted, majority, macro_f1, adjusted_f1 = shown
     assert adjusted < majority <= accuracy
     assert (macro_f1 < adjusted_f1) == (hints > 0)
-    scores = run_in(tmp_path, "eval", "--split", "validation", "--json").json
+    plain = run_in(tmp_path, "fit", "c.yaml", *sets(*keys[1:]), "--run-dir", "plain").err
+    assert "calibration gained nothing" not in plain
+    assert "calibration traded" not in plain
+    scores = run_in(tmp_path, "eval", "r", "--split", "validation", "--json").json
     found = [scores["accuracy"], scores["macro_f1"]]
     assert found == pytest.approx([adjusted, adjusted_f1], abs=1e-3)
 

@@ -1,13 +1,16 @@
 """Messages about wrong values: place, found value, allowed values, nearest name."""
 
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from seqtrain.config import Config, config_from_mapping, parse_config
+from seqtrain.config import Config, config_from_mapping, parse_config, resolved_config
 from seqtrain.config.schema import KEYS, SECTIONS
 from seqtrain.errors import ConfigError
 
+POOLINGS = ("last", "mean", "max", "sum", "attention")
 DATA = "data: {train: a.csv, sequence: s, label: l}\n"
 PLAIN_KEYS = [key for key in KEYS if key not in SECTIONS]
 
@@ -110,6 +113,26 @@ def test_changed_keys_are_validated():
             config.with_keys(training=wrong, model={"bidirectional": True})
     with pytest.raises(ConfigError, match="trainin"):
         config.with_keys(trainin={})
+
+
+def test_values_of_numpy_tuples_and_paths_are_those_of_a_file():
+    given = {
+        "seed": np.int64(3),
+        "data": {
+            "train": (Path("a.csv"),),
+            "sequence": "s",
+            "label": "l",
+            "max_length": np.uint8(9),
+        },
+        "model": {"hidden_size": np.int32(4), "ngrams": (np.int64(1), 2), "pooling": (*POOLINGS,)},
+        "training": {"lr": np.float32(0.5), "class_weights": {np.str_("x"): np.float64(2)}},
+    }
+    text = """
+        {seed: 3, data: {train: [a.csv], sequence: s, label: l, max_length: 9},
+        model: {hidden_size: 4, ngrams: [1, 2], pooling: [last, mean, max, sum, attention]},
+        training: {lr: 0.5, class_weights: {x: 2}}}
+    """
+    assert resolved_config(given) == parse_config(text)
 
 
 def test_a_config_made_in_python_reports_its_problems_alike():

@@ -1,5 +1,7 @@
 """float32 means float32 on a GPU, TF32 and bfloat16 are used only where a run asks for them."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -90,6 +92,9 @@ def test_a_model_in_evaluation_mode_has_gradients(unroll, device):
 
 
 def test_a_second_device_is_the_one_that_is_timed(project, fake, cli: Cli):
-    fake.synchronized.clear()
-    cli("compare", "c.yaml", "--device", "cuda:1", "--seconds", "1", *sets("training.max_epochs=1"))
-    assert set(fake.synchronized) == {1}
+    """Each update reads its loss, and so waits for the device."""
+    before = fake.waits()
+    options = ("--device", "cuda:1", "--seconds", "1", "--json")
+    found = json.loads(cli("compare", "c.yaml", *options, *sets("training.max_epochs=1")).out)
+    assert found["device"] == "cuda:1"
+    assert fake.waits() > before

@@ -92,8 +92,6 @@ def limit_memory(size: int = TOTAL_MEMORY) -> None:
 
 
 # ---- torch.cuda ---------------------------------------------------------------------------------
-synchronized: list[int | None] = []
-"""Index of the device of each call of `torch.cuda.synchronize`, or None for the current one."""
 SYNC_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
@@ -102,7 +100,6 @@ def set_sync_debug_mode(mode: int | str) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    synchronized.append(torch.device("cuda" if device is None else device).index)
     torch.Event("cuda").synchronize()
 
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.engines.optimizer import Optimizer
 from seqtrain.errors import CheckpointError
 from seqtrain.files.writing import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
-from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.progress import checked_progress
 from tests.helpers.watched import watch
 

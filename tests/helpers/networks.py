@@ -101,7 +101,8 @@ def make_network(
         elif "bias" in name or name.startswith(("ngrams", "initial_state")):
             tensor.uniform_(-0.5, 0.5, generator=generator)
     if features and model.solved_branches:
-        model.solve(series_store(features), None, seed=0)
+        store = series_store(features)
+        model.solve(store, None, seed=0, num_train=len(store))
     return model.eval()
 
 

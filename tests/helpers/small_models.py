@@ -56,7 +56,8 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         if name.startswith("ngrams."):
             array.normal_(generator=generator)
     if {"kernels", "trees"} & {*network.solved_branches}:
-        network.solve(series_store(network.input_size), None, seed=1)
+        store = series_store(network.input_size)
+        network.solve(store, None, seed=1, num_train=len(store))
     return Model(network, preprocessing)
 
 

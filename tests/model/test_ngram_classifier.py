@@ -6,13 +6,14 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from seqtrain.engines.layout import Packed
 from seqtrain.model.branches import logistic
 from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.by_updates import solve_by_updates
 from seqtrain.model.branches.logistic import solve_logistic
 from seqtrain.model.branches.ngrams import NgramBranch
 from seqtrain.model.inputs import SideInputs
@@ -133,11 +134,13 @@ def sentences(count: int, classes: int, seed: int) -> tuple[csr_matrix, np.ndarr
     return csr_matrix(features), labels
 
 
-@pytest.mark.parametrize("rows", [600, 2500])
+@pytest.mark.parametrize(
+    ("solve", "rows"), [(solve_logistic, 600), (solve_logistic, 2500), (solve_by_updates, 6001)]
+)
 @pytest.mark.parametrize("classes", [2, 5])
-def test_few_and_many_rows_are_learned(classes, rows):
+def test_few_and_many_rows_are_learned(classes, solve, rows):
     features, labels = sentences(rows, classes, seed=0)
-    coefficients, intercepts = solve_logistic(features, labels, np.ones(rows), classes, seed=0)
+    coefficients, intercepts = solve(features, labels, np.ones(rows), classes, seed=0)
     others, expected = sentences(600, classes, seed=1)
     logits = others @ coefficients.T + intercepts
     assert coefficients.shape == (classes, 30)
@@ -157,12 +160,23 @@ def test_a_weight_of_two_is_the_row_twice_and_classes_without_rows_are_never_pre
     assert set(logits.argmax(1)) == {0, 1, 2}
 
 
-def test_each_of_several_labels_is_learned():
+def test_rows_of_greater_weight_count_more_in_many_rows_too():
+    """Each row is there with both labels, and the weight decides between them."""
+    features, labels = sentences(6001, 2, seed=0)
+    both = csr_matrix(vstack([features, features]))
+    weights = np.repeat([5.0, 1.0], len(labels))
+    found = solve_by_updates(both, np.concatenate([labels, 1 - labels]), weights, 2, seed=0)
+    predicted = (features @ found[0].T + found[1]).argmax(1)
+    assert (predicted == labels).mean() > 0.9
+
+
+@pytest.mark.parametrize("solve", [solve_logistic, solve_by_updates])
+def test_each_of_several_labels_is_learned(solve):
     features, labels = sentences(600, 4, seed=0)
     several = np.zeros((600, 4), np.int8)
     several[np.arange(600), labels] = 1
     several[:, 3] = 0
-    coefficients, intercepts = solve_logistic(features, several, np.ones(600), 4, seed=0)
+    coefficients, intercepts = solve(features, several, np.ones(600), 4, seed=0)
     found = features @ coefficients.T + intercepts > 0
     assert (found == several).mean() > 0.95
     assert not found[:, 3].any()

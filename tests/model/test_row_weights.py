@@ -41,7 +41,8 @@ def solved(
         spec = replace(spec, kernels=KernelSizes(1, indicators=False, lengths=(12, 12, 12)))
     network = ClassifierNetwork(ModelConfig(trees=kind == "trees"), spec)
     network.initialize(seed=0)
-    network.solve(store if rows is None else store.__getitems__(rows), weights, seed=0)
+    chosen = store if rows is None else store.__getitems__(rows)
+    network.solve(chosen, weights, seed=0, num_train=len(store))
     return network.eval()
 
 

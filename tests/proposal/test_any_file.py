@@ -199,6 +199,12 @@ def test_short_texts_are_also_spelled(tmp_path, gap, expected):
     assert config.model.ngrams_spelling == expected
 
 
+def test_many_texts_are_not_spelled(tmp_path):
+    assert not proposed(
+        write_texts(tmp_path / "a.csv", ["go", "come"] * 3000)
+    ).model.ngrams_spelling
+
+
 @pytest.mark.parametrize(
     ("classes", "rows", "expected"),
     [(4, 199, True), (4, 200, False), (5, 999, True), (5, 1000, False)],

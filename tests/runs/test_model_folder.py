@@ -172,6 +172,12 @@ def test_forged_ngrams_are_refused(refused, wrong):
     refused(files | {"ngrams.safetensors": safetensors.numpy.save(arrays | wrong)})
 
 
+def test_a_long_name_in_a_header_is_cut(files, refused):
+    header = json.dumps({"x" * 10_000: {"dtype": "F9", "shape": [], "data_offsets": [0, 0]}})
+    content = len(header).to_bytes(8, "little") + header.encode()
+    assert len(refused(files | {WEIGHTS: content})) < 300
+
+
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [

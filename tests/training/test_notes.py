@@ -1,4 +1,4 @@
-"""Lines that a run says about what was chosen: a traded accuracy, missing classes, no refit."""
+"""Lines that a run says about what was chosen: missing classes, no refit."""
 
 from pathlib import Path
 
@@ -25,23 +25,6 @@ def config(training: dict[str, object], validation: object = 0.3) -> dict[str, o
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def test_a_traded_accuracy_is_said() -> None:
-    """Words say nothing about the labels, so the adjustment can only cost accuracy."""
-    draw = np.random.default_rng(0)
-    labels = draw.choice(["a", "b", "c"], size=300, p=[0.6, 0.2, 0.2])
-    texts = [" ".join(draw.choice(["one", "two", "six"], size=4)) for _ in labels]
-    write_table(Path("train.tsv"), list(zip(texts, labels.tolist(), strict=True)))
-    run = seqtrain.fit(config({"logit_adjustment": 0.9}), run_dir="r", progress=False)
-    (line,) = [line for line in run.warnings if "traded" in line]
-    assert "accuracy" in line
-    assert "macro F1" in line
-    assert "majority class" in line
-    assert run.validation is not None
-    assert f"{run.validation.accuracy:.1%}" in line
-    plain = seqtrain.fit(config({}), run_dir="p", progress=False)
-    assert not any("traded" in line for line in plain.warnings)
 
 
 def test_a_class_without_held_out_rows_is_said() -> None:

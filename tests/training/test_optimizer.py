@@ -7,12 +7,12 @@ import torch
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.engines import optimizer as module
 from seqtrain.engines.native.library import why_unavailable
 from seqtrain.sequences.batch import collate
-from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.loop import train_epochs
-from seqtrain.training.optimizer import learning_rate
+from seqtrain.training.schedule import learning_rate
 from seqtrain.training.stopping import stopping_rule
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of

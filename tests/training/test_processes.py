@@ -256,7 +256,7 @@ def test_a_rank_that_stands_still_is_an_error(project):
 
 def let_weights_drift() -> None:
     """Change the weights of this process alone."""
-    from seqtrain.training.optimizer import Optimizer
+    from seqtrain.engines.optimizer import Optimizer
 
     step = Optimizer.step
     Optimizer.step = lambda self, lr, *figures: step(  # type: ignore[method-assign]

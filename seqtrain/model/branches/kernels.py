@@ -322,7 +322,7 @@ class KernelBranch(LinearBranch):
         inside = (read >= 0) & (read < lengths)
         return torch.where(inside, read + begins, bank.series.shape[0])
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
         """Draw the channels of the kernels, and fit gains, biases and the linear classifier.
 
         The classifier is a ridge regression on at most `MAX_ROWS` rows, a random sample. Rows left
@@ -332,6 +332,7 @@ class KernelBranch(LinearBranch):
             store: labelled series.
             weights: weight of each row, (B,).
             seed: seed of all random choices.
+            num_train: not used.
         """
         draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(store))
         if len(rows) > MAX_ROWS:

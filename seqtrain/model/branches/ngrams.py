@@ -20,6 +20,8 @@ from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
 from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.by_updates import solve_by_updates
+from seqtrain.model.branches.logistic import Weights, solve_logistic
 from seqtrain.model.branches.solved import LinearBranch
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
@@ -30,6 +32,8 @@ from seqtrain.sequences.vocabulary import WordGrams
 
 _STEPS_AT_ONCE = 2**18
 """Approximate number of time steps whose n-grams `features` computes at once."""
+MOST_PENALIZED_ROWS = 6000
+"""Number of rows up to which a penalized logistic regression is fitted, and above it Adam's."""
 
 
 class NgramBranch(LinearBranch):
@@ -70,6 +74,15 @@ class NgramBranch(LinearBranch):
         rows = torch.arange(layout.lengths.shape[0])
         sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=False)
         return sums + self.intercept
+
+    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
+        """Fit the weights to the n-grams of labelled rows; see `SolvedBranch.solve`.
+
+        With many rows, a row with a weight of 2 counts in the loss like two equal rows.
+        """
+        solve = solve_logistic if num_train <= MOST_PENALIZED_ROWS else solve_by_updates
+        classes = len(self.intercept)
+        self.keep_coefficients(*solve(self.features(store), store.labels, weights, classes, seed))
 
     def features(self, store: SequenceStore) -> Any:
         """Return the n-gram values of each row of a store, a CSR matrix (B, K) of float32."""

@@ -38,7 +38,7 @@ class SolvedBranch(Branch):
         """Return the features of each row, (B, F): float32, dense or a SciPy CSR matrix."""
 
     @abstractmethod
-    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
         """Fit the arrays to labelled rows, in place.
 
         Args:
@@ -46,6 +46,8 @@ class SolvedBranch(Branch):
             weights: Weight of each row, (B,), greater than 0. A row with a weight of 2 counts like
                 two equal rows.
             seed: Seed of folds and other random choices.
+            num_train: Number of rows of the training split. A refit has more, but keeps the
+                choices that depend on it.
         """
 
 
@@ -69,7 +71,7 @@ class LinearBranch(SolvedBranch):
         self.register_buffer("weight", torch.zeros(num_features, num_classes))
         self.register_buffer("intercept", torch.zeros(num_classes))
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
         """Fit a logistic regression to the features of labelled rows; see `SolvedBranch.solve`."""
         classes = len(self.intercept)
         found = solve_logistic(self.features(store), store.labels, weights, classes, seed)

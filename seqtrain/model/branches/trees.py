@@ -81,13 +81,14 @@ class TreeBranch(SolvedBranch):
             values[rows] = batch.restore(found).numpy()
         return values
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int) -> None:
+    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
         """Fit the trees to the aggregates of labelled sequences, and set the arrays in place.
 
         Args:
             store: labelled sequences.
             weights: weight of each row, (B,).
             seed: seed of all random choices.
+            num_train: not used.
         """
         trees = fit_trees(
             torch.from_numpy(self.features(store)),

@@ -1,0 +1,94 @@
+"""Logistic regression on sparse features by updates of Adam, for many rows.
+
+With the penalty of `logistic`, the weight of a rare feature stays small. Adam takes steps of about
+the same size for rare and frequent features, so rare ones count more. By itself, such a classifier
+is often worse. In the mean with a recurrent branch it is better, because it errs on other rows.
+
+B rows, F features, C classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqtrain.config.schema import TrainingConfig
+from seqtrain.engines.choice import ops_for
+from seqtrain.engines.interface import SparseRows
+from seqtrain.engines.optimizer import Optimizer
+from seqtrain.model.branches.logistic import Weights
+from seqtrain.sequences.store import Array
+
+EPOCHS, BATCH_SIZE = 3, 32
+LEARNING_RATE, WARMUP = 0.003, 0.05
+"""Largest learning rate, and the share of the updates until it is reached. Then it falls to 0."""
+GAIN = 20.0
+"""Factor of the weighted sums. The values of a row are small, for their squares add up to 1."""
+
+
+class _Linear(nn.Module):
+    def __init__(self, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(num_features, num_classes))
+        self.intercept = nn.Parameter(torch.zeros(num_classes))
+
+
+def solve_by_updates(
+    features: Any, labels: Array, weights: Weights, num_classes: int, seed: int
+) -> tuple[Array, Array]:
+    """Fit a logistic regression by a few epochs of Adam; arguments as for `solve_logistic`.
+
+    Args:
+        features: Features of each row, a CSR matrix (B, F) of float32.
+        labels: Class index of each row, (B,). In a multi-label task a matrix (B, C), with a
+            positive number for each class that a row has.
+        weights: Weight of each row's loss, (B,), greater than 0.
+        num_classes: Number of classes, C.
+        seed: Seed of the order of rows.
+
+    Returns:
+        Coefficients, (C, F), and intercepts, (C,), of the logits.
+    """
+    model = _Linear(features.shape[1], num_classes)
+    settings = TrainingConfig(optimizer="adam", weight_decay=0.0, max_grad_norm=None)
+    optimizer = Optimizer(model, [model.weight], settings)
+    sparse = SparseRows(
+        torch.from_numpy(features.indices.astype(np.int32)),
+        torch.from_numpy(features.data),
+        torch.from_numpy(features.indptr.astype(np.int64)),
+    )
+    targets, shares = torch.from_numpy(labels), torch.from_numpy(weights).float()
+    ops = ops_for(model.weight)
+    batches = _batches(len(labels), seed)
+    for number, rows in enumerate(batches):
+        optimizer.forget_gradients()
+        sums = ops.sum_rows(model.weight, sparse, rows, sparse=True)
+        losses = _losses(GAIN * sums + model.intercept, targets[rows])
+        torch.autograd.backward((losses * shares[rows]).mean())
+        optimizer.step(_learning_rate(number, len(batches)))
+    coefficients = GAIN * model.weight.detach()
+    return coefficients.T.numpy(), model.intercept.detach().numpy()
+
+
+def _batches(num_rows: int, seed: int) -> list[Tensor]:
+    """Return the rows of each batch of all epochs, each epoch in another order."""
+    generator = np.random.default_rng(seed)
+    orders = [torch.from_numpy(generator.permutation(num_rows)) for _ in range(EPOCHS)]
+    return [batch for order in orders for batch in torch.split(order, BATCH_SIZE)]
+
+
+def _losses(logits: Tensor, targets: Tensor) -> Tensor:
+    if targets.ndim == 1:
+        return functional.cross_entropy(logits, targets.long(), reduction="none")
+    has_class = (targets > 0).float()
+    return functional.binary_cross_entropy_with_logits(logits, has_class, reduction="none").sum(1)
+
+
+def _learning_rate(update: int, num_updates: int) -> float:
+    warmup = max(1, round(WARMUP * num_updates))
+    left = (num_updates - update) / num_updates
+    return LEARNING_RATE * min((update + 1) / warmup, left)
