@@ -114,22 +114,33 @@ def sequence_of(cell: Any) -> Any:
 
 
 def without_mask(X: Any, kind: str | None = None) -> Any:
-    """Return a masked array without its mask. Return anything else unchanged.
+    """Return a masked array without its mask, or a frame of nullable numbers with NumPy's types.
 
-    Masked numbers become NaN. Rows of whole numbers that are tokens become lists, in which masked
-    tokens are None. Masked tokens at the end of a row are padding.
+    Anything else is returned unchanged. Missing numbers become NaN. Rows of whole numbers that are
+    tokens become lists, in which masked tokens are None; those at the end of a row are padding.
 
     Args:
         X: The sequences, or one number for each of them.
         kind: Value of data.kind, or None if the user didn't set it.
     """
     if not isinstance(X, np.ma.MaskedArray):
-        return X
+        return with_numpy_types(X)
     if kind != "tokens" or X.ndim != 2 or X.dtype.kind not in "iu":
         return array_of(X)
     used = ~np.ma.getmaskarray(X)
     ends = [1 + max(np.flatnonzero(row), default=-1) for row in used]
     return [row[:end].tolist() for row, end in zip(X, ends, strict=True)]
+
+
+def with_numpy_types(X: Any) -> Any:
+    """Return a data frame whose columns are nullable numbers with NumPy's types, else X itself."""
+    is_frame = hasattr(X, "convert_dtypes") and X.ndim == 2
+    dtypes = [*X.dtypes] if is_frame else []
+    are_numbers = all(getattr(dtype, "kind", "O") in NUMERIC for dtype in dtypes)
+    if not are_numbers or all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        return X
+    whole = all(dtype.kind in "iu" for dtype in dtypes) and not X.isna().any(axis=None)
+    return X.astype(np.int64 if whole else np.float64)
 
 
 def given_labels(y: Any) -> Any:

@@ -46,9 +46,9 @@ def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
         OSError: If the path is a folder, a pipe or a device, or can't be opened. The
             function doesn't wait for a pipe.
     """
-    kind = kind_of_path(path)
-    if kind != "a file":
-        raise OSError(errno.EINVAL, f"is {kind}; expected a regular file", str(path))
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        found = f"is {kind_of_path(path)}; expected a regular file"
+        raise OSError(errno.EINVAL, found, str(path))
     return os.open(path, flags)
 
 

@@ -160,11 +160,11 @@ def _column(config: Config, known: Preprocessing | None) -> TokenSequence | Colu
         return ColumnTable.from_kinds("steps", data.steps or {}, data.missing, data.standardize)
     subwords = None if sizes is None else (sizes[0], sizes[1])
     if data.kind == "tokens":
-        return TokenSequence("tokens", None, subwords=subwords)
+        return TokenSequence(None, subwords=subwords)
     merges = None
     if known is not None and isinstance(known.sequence, TokenSequence):
         merges = known.sequence.bpe_model
-    return TokenSequence("text", data.tokenizer, data.lowercase, merges, subwords)
+    return TokenSequence(data.tokenizer, data.lowercase, merges, subwords)
 
 
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
@@ -257,27 +257,18 @@ class _Preparation:
     def _trained_bpe(self, rules: Preprocessing, inputs: list[Input]) -> str:
         """Return byte-pair merges as JSON, learned from the rows of train that aren't held out.
 
-        The files are read twice: to choose the rows, and to learn.
-
         Args:
             rules: The unfitted preprocessing.
             inputs: The training files.
         """
-        words = replace(
-            rules,
-            sequence=TokenSequence("text", "whitespace", lowercase=self.config.data.lowercase),
-            lengths=LengthPolicy(None, "head", "drop"),
-        )
-        labels = inputs[0].labels()
-        rows, _ = Loader(Encoder(words), labels, lenient=self.lenient).load(inputs)
-        learned = self._held_out(labels.combinations, rows)[1].tolist()
-        texts = list[str]()
-        for each in inputs:
-            for part in each.reader(each.labels()).read():
-                own = enumerate(part.content)
-                texts += [x for row, x in own if row not in part.problems and x.strip()]
+        words = TokenSequence("whitespace", lowercase=self.config.data.lowercase)
+        rules = replace(rules, sequence=words, lengths=LengthPolicy(None, "head", "drop"))
+        labels, encoder = inputs[0].labels(), Encoder(rules, keeps_texts=True)
+        rows, _ = Loader(encoder, labels, lenient=self.lenient).load(inputs)
+        learned = self._held_out(labels.combinations, rows)[1]
+        assert rows.texts is not None
         return train_bpe(
-            (text for text, is_learned in zip(texts, learned, strict=True) if is_learned),
+            rows.texts[learned].tolist(),
             vocab_size=self.config.data.max_vocab_size,
             lowercase=self.config.data.lowercase,
         )
@@ -347,12 +338,10 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
         if len(store) and (store.labels < 0).all():
             known = listed([*map(quote, fitted.labels)])
             problem = f"none of its labels occurs in train, which has {known}"
-        elif not len(store) and isinstance(value, dict):
-            advice = "take fewer parts, or give more rows"
-            problem = f"too few rows for {value['of']} parts: {keeps}; {advice}"
-        elif not len(store) and isinstance(value, float):
+        elif not len(store) and isinstance(value, float | dict):
+            part = f"{value:g}" if isinstance(value, float) else f"a part of {value['of']}"
             advice = "give more rows or a file, or check data.label"
-            problem = f"{value:g} leaves no row for {name}: {keeps}; {advice}"
+            problem = f"{part} leaves no row for {name}: {keeps}; {advice}"
         elif not len(store):
             problem = "no rows are left, for every sequence is empty (data.empty: drop)"
         if problem:

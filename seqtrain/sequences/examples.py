@@ -15,6 +15,7 @@ import numpy.typing as npt
 from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import Features
 from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import runs
 from seqtrain.tables.blocks import Coded
 from seqtrain.text import counted
 
@@ -151,7 +152,7 @@ class Sequences:
             kept = {name: cells[index] for name, cells in self.kept.items()}
         return Example(
             sequence="" if problem is not None else self.sequence(index),
-            labels=self.label(index),
+            labels=_value(self.labels, index),
             line=int(self.lines[index]),
             file=_value(self.files, index),
             group=_value(self.groups, index) or None,
@@ -177,9 +178,7 @@ class Sequences:
         found["problems"] = {new[row]: x for row, x in self.problems.items() if row in new}
         if self.offsets is None:
             return Sequences(entries(self.content, rows), **found)
-        starts, lengths = self.offsets[:-1][rows], np.diff(self.offsets)[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        steps = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        steps, offsets = runs(self.offsets[:-1][rows], np.diff(self.offsets)[rows])
         return Sequences(self.content[steps], offsets=offsets, **found)
 
 

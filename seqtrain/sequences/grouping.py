@@ -111,10 +111,11 @@ def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, A
         problems[at] = found.problems[owner]
         own.lines[at] = found.lines[owner]
     ids = found.ids.at(windows.owners)
+    steps, offsets = windows.steps()
     return replace(
         own,
-        content=found.content[windows.steps()],
-        offsets=windows.offsets,
+        content=found.content[steps],
+        offsets=offsets,
         ids=ids,
         # The windows of an id are held out together.
         groups=ids if found.groups is None else found.groups.at(windows.owners),

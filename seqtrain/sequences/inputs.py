@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,16 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.labels import LabelReader, LabelSet
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema
-from seqtrain.tables.blocks import Source
+from seqtrain.tables.blocks import Dialect, Source
+from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import MEMORY
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.memory import TableSource
 from seqtrain.tables.sources import open_source, stamps
 from seqtrain.text import display_name
+
+QUOTES = {"standard": True, "none": False, "auto": None}
+"""Maps a value of data.quoting to `Dialect.quotes`."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,18 @@ class Input:
         schema = self.schema
         source: Source | None = self.table
         if source is None:
+            dialect = Dialect(
+                format=schema.format,
+                encoding=schema.encoding,
+                delimiter=DELIMITERS.get(schema.delimiter),
+                quotes=QUOTES[schema.quoting],
+                header=schema.header,
+                blank_lines=not self.labelled,
+                sheet=schema.sheet,
+            )
             source = open_source(
                 self.path,
-                schema.dialect(labelled=self.labelled),
+                dialect,
                 pattern=schema.path,
                 whole_files=schema.whole_files and not self.labelled,
             )
@@ -75,10 +88,6 @@ class Input:
         """
         schema = self.schema
         return LabelReader(schema.label_separator, may_be_blank=schema.id is not None, known=known)
-
-    def with_schema(self, schema: Schema) -> Input:
-        """Return the same input with another schema."""
-        return replace(self, schema=schema)
 
     def digest(self) -> str:
         """Return the SHA-256 of the content. Files that were just read aren't read again.

@@ -125,22 +125,6 @@ def gram_columns(
     return tuple(GramColumn((names or []).index(name), *own) for name, own in sizes.items())
 
 
-def streams(
-    values: npt.NDArray[Any], columns: Iterable[GramColumn]
-) -> Iterator[tuple[Ints, int, int]]:
-    """Yield the ids of each column, and the sizes of its shortest and longest n-gram.
-
-    The ids of different columns are made disjoint, so that their n-grams differ.
-
-    Args:
-        values: Ids of all steps, (N,), or vectors of several columns, (N, F).
-        columns: The columns, whose ids are yielded as (N,) int64.
-    """
-    for column, shortest, longest in columns:
-        ids = (values if column == ONLY else values[:, column]).astype(np.int64)
-        yield ids + max(0, column) * COLUMN, shortest, longest
-
-
 def extended_keys(keys: Ints, ids: Ints) -> Ints:
     """Return the keys of n-grams that are extended by one id, (P,) int64.
 
@@ -230,9 +214,10 @@ def row_keys(
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
     steps = np.arange(len(values)) + 2 * np.arange(len(lengths)).repeat(lengths) + 1
-    for ids, shortest, longest in streams(values, columns):
+    for column, shortest, longest in columns:
+        ids = (values if column == ONLY else values[:, column]).astype(np.int64)
         stream = np.full(len(row), BOUNDARY, dtype=np.int64)
-        stream[steps] = ids
+        stream[steps] = ids + max(0, column) * COLUMN
         keys = extended_keys(np.full(len(row), NO_KEY), stream)
         if shortest == 1:
             yield row[steps], keys[steps]

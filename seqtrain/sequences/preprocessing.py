@@ -25,7 +25,7 @@ from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
-from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
+from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary, runs
 from seqtrain.tables.blocks import Coded
 from seqtrain.text import counted, quote
 
@@ -152,6 +152,7 @@ class Encoder:
 
     Args:
         rules: The preprocessing.
+        keeps_texts: True to put the texts into the stores, as model.pretrained needs them.
 
     Attributes:
         sequence: Encoder of the sequence column.
@@ -159,8 +160,8 @@ class Encoder:
         groups: Maps the name of each group to its number.
     """
 
-    def __init__(self, rules: Preprocessing) -> None:
-        self.rules = rules
+    def __init__(self, rules: Preprocessing, *, keeps_texts: bool = False) -> None:
+        self.rules, self.keeps_texts = rules, keeps_texts or rules.pretrained is not None
         self.sequence: Any = rules.sequence.encoder()
         self.static = None if rules.row_features is None else rules.row_features.encoder()
         self.groups = dict[str, int]()
@@ -204,7 +205,7 @@ class Encoder:
             keys = self._keys(sequences)
         if sequences.groups is not None:
             groups = self._group_numbers(sequences.groups)
-        if self.rules.pretrained is not None:
+        if self.keeps_texts:
             texts = np.empty(len(lines), object)
             texts[:] = list(sequences.content)
         return SequenceStore(
@@ -260,8 +261,7 @@ class Encoder:
         starts = np.cumsum(lengths) - lengths + policy.starts((lengths - most).clip(0))
         starts = np.where(is_bad, len(values), starts)[is_kept]  # the blank step is there
         found = np.where(is_bad, 1, lengths.clip(max=most))[is_kept]
-        ends = np.cumsum(found)
-        index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + found, found)
+        index, _ = runs(starts, found)
         return rows[is_kept], np.concatenate([values, self.sequence.blank()])[index], found
 
     def _labels(
@@ -304,7 +304,7 @@ class Encoder:
         Equal sequences have equal keys: texts as the config's own normalization leaves them.
         """
         column = self.rules.sequence
-        lowers = isinstance(column, TokenSequence) and column.kind == "text" and column.lowercase
+        lowers = column.kind == "text" and column.lowercase
         contents = _contents(sequences, lowers=lowers)
         own = [b""] * len(sequences)
         if sequences.static is not None:

@@ -60,7 +60,8 @@ class SequenceReader:
         self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
         self.roles = schema.roles(labelled=labels is not None, keep=keep)
         if schema.steps is None:
-            self._content = ContentReader(schema.kind, schema.decimal, named=schema.has_columns)
+            is_named = FORMATS[schema.format].columns != "none"
+            self._content = ContentReader(schema.kind, schema.decimal, named=is_named)
         else:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
@@ -108,18 +109,17 @@ class SequenceReader:
         waiting, count = list[Sequences](), 0
         try:
             for part in self.read():
-                for piece in chunked(part, rows):
-                    waiting.append(piece)
-                    count += len(piece)
-                    if count >= rows:
-                        yield joined(waiting)
-                        waiting, count = [], 0
+                waiting.append(part)
+                count += len(part)
+                if count >= rows:
+                    yield from chunked(joined(waiting), rows)
+                    waiting, count = [], 0
         except DataError:
             if waiting:
-                yield joined(waiting)
+                yield from chunked(joined(waiting), rows)
             raise
         if waiting:
-            yield joined(waiting)
+            yield from chunked(joined(waiting), rows)
 
     def _grouped(self, rows: Iterable[Sequences]) -> Iterator[Sequences]:
         """Yield the sequences of all rows, if there are any."""
@@ -161,7 +161,7 @@ class SequenceReader:
     def _rows(self, block: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
         schema, columns, problems = self.schema, block.columns, dict(block.problems)
-        if keeps_all(self.keep):
+        if self.keep and keeps_all(self.keep):
             self._check_columns(block)
         content: Any
         ids, offsets = None, None

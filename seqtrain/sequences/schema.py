@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Dialect, Selection
-from seqtrain.tables.delimited import DELIMITERS
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Selection
 from seqtrain.tables.formats import FORMATS, IN_MEMORY, formats_holding, resolve_format
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES
@@ -31,7 +30,6 @@ OF_CONFIG = (
 """Attributes of `Schema` that are the keys of data with these names."""
 EVERY_COLUMN = "\0"
 """The only entry of `keep` if every column of the input is copied. No column has this name."""
-QUOTES = {"standard": True, "none": False, "auto": None}
 
 
 class ColumnRoles(NamedTuple):
@@ -225,12 +223,14 @@ class Schema(Saved):
             return ColumnRoles((), labels, (), Selection())
         others = [self.group, self.weight if labelled else None]
         names = [each for each in others if each is not None]
-        required = [*content, *column_names(self.static)]
+        required = [*content]
+        if self.static is not None:
+            required += column_names(self.static)
         if columns != "none":
             required += names
         if labelled:
             required += labels
-        if keeps_all(keep):
+        if keep and keeps_all(keep):
             return ColumnRoles(content, labels, tuple(required), Selection())
         chosen = dict.fromkeys([*required, *keep])
         rest = REST in chosen and columns == "delimited"
@@ -239,18 +239,6 @@ class Schema(Saved):
         optional = () if columns != "none" else tuple(names)
         selection = Selection(tuple(chosen), optional, rest=rest)
         return ColumnRoles(content, labels, tuple(required), selection)
-
-    def dialect(self, *, labelled: bool = True) -> Dialect:
-        """Return the form of a file for its reader."""
-        return Dialect(
-            format=self.format,
-            encoding=self.encoding,
-            delimiter=DELIMITERS.get(self.delimiter),
-            quotes=QUOTES[self.quoting],
-            header=self.header,
-            blank_lines=not labelled,
-            sheet=self.sheet,
-        )
 
     def for_file(self, path: str) -> Schema:
         """Return the schema of another labelled file, whose ending determines the format.
@@ -331,7 +319,8 @@ class Schema(Saved):
             keep: Columns that are copied to predictions.
         """
         columns = {"none", "named", "delimited"}
-        if self.sequence is None and self.kind != "steps" and not keeps_all(keep):
+        are_named = self.sequence is not None or self.kind == "steps"
+        if not are_named and not keeps_all(keep):
             columns = {"none"}
             if self.kind == "features" and self.label_columns:
                 columns.add("delimited")

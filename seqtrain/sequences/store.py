@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.vocabulary import WordGrams
+from seqtrain.sequences.vocabulary import WordGrams, runs
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -179,8 +179,7 @@ class SequenceStore(_Dataset):
             starts: Index in `values` of the first step of each window, (P,).
             lengths: Number of steps of each window, (P,).
         """
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        steps = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        steps, offsets = runs(starts, lengths)
         taken: dict[str, Any] = {}
         for name, array in self.arrays().items():
             taken[name] = array[steps if name in ("values", "spellings") else rows]

@@ -28,6 +28,22 @@ MOST_GRAMS = 1024
 """Largest number of n-grams of a word. Further ones are left out."""
 
 
+def runs(
+    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the indices of runs of consecutive entries of an array, one run after the other.
+
+    Args:
+        starts: Index of the first entry of each run, (R,).
+        lengths: Number of entries of each run, (R,).
+
+    Returns:
+        The indices, (P,). Then the index in these of the first entry of each run, and P: (R + 1,).
+    """
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
+
+
 class GrowingTokens:
     """Ids of tokens in the order of their first appearance: a new token gets the next id.
 
@@ -201,10 +217,8 @@ class WordGrams:
             The buckets of all these words, word after word. Then the number of n-grams of each
             word, (W,).
         """
-        starts = self.offsets[words]
-        counts = self.offsets[words + 1] - starts
-        ends = counts.cumsum()
-        index = np.arange(ends[-1] if len(ends) else 0) + (starts - ends + counts).repeat(counts)
+        counts = self.offsets[words + 1] - self.offsets[words]
+        index, _ = runs(self.offsets[words], counts)
         return self.buckets[index].astype(np.int64), counts
 
     def table_rows(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import runs
 from seqtrain.tables.blocks import Codes
 
 
@@ -26,20 +27,16 @@ class Windows:
     starts: Ints
     ends: Ints
 
-    @property
-    def offsets(self) -> Ints:
-        """Index of the first step of each window among the steps of all windows, (W + 1,)."""
-        return np.concatenate(([0], np.cumsum(self.ends - self.starts)))
-
     def at(self, rows: Ints) -> Windows:
         """Return some of the windows, by their indices."""
         return Windows(self.owners[rows], self.starts[rows], self.ends[rows])
 
-    def steps(self) -> Ints:
-        """Return the index of each step of all windows. Windows that overlap repeat steps."""
-        offsets = self.offsets
-        shift = np.repeat(self.starts - offsets[:-1], np.diff(offsets))
-        return np.arange(offsets[-1]) + shift
+    def steps(self) -> tuple[Ints, Ints]:
+        """Return the index of each step of all windows, and the index of each window's first step.
+
+        Windows that overlap repeat steps. The second array ends with the number of steps, (W + 1,).
+        """
+        return runs(self.starts, self.ends - self.starts)
 
     def labels(self, codes: Codes, rule: str) -> Codes:
         """Return the label of each window, (W,).

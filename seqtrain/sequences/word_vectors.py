@@ -38,7 +38,6 @@ class Coverage:
     Attributes:
         file: Path of the file.
         words: Number of words in the file.
-        counted: Number of words according to the file's first line, or None if that line is a word.
         size: Number of dimensions of a vector.
         tokens: Number of tokens that the vocabulary took from train.
         found: Number of these tokens that have a vector.
@@ -48,7 +47,6 @@ class Coverage:
 
     file: str
     words: int
-    counted: int | None
     size: int
     tokens: int = 0
     found: int = 0
@@ -63,19 +61,14 @@ class Coverage:
         )
 
     def doubts(self) -> list[str]:
-        """Return warnings: few tokens have a vector, or the file's count of words is wrong."""
-        name, lines = display_name(self.file), []
-        if self.share < FEW:
-            lines.append(
-                f"model.vectors: {1 - self.share:.0%} of train's text has no vector in {name}; "
-                "words are compared as data.tokenizer and data.lowercase leave them: are those of "
-                "the file written so, and in this language?"
-            )
-        if self.counted not in (None, self.words):
-            lines.append(
-                f"{name}: its first line counts {self.counted:,} words, found {self.words:,}"
-            )
-        return lines
+        """Return a warning if few tokens of train have a vector."""
+        if self.share >= FEW:
+            return []
+        return [
+            f"model.vectors: {1 - self.share:.0%} of train's text has no vector in "
+            f"{display_name(self.file)}; words are compared as data.tokenizer and data.lowercase "
+            "leave them: are those of the file written so, and in this language?"
+        ]
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ def with_width(config: Config) -> Config:
     if os.path.isdir(path):
         size = VectorFolder(path).size
     else:
-        with _opened(path) as (_, _, size):
+        with _opened(path) as (_, size):
             pass
     if asked not in (None, size):
         raise ConfigError(
@@ -142,9 +135,9 @@ def read_vectors(
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
     words = 0
-    with _opened(path) as (lines, expected, size):
+    with _opened(path) as (lines, size):
         for number, text in lines:
-            word, numbers = _split(number, text, size, expected)
+            word, numbers = _split(number, text, size)
             if not text.strip(" \t"):
                 continue
             words += 1
@@ -163,7 +156,7 @@ def read_vectors(
             f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
             "they are compared as data.tokenizer and data.lowercase leave train's"
         )
-    coverage = Coverage(path, words, expected, size, more=len(more))
+    coverage = Coverage(path, words, size, more=len(more))
     kept = np.stack(list(values.values()))
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 
@@ -182,22 +175,20 @@ def _read_folder(
     has_vector = ~np.isnan(vectors[:, 0])
     has_vector[: len(SPECIAL)] = False
     rows = np.flatnonzero(has_vector)
-    coverage = Coverage(path, len(words), None, folder.size, more=len(more))
+    coverage = Coverage(path, len(words), folder.size, more=len(more))
     return WordVectors(rows, vectors[rows], coverage), more
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[Iterator[tuple[int, str]], int | None, int]]:
-    """Open a file of vectors, and read its first line.
+def _opened(path: str) -> Iterator[tuple[Iterator[tuple[int, str]], int]]:
+    """Open a file of vectors, and read its first line, which may state both counts.
 
     Yields:
-        The numbered lines that have words. The number of words that the first line states, or None
-        if that line has a word. The size of the vectors.
+        The numbered lines that have words. The size of the vectors.
 
     Raises:
         DataError: If a line isn't valid, for an UnreadableError in the `with` statement, too.
     """
-    words = None
     try:
         with open_input(path) as stream:
             lines = _decodable(TextLines(stream))
@@ -208,7 +199,7 @@ def _opened(path: str) -> Iterator[tuple[Iterator[tuple[int, str]], int | None, 
                 )
             fields = BLANKS.split(first.strip(" \t"))
             if len(fields) == 2 and all(field.isdecimal() for field in fields):
-                words, size = int(fields[0]), int(fields[1])
+                size = int(fields[1])
             else:
                 lines = chain([(number, first)], lines)
                 size = sum(1 for _ in takewhile(is_number, reversed(fields[1:])))
@@ -218,7 +209,7 @@ def _opened(path: str) -> Iterator[tuple[Iterator[tuple[int, str]], int | None, 
                     f"found vectors of {size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
                     "numbers, with blanks between",
                 )
-            yield lines, words, size
+            yield lines, size
     except UnreadableError as error:
         raise located(display_name(path), error) from None
 
@@ -232,14 +223,13 @@ def _decodable(lines: TextLines) -> Iterator[tuple[int, str]]:
         yield number, text
 
 
-def _split(number: int, text: str, size: int, expected: int | None) -> tuple[str, str]:
+def _split(number: int, text: str, size: int) -> tuple[str, str]:
     """Split a line into its word and its numbers, which are separated by single blanks.
 
     Args:
         number: Number of the line, for the message.
         text: The line.
         size: Size of the vectors.
-        expected: Number of words that the first line states, or None. It only changes the message.
 
     Raises:
         UnreadableError: If the line has too few or too many numbers.
@@ -250,9 +240,8 @@ def _split(number: int, text: str, size: int, expected: int | None) -> tuple[str
     fields = BLANKS.split(text.strip(" \t"))  # with tabs, more blanks, or a word with blanks in it
     extra = len(fields) - 1 - size
     if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
-        said = "" if expected is None else ", as the first line says"
         found = f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}"
-        raise UnreadableError(number, f"{found}; expected {size}{said}")
+        raise UnreadableError(number, f"{found}; expected {size}, as in the first line")
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 

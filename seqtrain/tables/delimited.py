@@ -263,12 +263,12 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
             quotes = bool(QUOTED_RECORD.fullmatch(first) or PREDICTED.fullmatch(first))
     if delimiter is None:
         delimiter = find_delimiter([line for line in lines if not line.startswith("#")] or lines)
-    num_comments = _num_comments(lines[skipped:], delimiter)
-    skipped += num_comments
-    following = [without_end(line) for line in lines[skipped:] if line.strip()]
-    end = _line_end(following, delimiter)
-    blank_field = _has_blank_field(following, delimiter)
-    return Form(delimiter, quotes, skipped, num_comments > 0, end, blank_field)
+    num_comments = 0
+    if lines[skipped:] and lines[skipped].startswith("#"):
+        num_comments = _num_comments(lines[skipped:], delimiter)
+    following = [line.rstrip("\r\n") for line in lines[skipped + num_comments :] if line.strip()]
+    end, blank_field = _odd_ends(following, delimiter)
+    return Form(delimiter, quotes, skipped + num_comments, num_comments > 0, end, blank_field)
 
 
 def find_delimiter(head: list[str]) -> str:
@@ -313,21 +313,21 @@ def _num_comments(lines: list[str], delimiter: str) -> int:
     return count
 
 
-def _line_end(lines: list[str], delimiter: str) -> str:
-    """Return the character that ends most lines and occurs nowhere else in them, or ""."""
+def _odd_ends(lines: list[str], delimiter: str) -> tuple[str, bool]:
+    """Return how most lines end.
+
+    Returns:
+        The character that ends most lines and occurs nowhere else in them, or "". Then True if most
+        rows end with a delimiter that the first row lacks.
+    """
+    first, rows, end = "".join(lines[:1]), lines[1:], ""
     for mark in DELIMITERS.values():
         ended = [line for line in lines if line.endswith(mark) and line.count(mark) == 1]
-        if mark != delimiter and len(lines) > 1 and len(ended) > len(lines) / 2:
-            return mark
-    return ""
-
-
-def _has_blank_field(lines: list[str], delimiter: str) -> bool:
-    """Return True if most rows end with a delimiter that the first row lacks."""
-    count = "".join(lines[:1]).count(delimiter) + 1
-    rows = lines[1:]
+        if mark != delimiter and rows and len(ended) > len(lines) / 2:
+            end = mark
+    count = first.count(delimiter) + 1
     longer = [line for line in rows if line.endswith(delimiter) and line.count(delimiter) == count]
-    return len(longer) > len(rows) / 2
+    return end, len(longer) > len(rows) / 2
 
 
 def _without_mark(line: str, mark: str) -> str:
@@ -342,7 +342,7 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
     try:
         for fields in reader:
             end = form.skipped + reader.line_num
-            yield line, fields or [""], lines.problem(line, end)
+            yield line, fields or [""], lines.problem(line, end) if lines.problems else None
             line = end + 1
     except csv.Error as error:
         for part, reason in CSV_PROBLEMS.items():

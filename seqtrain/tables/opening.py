@@ -79,7 +79,8 @@ def open_input(
         return
     file = _opened(path)
     with io.BufferedReader(file, BUFFER) as stream:
-        content = _decompressed(stream, path)
+        ending = compression_of(path)
+        content = _decompressed(stream, path, CODINGS[ending]) if ending else stream
         variant = utf_16(content.peek(4)) if encoding == "utf-16" else None
         if variant is not None:
             try:
@@ -410,14 +411,10 @@ class _Unpacked(io.RawIOBase):
         return f"the {self._name} data {state} {where}; copy the file again"
 
 
-def _decompressed(stream: Any, path: str) -> Any:
-    ending = compression_of(path)
-    if not ending:
-        return stream
-    coding = CODINGS[ending]
+def _decompressed(stream: Any, path: str, coding: _Coding) -> Any:
     if not stream.seekable():
         raise DataError(f"{display_name(path)}: a pipe of {coding.name} data; decompress it first")
     if not stream.peek(4).startswith(coding.beginnings):
-        found = f"named {ending}, but the data are not {coding.name}"
+        found = f"named {compression_of(path)}, but the data are not {coding.name}"
         raise DataError(f"{display_name(path)}: {found}")
     return io.BufferedReader(_Unpacked(stream, coding), BUFFER)

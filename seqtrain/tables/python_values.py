@@ -64,10 +64,11 @@ def cells_of_values(values: Any) -> Cells:
             stay as they are.
     """
     dtype: Any = getattr(values, "dtype", None)
-    if hasattr(values, "cat") and hasattr(dtype, "categories"):
+    is_polars = hasattr(values, "to_physical")
+    if hasattr(values, "cat") and hasattr(dtype, "categories") and not is_polars:
         categories = np.asarray(values.cat.codes, np.int32)
         return Coded(categories, [python_value(each) for each in values.cat.categories])
-    if hasattr(values, "to_physical"):  # a column of polars
+    if is_polars:
         values = values.to_numpy() if dtype.is_temporal() else values.to_list()
     elif hasattr(values, "isna"):  # a column of pandas
         values = _pandas_array(values)

@@ -37,7 +37,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.formats import FORMATS, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
-from seqtrain.text import display_name, quote
+from seqtrain.text import display_name, printable, quote
 
 WHOLE = "whole"
 """Format of a file that is one row as a whole."""
@@ -63,34 +63,32 @@ class SourceFile:
     fixed: Mapping[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
-    def blocks(self, selection: Selection, rows: int) -> Iterator[Block]:
-        """Yield the rows of the file.
+    def blocks(
+        self, stream: BinaryIO, name: str, selection: Selection, rows: int
+    ) -> Iterator[Block]:
+        """Yield the rows of the open file, with its name and the columns `file` and `folder`.
 
         Raises:
             UnreadableError: If the rest of the file can't be read.
         """
-        name = display_name(self.path)
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
-        own = {FILE: name, FOLDER: display_name(folder)}  # unless the file has such a column
-        given = {**own, **self.fixed}
-        required = selection.required
-        named = [*(required or self.fixed), *selection.optional]
-        inner = selection
-        if required is not None:
-            may_lack = {name for name in named if name in own} | set(selection.optional)
-            inner = replace(
+        given = {FILE: name, FOLDER: printable(folder), **self.fixed}
+        required, optional = selection.required, selection.optional
+        named = [each for each in (*(required or self.fixed), *optional) if each in given]
+        if named and required is not None:  # the file's own columns go before file and folder
+            own = [each for each in named if each not in self.fixed]
+            selection = replace(
                 selection,
                 required=tuple(each for each in required if each not in given),
-                optional=tuple(each for each in named if each in may_lack - set(self.fixed)),
+                optional=(*own, *(each for each in optional if each not in given)),
             )
         read = reader_of(self.dialect.format, self.path)
-        with open_input(self.path, self.dialect.encoding, self.digests) as stream:
-            for block in read(stream, self.dialect, inner, rows):
-                for each in named:
-                    if each in self.fixed or (each in own and each not in block.columns):
-                        one_value = Coded(np.zeros(len(block), np.int32), [given[str(each)]])
-                        block.columns[each] = one_value
-                yield replace(block, file=name)
+        for block in read(stream, self.dialect, selection, rows):
+            for each in named:
+                if each in self.fixed or each not in block.columns:
+                    value = [given[str(each)]]
+                    block.columns[each] = Coded(np.zeros(len(block), np.int32), value)
+            yield replace(block, file=name)
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read, also that of the labels of an array."""
@@ -134,8 +132,10 @@ class FileSource(Source):
         """
         for part in self.parts:
             name = display_name(part.path)
+            size = rows or (1 if is_pipe(part.path) else ROWS)
             try:
-                yield from part.blocks(selection, rows or (1 if is_pipe(part.path) else ROWS))
+                with open_input(part.path, part.dialect.encoding, part.digests) as stream:
+                    yield from part.blocks(stream, name, selection, size)
                 continue
             except UnreadableError as error:
                 problem = located(name, error)
@@ -195,7 +195,16 @@ def open_source(
         name = paths[0]
     parts = list[SourceFile]()
     for each in paths:
-        parts += _parts(each, dialect, whole_files=whole_files)
+        if each == STDIN or not (whole_files or os.path.isdir(each)):
+            parts.append(SourceFile(each, dialect))
+        elif whole_files:
+            files = _files_below(each) if os.path.isdir(each) else [each]
+            if not files:
+                shown = display_name(each)
+                raise DataError(f"{shown}: no files in it; expected a file per sequence")
+            parts += [_part(file, WHOLE, dialect, {}) for file in files]
+        else:
+            parts += _folder(each, dialect)
     if pattern is not None:
         parts = [replace(part, fixed={**part.fixed, **_groups(pattern, part)}) for part in parts]
     return FileSource(name, parts, has_files=[part.path for part in parts] != [path])
@@ -273,20 +282,12 @@ def holds_whole_files(path: str) -> bool:
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
-def _parts(path: str, dialect: Dialect, *, whole_files: bool) -> list[SourceFile]:
-    """Return the files of a path, in the order in which they are read.
+def _folder(path: str, dialect: Dialect) -> list[SourceFile]:
+    """Return the files of a folder, in the order in which they are read.
 
     Raises:
-        DataError: If a folder has no file of the format.
+        DataError: If the folder has no file of the format.
     """
-    is_folder = path != STDIN and os.path.isdir(path)
-    if whole_files and path != STDIN:
-        files = _files_below(path) if is_folder else [path]
-        if not files:
-            raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
-        return [_part(file, WHOLE, dialect, {}) for file in files]
-    if not is_folder:
-        return [SourceFile(path, dialect)]
     if dialect.format == "txt":
         return _class_folder(path, dialect)
     if dialect.format == "arrow" and not glob.glob(os.path.join(glob.escape(path), "*.arrow")):

@@ -44,6 +44,26 @@ def test_columns_of_polars():
     assert predicted(frame.select("s"), frame["l"], sequence="s").tolist() == expected
 
 
+def test_categories_of_polars_are_texts():
+    polars = pytest.importorskip("polars")
+    texts, labels = polars.Series([" ".join(row) for row in WORDS]), polars.Series(Y)
+    found = predicted(texts.cast(polars.Categorical), labels.cast(polars.Categorical))
+    assert found.tolist() == predicted(list(texts)).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "float64[pyarrow]", "Int64"])
+def test_a_frame_of_nullable_numbers_is_an_array(dtype):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    kind = {"data__kind": "tokens"} if dtype == "Int64" else {}
+    array = np.array(IDS) if kind else DRAW.normal(size=(40, 6))
+    frame = pandas.DataFrame(array).astype(dtype)
+    assert predicted(frame, **kind).tolist() == predicted(array, **kind).tolist()
+    if not kind:
+        frame.iloc[:, 5], array[:, 5] = pandas.NA, np.nan
+        assert predicted(frame).tolist() == predicted(array).tolist()
+
+
 @pytest.mark.parametrize("dtype", ["string", "category", "string[pyarrow]"])
 def test_columns_of_pandas_with_types_of_their_own(dtype):
     pandas = pytest.importorskip("pandas")

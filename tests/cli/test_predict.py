@@ -338,6 +338,11 @@ def test_a_text_that_names_no_file_is_classified(trained, cli):
         assert "no such file" in cli("predict", name, trained / "run", code=2).err
 
 
+def test_a_misspelt_name_of_a_file_is_no_text(trained, beside, cli):
+    for name in ("test.tsvs", "tst.tsv", "test-tsv"):
+        assert "did you mean test.tsv?" in cli("predict", name, "run", code=2).err
+
+
 @pytest.mark.skipif(shutil.which("xargs") is None, reason="needs xargs")
 def test_many_files_are_shared_by_processes_as_the_front_page_shows(trained, tmp_path, cli):
     """Each file is predicted once, whatever the number of processes."""

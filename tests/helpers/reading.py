@@ -33,7 +33,7 @@ class Given:
         return self.source.schema
 
     def with_schema(self, schema: Schema) -> Given:
-        return Given(self.source.with_schema(schema), self.keep)
+        return Given(replace(self.source, schema=schema), self.keep)
 
 
 def schema_of(kind: str = "text", **options: Any) -> Schema:

@@ -74,7 +74,7 @@ def _column(kind: str, settings: dict[str, Any]) -> TokenSequence | ColumnTable:
     settings.pop("missing", None)
     settings = {"vocabulary": Vocabulary(WORDS), **settings}
     tokenizer = settings.pop("tokenizer_name", "word" if kind == "text" else None)
-    return TokenSequence(kind, tokenizer, **settings)
+    return TokenSequence(tokenizer, **settings)
 
 
 def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:

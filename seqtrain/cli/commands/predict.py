@@ -195,13 +195,16 @@ def _input_path(source: str) -> str:
     """Return the path of the input, or "-" if the input is a text to classify.
 
     A text isn't the name of a file, and doesn't end like a known format. A single word with a
-    slash is a path, not a text. If the input is a text, standard input is replaced by this text.
+    slash, or one that resembles the name of a file, is a path, not a text. If the input is a text,
+    standard input is replaced by this text.
     """
     from seqtrain.cli.screens.console import note
+    from seqtrain.files.reading import nearest_file
     from seqtrain.tables.formats import resolve_format
 
     is_path = source == "-" or os.path.lexists(source) or resolve_format(source, "auto")
-    if is_path or (os.sep in source and len(source.split()) < 2):
+    is_word = len(source.split()) < 2
+    if is_path or (is_word and (os.sep in source or nearest_file(source) is not None)):
         return source
     note("INPUT is not a file; it is read as one sequence")
     sys.stdin = io.TextIOWrapper(io.BytesIO(source.encode(errors="surrogateescape")))

@@ -117,8 +117,8 @@ class TokenSequence(Saved):
     """Column whose sequences are tokens.
 
     Attributes:
-        kind: text, or tokens for lists of symbols.
-        tokenizer_name: Name of the tokenizer of texts, a value of data.tokenizer. None for symbols.
+        tokenizer_name: Name of the tokenizer of texts, a value of data.tokenizer. None if a
+            sequence is a list of symbols, which are tokens already.
         lowercase: True if texts are converted to lower case first.
         bpe_model: Trained merges of the tokenizer "bpe" as JSON. None for other tokenizers, and
             before the merges are trained.
@@ -128,8 +128,7 @@ class TokenSequence(Saved):
         vocabulary: Tokens of the training split, or None before the fit.
     """
 
-    kind: Literal["text", "tokens"]
-    tokenizer_name: Literal["word", "whitespace", "char", "byte", "bpe"] | None = "word"
+    tokenizer_name: Literal["word", "whitespace", "char", "byte", "bpe"] | None
     lowercase: bool = True
     bpe_model: str | None = None
     subwords: tuple[int, ...] | None = None
@@ -137,8 +136,6 @@ class TokenSequence(Saved):
     vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
-        if (self.tokenizer_name is None) != (self.kind == "tokens"):
-            raise ValueError("tokenizer_name: expected null for symbols, and only for them")
         if self.bpe_model is not None and self.tokenizer_name != BPE:
             raise ValueError("bpe_model: expected merges if the tokenizer is bpe, else null")
         if self.bpe_model is not None:
@@ -147,6 +144,11 @@ class TokenSequence(Saved):
             raise ValueError("subwords: expected two sizes, the shorter one first, or null")
         if not 1 <= self.subword_rows <= BUCKETS:
             raise ValueError(f"subword_rows: expected a number from 1 to {BUCKETS}")
+
+    @property
+    def kind(self) -> Literal["text", "tokens"]:
+        """Kind of the sequences, a value of data.kind."""
+        return "tokens" if self.tokenizer_name is None else "text"
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -256,11 +258,11 @@ class TokenSequence(Saved):
 
     def is_token(self, word: str) -> bool:
         """Return True if the tokenizer leaves a word as it is, so that it can be a token."""
-        return self.kind == "tokens" or self.tokenizer(word) == [word]
+        return self.tokenizer_name is None or self.tokenizer(word) == [word]
 
     def settings(self) -> dict[str, Any]:
         """Return the config settings that fix the meaning of the ids: keys of data, and values."""
-        if self.kind == "tokens":
+        if self.tokenizer_name is None:
             return {}
         return {"tokenizer": self.tokenizer_name, "lowercase": self.lowercase}
 
