@@ -36,7 +36,6 @@ from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.text import Summarized
 from seqtrain.training.loop import keys_to_lower, update
 from seqtrain.training.trainer import Trainer
 
@@ -122,8 +121,8 @@ class VariantResult:
     problem: str = ""
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison(Summarized):
+@dataclass(frozen=True)
+class Comparison:
     """Results of all variants for one config, data set and machine.
 
     Attributes:
@@ -155,14 +154,6 @@ class Comparison(Summarized):
     recommended: str | None
     reason: str
     seconds: float
-
-    def summary(self) -> dict[str, str]:
-        """Return the recommendation with its reason, and the speeds in training."""
-        found = {"recommended": self.recommended or "none", "reason": self.reason}
-        for each in self.candidates:
-            if each.training is not None:
-                found[f"{each.name}, tokens/s"] = f"{each.training.tokens_per_second:,.0f}"
-        return found
 
 
 def compare(

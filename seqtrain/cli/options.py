@@ -136,17 +136,3 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
         others = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
         note(f"newer, but without a model yet: {newer[0]}{others}")
     return str(path)
-
-
-def refuse(*clashes: tuple[object, ...]) -> None:
-    """Raise a ConfigError if options exclude each other.
-
-    Args:
-        clashes: A message for each clash, followed by the conditions that must all hold for it.
-
-    Raises:
-        ConfigError: For the first clash.
-    """
-    for message, *conditions in clashes:
-        if all(conditions):
-            raise ConfigError(str(message))

@@ -76,23 +76,11 @@ def score_branches(
         for name, own in zip(network.branch_names, branches, strict=True):
             decision = None
             if not together.multi_label and len({*thresholds}) > 1:
-                decision = _thresholds_for(own, int(together.per_class[names[1]]["num_predicted"]))
+                number = together.per_class[names[1]]["num_predicted"]
+                second = threshold_reached_by(number, own.double().softmax(dim=1)[:, 1])
+                decision = [1 - second, second]
             by_branch[name] = score(own, store.labels, store.lengths, names, decision)
     return logits, together, by_branch
-
-
-def _thresholds_for(logits: Tensor, number: int) -> list[float]:
-    """Return thresholds of two classes that predict the second class for `number` examples.
-
-    If equal probabilities prevent this, the number is as near as possible. With these thresholds a
-    branch is comparable to a model that has thresholds.
-
-    Args:
-        logits: Logits of a branch, (B, 2).
-        number: Number of examples, at most B.
-    """
-    threshold = threshold_reached_by(number, logits.double().softmax(dim=1)[:, 1])
-    return [1 - threshold, threshold]
 
 
 def score(

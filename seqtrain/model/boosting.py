@@ -220,7 +220,9 @@ class Boosting:
         In a single-label task with two classes, only the second class gets a tree. The tree of the
         first class adds 0.
         """
-        first, second = self._derivatives()
+        found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
+        first = self.weights * (found - self.targets)
+        second = self.weights * (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
         classes = len(self.start)
         columns = torch.zeros(classes, TREE_SPLITS, dtype=torch.long, device="cpu")
         cuts = torch.full((classes, TREE_SPLITS), _LARGEST, dtype=torch.float32, device="cpu")
@@ -269,15 +271,6 @@ class Boosting:
         cut = torch.cat([one.cut for one in self.rounds])
         leaf = torch.cat([one.leaf for one in self.rounds])
         return Trees(column, cut, leaf, self.start.float())
-
-    def _derivatives(self) -> tuple[Tensor, Tensor]:
-        """Return the first and the second derivative of the loss by each logit, (B, K) each.
-
-        The second derivative is at least `SMALLEST_HESSIAN`.
-        """
-        found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
-        curvature = (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
-        return self.weights * (found - self.targets), self.weights * curvature
 
 
 def grow_tree(

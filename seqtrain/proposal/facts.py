@@ -107,7 +107,7 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     facts.empty = int((is_known & is_blank).sum())
     rows = np.flatnonzero(is_known & ~is_blank & ~is_odd)
     facts.rows, facts.classes = len(rows), labels.counts(labels.codes[rows])
-    facts.lost_classes = {*labels.counts(labels.codes)} - {*facts.classes}
+    facts.lost_classes = {*labels.counts(labels.codes[~is_blank])} - {*facts.classes}
     if len(rows):
         _look_at(facts, roles, rows[:: -(-len(rows) // SAMPLED_SEQUENCES)], options)
     return facts

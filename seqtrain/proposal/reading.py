@@ -5,6 +5,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
-from seqtrain.sequences.schema import QUOTES
+from seqtrain.sequences.inputs import QUOTES
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.blocks import (
     FILE,
@@ -242,10 +243,11 @@ def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> An
 
 
 def _is_utf_16(path: str, format: str) -> bool:
+    """Return True if a file begins as UTF-16 does. A damaged file is refused when it is read."""
     if format == IN_MEMORY or FORMATS[format].binary:
         return False
     for file in open_source(path, Dialect(format)).files():
-        with open_input(file) as stream:
+        with open_input(file) as stream, suppress(OSError):
             if utf_16(stream.read(4)) is not None:
                 return True
     return False

@@ -209,9 +209,12 @@ class _Preparation:
         for key, source in self.sources:
             if key.startswith("pretraining."):
                 parts[key], reports[key] = Loader(loader.encoder, None).load([source])
-        fitted, parts, vectors = fit_preprocessing(
-            self.config, self.known, rules, loader.encoder, labels, parts
-        )
+        try:
+            fitted, parts, vectors = fit_preprocessing(
+                self.config, self.known, rules, loader.encoder, labels, parts
+            )
+        except DataError as error:  # rows that were left out may be the cause
+            raise DataError(*error.problems, *reports["train"].notices("train")) from None
         parts = {name: fitted.with_vectors(part) for name, part in parts.items()}
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class Loader:
     ids: dict[str, int] = field(default_factory=dict)
     learned: Container[str] = ()
     lenient: bool = False
+    _files: list[tuple[str, int]] = field(default_factory=list, init=False)
+    """Name of each input so far, with the number of lines before it."""
+    _divided: set[int] = field(default_factory=set, init=False)
+    """Line of the first row of each id that is in two inputs."""
 
     def load(self, inputs: Sequence[Input]) -> tuple[SequenceStore, EncodingReport]:
         """Read at least one input and encode its rows.
@@ -46,38 +50,30 @@ class Loader:
         Raises:
             DataError: If rows can't be used.
         """
-        report, files, divided = EncodingReport(), list[tuple[str, int]](), set[int]()
-        stores, end = list[SequenceStore](), 0
+        report, stores, end = EncodingReport(), list[SequenceStore](), 0
         for each in inputs:
-            files.append((each.name, end))
-            for store in self._stores(each, files, report, divided):
+            self._files.append((each.name, end))
+            for store, last in self._stores(each, report):
                 stores.append(store)
-                end = max(end, int(store.lines.max(initial=0)))
-        whole = stacked(stores)
-        if divided:
-            left = whole.__getitems__(np.flatnonzero(~np.isin(whole.lines, list(divided))))
+                end = max(end, last)
+            report.remarks += each.source.notices()
+        whole = stacked(stores, tuple(self._files))
+        if self._divided:
+            left = whole.__getitems__(np.flatnonzero(~np.isin(whole.lines, list(self._divided))))
             report.unreadable += len(whole) - len(left)
             report.rows, whole = len(left), left
-        for each in inputs:
-            report.remarks += each.source.notices()
-        return replace(whole, files=tuple(files)), report
+        return whole, report
 
-    def _stores(
-        self,
-        source: Input,
-        files: list[tuple[str, int]],
-        report: EncodingReport,
-        divided: set[int],
-    ) -> Iterator[SequenceStore]:
-        """Yield the encoded rows of an input, part by part.
+    def _stores(self, source: Input, report: EncodingReport) -> Iterator[tuple[SequenceStore, int]]:
+        """Yield the encoded rows of an input, part by part, and the last line of each part.
+
+        The lines of rows that are left out count, too. Their ids are known by them.
 
         Args:
-            source: The input.
-            files: Name of each input up to this one, with the number of lines before it.
+            source: The input, whose name is the last one of `_files`.
             report: Counts, which the method increases.
-            divided: Receives the line of the first row of each id that is in two inputs.
         """
-        name, start = files[-1]
+        name, start = self._files[-1]
         problems, left_out = RowProblems(name), RowProblems(name)
         number, rows_before = start, report.rows
         drops = source.schema.bad_rows == "drop"
@@ -85,8 +81,9 @@ class Loader:
             lines = store_lines(part, start, number)
             number = int(lines[-1]) if part.files is not None else number
             if part.ids is not None:
-                self._refuse_divided(part, files, divided)
-                report.learned_ids += sum(each in self.learned for each in part.ids.cells())
+                ids = part.ids.cells()
+                self._refuse_divided(part, ids)
+                report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)
             store = self.encoder.encode(part, lines, report, name=name)
             for row, reason in sorted(part.problems.items()):
@@ -95,7 +92,7 @@ class Loader:
                 noted = left_out if is_left_out else problems
                 file, _, line = part.place(row, name).rpartition(":")
                 noted.add(int(line), reason, file)
-            yield store
+            yield store, int(lines.max(initial=0))
         problems.raise_if_any()
         if report.rows == rows_before:
             left_out.raise_if_any()
@@ -108,25 +105,22 @@ class Loader:
         """Yield the sequences of an input. The first part has a series with a step, if any has."""
         waiting, column = list[Sequences](), self.encoder.sequence
         for part in source.reader(self.labels).read():
-            is_first = isinstance(column, TableEncoder) and column.width is None
-            if is_first and not any(map(len, part.content)):
-                waiting.append(part)
-                continue
-            yield joined([*waiting, part])
-            waiting = []
+            waiting.append(part)
+            has_width = not isinstance(column, TableEncoder) or column.width is not None
+            if has_width or any(map(len, part.content)):
+                yield joined(waiting)
+                waiting = []
         if waiting:
             yield joined(waiting)
 
-    def _refuse_divided(
-        self, part: Sequences, files: list[tuple[str, int]], divided: set[int]
-    ) -> None:
+    def _refuse_divided(self, part: Sequences, ids: list[str]) -> None:
         """Add a problem for each id that is also in an earlier input."""
-        start = files[-1][1]
-        for row, name in enumerate(part.ids.cells() if part.ids is not None else ()):
+        start = self._files[-1][1]
+        for row, name in enumerate(ids):
             line = self.ids.setdefault(name, start + int(part.lines[row])) if name else start + 1
             if line <= start:
-                divided.add(line)
-                other = [file for file, before in files if before < line][-1]
+                self._divided.add(line)
+                other = [file for file, before in self._files if before < line][-1]
                 problem = f"id {quote(name)} is in {other} too; put all its rows into one file"
                 part.problems.setdefault(row, problem)
 

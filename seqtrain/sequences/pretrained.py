@@ -1,6 +1,7 @@
 """Frozen pretrained encoders: texts to vectors, by a local Hugging Face folder.
 
-B texts, P pieces of the longest text of a batch, E numbers of a piece's state.
+B texts, P pieces of the longest text of a batch, H numbers of a piece's state, E numbers of a
+vector.
 """
 
 from __future__ import annotations
@@ -34,8 +35,21 @@ MOST_PIECES = 512
 """Largest number of pieces of a text; the rest of a longer text is left out."""
 PIECES_PER_BATCH = 4096
 """Largest number of pieces of a batch, with padding. Larger batches aren't faster on a CPU."""
+LAYERS = 3
+"""Number of layers whose states are read: the last one, and others at equal distances below it."""
+OTHER_LAYERS = 0.7
+"""Length of the mean of a layer that isn't the last one.
+
+The last layer of an encoder of sentences tells topics apart, and less how something is said. An
+encoder of six layers, its last one alone and with the layers 4 and 2, on left-out rows of train:
+500 rows of trec 75.5 and 79.0, of sst2 76.9 and 78.7, 10 per class of snips 90.8 and 92.6, of
+banking77 83.3 and 82.5. Mixed with n-grams: trec 81.0 and 82.0, sst2 77.9 and 78.3, snips 94.7 and
+95.0. With equal lengths, banking77 has 81.2.
+"""
 CHUNK = 4096
 """Number of texts whose pieces are held at once."""
+MOST_LAYERS = 1000
+"""Largest number of layers of an encoder."""
 LARGEST_STATE = 2**16
 """Largest number of numbers of a hidden state."""
 FEWEST_CACHED = 100
@@ -47,12 +61,13 @@ LARGEST_TEXT = 2**28
 
 
 class PretrainedEncoder:
-    """A frozen transformer that turns a text into the normalized mean of its last hidden states.
+    """A frozen transformer that turns a text into the means of its pieces' states.
 
-    It computes in float32: bfloat16 took 1.5 times as long on a CPU, and vectors stay comparable
-    between devices. The code of the model is that of the package transformers. The folder's own
-    code is never run, and pickles aren't read. The transformer is loaded when the first text is
-    encoded.
+    A vector has the means of `LAYERS` layers, one after another. That of the last layer has the
+    length 1, the others have the length `OTHER_LAYERS`. The encoder computes in float32: bfloat16
+    took 1.5 times as long on a CPU, and vectors stay comparable between devices. The code of the
+    model is that of the package transformers. The folder's own code is never run, and pickles
+    aren't read. The transformer is loaded when the first text is encoded.
 
     Args:
         folder: Folder with `ENCODER_FILES` and, of sentence-transformers, POOLING.
@@ -64,7 +79,7 @@ class PretrainedEncoder:
         folder: The same folder.
         digest: SHA-256 of the names and contents of the files that are used.
         digests: SHA-256 of each of these files, by its path.
-        size: Number of numbers of a vector, E.
+        size: Number of numbers of a vector, E: H times the number of layers that are read.
 
     Raises:
         DataError: If the folder lacks a file, or one isn't sound.
@@ -87,7 +102,8 @@ class PretrainedEncoder:
             total.update(f"{name} {self.digests[path]}\n".encode())
         self.digest = total.hexdigest()
         self._config = _read_object(self.folder / "config.json")
-        self.size = _vector_size(self.folder, self._config)
+        self._layers = layers_to_read(self._config)
+        self.size = len(self._layers) * _state_size(self.folder, self._config)
         self._pooling = read_pooling(self.folder)
         self.device = device
         self._cache = cache
@@ -103,13 +119,15 @@ class PretrainedEncoder:
         """
         if self._parts is None:
             model = _load_model(self.folder, self._config)
-            if int(model.config.hidden_size) != self.size:
+            if int(model.config.hidden_size) * len(self._layers) != self.size:
                 raise DataError(f"{self.folder / 'config.json'}: names several sizes of a state")
+            if self._layers[0] not in (-1, model.config.num_hidden_layers):
+                raise DataError(f"{self.folder / 'config.json'}: names several numbers of layers")
             tokenizer = _truncating_tokenizer(self.folder, self._config)
             self._parts = tokenizer, model.to(_device(self.device))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return the vector of each text, (B, E). A vector has the length 1.
+        """Return the vector of each text, (B, E).
 
         Many texts are looked up in the cache first. On a terminal, a bar shows the progress.
 
@@ -162,13 +180,13 @@ class PretrainedEncoder:
         ids = pad_sequence([torch.tensor(each, dtype=torch.long) for each in pieces], True)
         mask = torch.arange(ids.shape[1]) < lengths[:, None]
         ids, mask = ids.to(model.device), mask.to(model.device)
-        states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state.float()
-        if self._pooling == "first":
-            pooled = states[:, 0]
-        else:
-            valid = mask[:, :, None]
-            pooled = (states * valid).sum(1) / valid.sum(1).clamp(min=1)
-        return torch.nn.functional.normalize(pooled, dim=1)
+        read = len(self._layers) > 1
+        found = model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=read)
+        states = [found.last_hidden_state]
+        if read:
+            states += [found.hidden_states[layer] for layer in self._layers[1:]]
+        last, *others = [_pooled(each.float(), mask, self._pooling) for each in states]
+        return torch.cat([last, *(OTHER_LAYERS * each for each in others)], dim=1)
 
 
 def default_cache() -> Path | None:
@@ -191,7 +209,35 @@ def _device(name: str) -> Any:
     return torch.device(name)
 
 
-def _vector_size(folder: Path, config: dict[str, Any]) -> int:
+def _pooled(states: Any, mask: Any, pooling: str) -> Any:
+    """Return the state of each text's first piece, or the mean over its pieces, with length 1.
+
+    Args:
+        states: States of one layer, (B, P, H).
+        mask: True where a text has a piece, (B, P).
+        pooling: "first" or "mean".
+    """
+    import torch
+
+    valid = mask[:, :, None]
+    mean = (states * valid).sum(1) / valid.sum(1).clamp(min=1)
+    return torch.nn.functional.normalize(states[:, 0] if pooling == "first" else mean, dim=1)
+
+
+def layers_to_read(config: dict[str, Any]) -> list[int]:
+    """Return the numbers of the layers whose states are read, from 1, the last one first.
+
+    If the config doesn't say under a usual name how many there are, it is only the last, -1.
+    """
+    for name in ("num_hidden_layers", "n_layers", "n_layer", "num_layers"):
+        count = config.get(name)
+        if isinstance(count, int) and 0 < count <= MOST_LAYERS:
+            parts = {round(count * part / LAYERS) for part in range(1, LAYERS + 1)}
+            return sorted(parts - {0}, reverse=True)
+    return [-1]
+
+
+def _state_size(folder: Path, config: dict[str, Any]) -> int:
     """Return the size of a hidden state, which architectures name differently."""
     for name in ("hidden_size", "d_model", "dim", "n_embd"):
         size = config.get(name)

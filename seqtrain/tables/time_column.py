@@ -175,7 +175,7 @@ class TimeColumn:
         growth = np.diff(times, prepend=times[:1])
         growth[starts] = 0
         if self.type != NUMBER:
-            growth = growth / SECOND
+            growth = growth // SECOND + growth % SECOND / SECOND  # rounded once
         numbers = growth.astype(np.float64)
         beyond = np.flatnonzero(np.abs(numbers) > FLOAT32_MAX)
         problems = {int(row): f"{numbers[row]:g} is too large for float32" for row in beyond}

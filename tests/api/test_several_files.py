@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import seqtrain
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate, load_labelled
 from seqtrain.api.fit import fit
@@ -49,6 +50,11 @@ def test_answers_name_file_and_line(folder):
     assert of_files.data == "p?.jsonl"
     assert of_files.scores == evaluate("run", data="one.jsonl").scores
     assert run_facts("run").card["trained on"].startswith("p*.jsonl, ")
+    wrong = seqtrain.split_results("run", split="train").errors
+    seqtrain.report("run", "page.html", split="train")
+    page = Path("page.html").read_text()
+    assert all(f"<td>{row.file}:{row.line}</td>" in page for row in wrong[:50])
+    assert wrong
 
 
 def test_other_files_end_resuming_and_scoring(folder):

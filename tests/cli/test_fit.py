@@ -180,6 +180,16 @@ BAD_ROWS = ["no label", "three\tfields\tup", "blank label\t "]
 DROP = ("--set", "data.bad_rows=drop")
 
 
+def test_rows_that_were_left_out_explain_a_missing_class(project, cli):
+    rows = (b"r\xe9 n%d\tup\n" % n if n % 2 else b"fall n%d\tdown\n" % n for n in range(20))
+    Path("train.tsv").write_bytes(b"text\tlabel\n" + b"".join(rows))
+    for words in (("fit", "c.yaml", *DROP), ("data", "c.yaml")):
+        said = cli(*words, code=2).err
+        assert "found one class" in said
+        assert "train.tsv:3: byte 2 is not UTF-8" in said
+        assert "skipped 10 examples" in said
+
+
 def test_bad_rows_may_be_dropped(project, cli):
     """The rest is trained on and scored as if they were not there; predict leaves them blank."""
     for name in ("train.tsv", "test.tsv"):

@@ -1,5 +1,6 @@
 """`seqtrain init` as users run it: use of columns, warnings, refusals."""
 
+import gzip
 import io
 import json
 import random
@@ -621,3 +622,24 @@ def test_lists_of_objects_are_the_same_in_a_cell_and_in_json(
         said = ended.out.replace(file, "FILE") if code == 0 else ended.err.partition(": ")[2]
         found.append(re.sub(r"(a|b)[.](jsonl|csv):\d+|line\D+\d+", "", said))
     assert found[0].splitlines()[0] == found[1].splitlines()[0]
+
+
+@pytest.mark.parametrize("place", [3, 30])
+def test_a_damaged_compressed_file_is_named(place, tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{EVENTS[n % 6]},{n % 2}\n" for n in range(90))
+    content = bytearray(gzip.compress(f"text,label\n{rows}".encode()))
+    content[place] ^= 255
+    Path("a.csv.gz").write_bytes(content)
+    (problem,) = cli("init", "a.csv.gz", "-o", "-", code=2).problems
+    assert re.search(r"a\.csv\.gz:[0-9]+: the gzip data are ", problem)
+
+
+def test_a_class_of_rows_without_a_sequence_alone_is_left_out(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"s": f"{EVENTS[n % 6]} {n}", "label": "xy"[n % 2]} for n in range(40)]
+    lines = [json.dumps(row) for row in [*rows, {"s": None, "label": "z"}]]
+    Path("a.jsonl").write_text("\n".join(lines))
+    cli("init", "a.jsonl", "-o", "c.yaml")
+    assert load_config("c.yaml", []).data.empty == "drop"
+    assert prepare(load_config("c.yaml", [])).preprocessing.labels == ("x", "y")

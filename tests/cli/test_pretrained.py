@@ -74,7 +74,7 @@ def test_predictions_do_not_depend_on_the_other_rows(project: Path) -> None:
         assert one.probability == pytest.approx(other.probability, abs=1e-5)
 
 
-def test_vectors_are_the_normalized_mean_of_valid_pieces(project: Path) -> None:
+def test_vectors_are_normalized_means_of_the_valid_pieces_of_some_layers(project: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -87,12 +87,14 @@ def test_vectors_are_the_normalized_mean_of_valid_pieces(project: Path) -> None:
     for text, vector in zip(texts, found, strict=True):
         pieces = tokenizer(text, return_tensors="pt")
         with torch.inference_mode():
-            mean = (
-                model(input_ids=pieces["input_ids"], attention_mask=pieces["attention_mask"])
-                .last_hidden_state[0]
-                .mean(0)
-            )
-        np.testing.assert_allclose(vector, (mean / mean.norm()).numpy(), atol=1e-5)
+            states = model(
+                input_ids=pieces["input_ids"],
+                attention_mask=pieces["attention_mask"],
+                output_hidden_states=True,
+            ).hidden_states
+        means = [states[layer][0].mean(0) for layer in (2, 1)]  # two layers, the last one first
+        expected = torch.cat([means[0] / means[0].norm(), 0.7 * means[1] / means[1].norm()])
+        np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
 
 
 def test_kept_vectors_of_damaged_files_are_computed_again(project: Path) -> None:
@@ -128,6 +130,8 @@ def test_pickles_and_code_of_a_folder_are_refused(project: Path) -> None:
         {**settings, "model_type": "no such type"},
         {**settings, "intermediate_size": 10**12},
         {**settings, "num_hidden_layers": 3},
+        {key: value for key, value in settings.items() if key != "num_hidden_layers"}
+        | {"n_layers": 2},
     ):
         Path("encoder/config.json").write_text(json.dumps(hostile))
         with pytest.raises(DataError):

@@ -98,6 +98,8 @@ def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(be
     assert "on 4 test rows" in screen
     assert "on validation" in screen
     assert screen.startswith("at most ")
+    assert "\n  0 * accuracy " in screen
+    assert "\n      the config itself\n" in screen  # indented, so that wrapped parts can be too
     assert "next: seqtrain predict FILE best" in screen
 
 

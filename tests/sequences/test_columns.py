@@ -1,5 +1,6 @@
 """Columns of tokens and numbers are coded as train says, and stay so."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +130,28 @@ def test_bad_rows_are_dropped_where_asked(table_project: Path) -> None:
     data = prepared("data.bad_rows=drop", "data.validation=null")
     assert len(data.splits["train"]) == 59
     assert data.reports["train"].unreadable == 1
+
+
+def test_a_bad_id_of_two_files_takes_no_other_id_with_it(tmp_path, make_config):
+    """Its bad row is the last line of the first file, and nothing is kept from there on."""
+    for name, rows in (
+        ("a", [("g1", 1, "x"), ("g2", 1, "y"), ("bad", "hot", "x")]),
+        ("b", [("g3", 1, "x"), ("g4", 1, "y"), ("bad", 1, "x")]),
+    ):
+        lines = [json.dumps({"who": who, "heat": heat, "l": label}) for who, heat, label in rows]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    data = prepare(
+        make_config(
+            train=[str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")],
+            sequence=None,
+            id="who",
+            steps={"heat": "number"},
+            label="l",
+            bad_rows="drop",
+        )
+    )
+    train = data.splits["train"]
+    assert [data.preprocessing.labels[code] for code in train.labels] == ["x", "y", "x", "y"]
+    assert [train.place(row).rpartition("/")[2] for row in range(4)] == [
+        *("a.jsonl:1", "a.jsonl:2", "b.jsonl:1", "b.jsonl:2"),
+    ]

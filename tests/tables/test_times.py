@@ -191,6 +191,10 @@ def test_growth_is_exact_and_does_not_wrap():
     column.add(["1", "1e39"], np.array([1, 2]))
     _, problems = column.growth(column.times(), np.array([0]))
     assert "float32" in problems[1]
+    column = TimeColumn("duration")
+    column.add(["PT0S", "PT20833878.999999998S"], np.array([1, 2]))
+    growth, _ = column.growth(column.times(), np.array([0]))
+    assert growth.tolist() == [0, 20833878]  # rounded in float64 first, it would be halfway to 80
 
 
 MOMENT = datetime(2024, 1, 1, 0, 0, 0, 500_000)

@@ -1,6 +1,7 @@
 """Command `seqtrain export`: write a model for programs and machines without torch."""
 
-from seqtrain.cli.options import RUN, argument, chosen_run, flag, option, refuse
+from seqtrain.cli.options import RUN, argument, chosen_run, flag, option
+from seqtrain.errors import ConfigError
 
 
 def export(
@@ -15,11 +16,12 @@ def export(
     from seqtrain.api.export import export as run_export
     from seqtrain.cli.screens.console import note
 
-    refuse(
-        (f"--output: {folder} is named already; give one of them", folder and output),
-        ("DIR: missing; expected a new folder: seqtrain export RUN DIR", not (folder or output)),
-    )
-    done = run_export(chosen_run(run), str(folder or output), force=force)
+    if folder and output:
+        raise ConfigError(f"--output: {folder} is named already; give one of them")
+    target = folder or output
+    if not target:
+        raise ConfigError("DIR: missing; expected a new folder: seqtrain export RUN DIR")
+    done = run_export(chosen_run(run), target, force=force)
     note(
         f"{done.folder}: {done.size:,} bytes",
         f"{done.rows} golden rows: probabilities differ by {done.difference:.1e} at most "

@@ -7,18 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
 from seqtrain.cli import options
-from seqtrain.cli.options import flag, option, refuse
-from seqtrain.errors import Interrupted
-
-if TYPE_CHECKING:
-    from seqtrain.cli.screens.fit import FitScreen
-    from seqtrain.config import Config
-
+from seqtrain.cli.options import flag, option
+from seqtrain.errors import ConfigError, Interrupted
 
 RUN_DIR = option("Run directory. Default: runs/<config name>-<time>.", "DIR")
 RESUME = flag(
@@ -63,8 +58,9 @@ def fit(
 
     settings = load_config(config, overrides or [])
     is_repeated = seeds is not None or folds is not None
-    unnamed = resume and run_dir is None
-    refuse(("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated))
+    if is_repeated and resume and run_dir is None:
+        raise ConfigError("--resume: with --seeds or --folds it needs --run-dir")
+    from seqtrain.api.fit import fit as run_fit
     from seqtrain.cli.screens.console import print_path
     from seqtrain.cli.screens.event_log import EventLog
     from seqtrain.cli.screens.fit import FitScreen, show_repeats
@@ -78,7 +74,16 @@ def fit(
     )
     with closing(screen):
         if not is_repeated:
-            _fit_once(settings, path, screen, {**arguments, "device": device})
+            run = run_fit(
+                settings,
+                run_dir=path,
+                device=device,
+                progress=False,
+                listener=screen,
+                **arguments,
+            )
+            if os.environ.get("RANK", "0") == "0":  # the other processes have no directory
+                print_path(run.path)
             return
         from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
         from seqtrain.config import resolved_config
@@ -91,25 +96,6 @@ def fit(
     if not quiet:
         show_repeats(runs, directory, settings, folds=folds is not None)
     print_path(directory)
-
-
-def _fit_once(
-    settings: Config, path: Path | None, screen: FitScreen, arguments: dict[str, Any]
-) -> None:
-    """Train one run and print its directory. In distributed training, only rank 0 prints it.
-
-    Args:
-        settings: Config of the run.
-        path: Run directory, or None for the default.
-        screen: Listener of the run.
-        arguments: Further arguments of `api.fit.fit`.
-    """
-    from seqtrain.api.fit import fit as run_fit
-    from seqtrain.cli.screens.console import print_path
-
-    run = run_fit(settings, run_dir=path, progress=False, listener=screen, **arguments)
-    if os.environ.get("RANK", "0") == "0":
-        print_path(run.path)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from seqtrain.cli import options
-from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
+from seqtrain.cli.options import FORCE, OVERRIDES, argument, option
+from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.tables.formats import TrainingFormat
 
@@ -82,12 +83,9 @@ def init(
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.proposal import InitOptions, data_format
 
-    refuse(
-        (
-            "--id: found several columns; expected one: join them into a column of the table first",
-            len(id or ()) > 1,
-        ),
-    )
+    if len(id or ()) > 1:
+        advice = "expected one: join them into a column of the table first"
+        raise ConfigError(f"--id: found several columns; {advice}")
     init_options = InitOptions(
         overrides or (),
         label=label,

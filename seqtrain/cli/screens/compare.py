@@ -62,6 +62,5 @@ def _recommendation(comparison: Comparison) -> str:
     """Return a line with the recommended setting and the reason, or why there is none."""
     for row in comparison.candidates:
         if row.name == comparison.recommended:
-            setting = row.setting or "the config as it is"
-            return f"recommended: {setting}. {comparison.reason}"
+            return f"recommended: {row.setting}. {comparison.reason}"
     return comparison.reason

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
 
 from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import best_epoch_line, start_lines
@@ -53,12 +52,6 @@ class FitScreen:
         self._bar = ProgressBar()
         self._splits: set[str] = set()
         self._loss, self._updates, self._monitor, self._calibrated = 0.0, 0, "accuracy", ""
-        self._shows: dict[type, Callable[[Any], None]] = {
-            DataEvent: self._show_data,
-            StartEvent: self._show_start,
-            UpdateEvent: self._show_update,
-            Run: self._show_end,
-        }
 
     def close(self) -> None:
         """Remove the progress bar."""
@@ -67,12 +60,24 @@ class FitScreen:
     def __call__(self, event: Event) -> None:
         if not isinstance(event, UpdateEvent):
             self._bar.close()
-        if not self.is_quiet and type(event) in self._shows:
-            self._shows[type(event)](event)
+        if not self.is_quiet:
+            self._show(event)
         if isinstance(event, DataEvent | StartEvent | Run):
             show_warning(*event.warnings)
         if self._also is not None:
             self._also(event)
+
+    def _show(self, event: Event) -> None:
+        if isinstance(event, DataEvent):
+            self._show_data(event)
+        elif isinstance(event, StartEvent):
+            self._show_start(event)
+        elif isinstance(event, UpdateEvent):
+            self._show_update(event)
+        elif isinstance(event, EpochEvent):
+            self._epochs.add(event)
+        else:
+            self._show_end(event)
 
     def of_run(self, name: str) -> FitScreen:
         """Print the name of the run whose events come next (unless quiet). Return this screen."""
@@ -99,14 +104,10 @@ class FitScreen:
 
     def _show_start(self, event: StartEvent) -> None:
         note(*start_lines(event, verbose=self._verbose))
-        self._shows[EpochEvent] = self._show_epoch
         self._epochs = EpochTable(stderr_console(), event.config)
         self._updates, self._monitor = event.updates, event.config.training.monitor
         is_calibrated = event.config.training.calibration != "none"
         self._calibrated = ", after calibration" if is_calibrated else ""
-
-    def _show_epoch(self, event: EpochEvent) -> None:
-        self._epochs.add(event)
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Update the progress bar.

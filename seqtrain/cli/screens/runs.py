@@ -38,12 +38,13 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         headings[key] = word if last_words.count(word) == 1 else key
     records = []
     for run in runs:
+        scores = run.validation or run.test
         record = {
             "run": run.name,
             "accuracy": format_number(run.validation.get("accuracy"), ".2%"),
             "test.accuracy": format_number(run.test.get("accuracy"), ".2%"),
             "time": duration(run.seconds),
-            "baseline": format_number(_baseline(run), ".2%"),
+            "baseline": format_number(scores.get("majority_baseline"), ".2%"),
             "best_epoch": _epochs(run),
             "macro_f1": format_number(run.validation.get("macro_f1"), ".2%"),
             "loss": format_number(run.validation.get("loss"), ".4f"),
@@ -58,15 +59,6 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
     note(LOSS_NOTE, BASELINE_NOTE)
     if any(run.refit for run in runs):
         note(REFIT_NOTE)
-
-
-def _baseline(run: RunSummary) -> float | None:
-    """Return the accuracy of the majority-class baseline on validation, or else on test.
-
-    It is None if there are no scores.
-    """
-    scores = run.validation or run.test
-    return scores.get("majority_baseline")
 
 
 def _setting(run: RunSummary, key: str) -> str:

@@ -69,7 +69,10 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
     # Scores of rows that were learned don't show which branches generalize.
     show_branches = not (found.ensemble or found.trained_on_rows)
-    note_comparisons(found.scores, found.parts if show_branches else {}, monitor_of(found.run))
+    directory, monitor = RunDirectory(found.run), "accuracy"
+    if directory.holds(CONFIG):
+        monitor = directory.config().training.monitor
+    note_comparisons(found.scores, found.parts if show_branches else {}, monitor)
     print_metrics(console, found.by_share or [], PREFIX_COLUMNS)
 
 
@@ -116,18 +119,6 @@ def print_metrics(
         cells = {heading: format(row[key], form) for key, (heading, form) in columns.items()}
         records.append(cells)
     print_records(console, records)
-
-
-def monitor_of(run: Path) -> str:
-    """Return the metric that chose the best epoch of a run.
-
-    It is "accuracy" for a model folder or the directory of an ensemble, which have no config.
-
-    Raises:
-        ConfigError: If the config isn't valid.
-    """
-    directory = RunDirectory(run)
-    return directory.config().training.monitor if directory.holds(CONFIG) else "accuracy"
 
 
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
