@@ -27,10 +27,12 @@ class Layout(ABC):
 
     Attributes:
         lengths: number of time steps of each sequence, (B, 1) int64, on the device of the steps.
+        rows: number B of sequences.
         every_step: True if a result is asked for after each step, in place of each sequence.
     """
 
     every_step = False
+    rows: int
 
     @property
     @abstractmethod
@@ -183,6 +185,7 @@ class Padded(Layout):
     def __init__(self, valid: Tensor, lengths: Tensor) -> None:
         self._valid = valid
         self._lengths = lengths
+        self.rows = lengths.shape[0]
 
     @property
     def lengths(self) -> Tensor:

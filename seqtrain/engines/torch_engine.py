@@ -52,7 +52,7 @@ class TorchEngine(Engine):
         """Run all layers; see `Engine.run`."""
         steps = inputs.vectors() if isinstance(inputs, DistinctInputs) else inputs
         if start is None:
-            start = zero_state(encoder, layout.lengths.shape[0], like=steps)
+            start = zero_state(encoder, layout.rows, like=steps)
         start = start.to(steps.dtype).contiguous()
         cell, directions = cell_of(encoder), 2 if encoder.bidirectional else 1
         finals: list[Tensor] = []

@@ -123,8 +123,10 @@ def read_by_row(text: str, number: int) -> list[Any]:
         (rows if is_row else head).append(line)
     found = list[Any]()
     for row in rows:
+        values, colon, label = row.rpartition(":")
+        truth = values.replace("true", "1")  # a cell of a column of numbers
         try:
-            found += read_ts(f"@data\n{row}")
+            found += read_ts(f"@data\n{truth}{colon}{label}")
         except ValueError:
             found.append(None)
     assert len(found) == number

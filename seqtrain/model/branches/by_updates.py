@@ -24,7 +24,7 @@ from seqtrain.model.branches.logistic import Weights
 from seqtrain.sequences.store import Array
 
 EPOCHS, BATCH_SIZE = 3, 32
-LEARNING_RATE, WARMUP = 0.003, 0.05
+PEAK_RATE, WARMUP_SHARE = 0.003, 0.05
 """Largest learning rate, and the share of the updates until it is reached. Then it falls to 0."""
 GAIN = 20.0
 """Factor of the weighted sums. The values of a row are small, for their squares add up to 1."""
@@ -89,6 +89,6 @@ def _losses(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def _learning_rate(update: int, num_updates: int) -> float:
-    warmup = max(1, round(WARMUP * num_updates))
+    warmup = max(1, round(WARMUP_SHARE * num_updates))
     left = (num_updates - update) / num_updates
-    return LEARNING_RATE * min((update + 1) / warmup, left)
+    return PEAK_RATE * min((update + 1) / warmup, left)

@@ -71,7 +71,7 @@ class NgramBranch(LinearBranch):
         """
         ngrams = side.ngrams if side.batch is None else self.find(side.batch)
         assert ngrams is not None
-        rows = torch.arange(layout.lengths.shape[0])
+        rows = torch.arange(layout.rows)
         sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=False)
         return sums + self.intercept
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.cells import zero_state
 from seqtrain.engines.choice import choose_engine
-from seqtrain.engines.interface import Between
+from seqtrain.engines.interface import Between, Engine
 from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.branches.branch import Branch, ForwardContext, VectorTable
 from seqtrain.model.column_embedding import ColumnEmbedding
@@ -53,6 +53,7 @@ class RecurrentBranch(Branch):
     def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
         super().__init__()
         self.config = config
+        self._engines: dict[tuple[torch.device, torch.dtype], Engine] = {}
         width = config.hidden_size
         if config.bidirectional and config.join == "concat":
             width *= 2
@@ -149,7 +150,7 @@ class RecurrentBranch(Branch):
         the order of `pooling_names`. The arguments are those of `forward`.
         """
         weight, random = self.head.weight, context.random
-        engine = context.engine or choose_engine(self.config, weight.device, weight.dtype)
+        engine = context.engine or self._engine_for(weight)
         need_outputs = self.pooling is not None or layout.every_step
 
         def run(
@@ -163,7 +164,7 @@ class RecurrentBranch(Branch):
             return None if states is None else self.join(states), last
 
         steps, layout = self.inputs.read_whole(steps, layout, side, random)
-        rows = layout.lengths.shape[0]
+        rows = layout.rows
         start = self.start(rows, random) if context.start is None else context.start
         length = context.bptt if torch.is_grad_enabled() else PREDICTION_STEPS
         in_segments = torch.is_grad_enabled() or not (self.config.bidirectional or engine.pads)
@@ -188,6 +189,13 @@ class RecurrentBranch(Branch):
             parts.insert(0, self.join(last))
         context.final_states = state
         return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+
+    def _engine_for(self, weight: Tensor) -> Engine:
+        """Return the engine for weights like this one, which is chosen once."""
+        kind = weight.device, weight.dtype
+        if kind not in self._engines:
+            self._engines[kind] = choose_engine(self.config, *kind)
+        return self._engines[kind]
 
     @property
     def whole_sequence_key(self) -> str | None:
