@@ -56,8 +56,8 @@ DEFAULT_SECONDS = 600.0
 """Duration of a search that has no limit."""
 TEST_FRACTION = 0.1
 """Fraction of train that is held out as test split if the config has none."""
-WARMUP = 4
-"""A trial isn't pruned before 1 / WARMUP of its epochs are complete."""
+PRUNABLE_PART = 4
+"""A trial isn't pruned before 1 / PRUNABLE_PART of its epochs are complete."""
 TRIALS_PAUSE = 0.5
 """Seconds between two looks at the trials of other processes."""
 
@@ -317,7 +317,7 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
             return
         if end is not None and time.monotonic() > end:
             state = "stopped"
-        elif WARMUP * event.epoch >= epochs and running.asked.should_prune():
+        elif PRUNABLE_PART * event.epoch >= epochs and running.asked.should_prune():
             state = "pruned"
         if state != "complete":
             raise _TrialEnded

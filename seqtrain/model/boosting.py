@@ -40,7 +40,7 @@ SMALLEST_GAIN = 1e-6
 BYTES_PER_THREAD = 256
 """Bytes of scratch memory that the native function needs per thread."""
 TREE_SPLITS = 2**DEPTH - 1
-LEARNING_RATE = 0.08
+_LEARNING_RATE = 0.08
 _ROUNDS = 200
 """Largest number of boosting rounds."""
 _PATIENCE = 30
@@ -233,7 +233,7 @@ class Boosting:
             g, h = first[:, k].contiguous(), second[:, k].contiguous()
             column, last, place = grow_tree(self.bins, drawn.sort().values, g, h)
             sums = [torch.bincount(place, each, 2**DEPTH) for each in (g, h)]
-            value = -LEARNING_RATE * sums[0] / (sums[1] + RIDGE)
+            value = -_LEARNING_RATE * sums[0] / (sums[1] + RIDGE)
             self.logits[:, k] += value[place]
             columns[k], cuts[k], leaves[k] = column, self.limits[column, last], value.float()
         grown = Trees(columns[None], cuts[None], leaves[None], torch.zeros(classes, device="cpu"))

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from seqtrain.config import Config
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
-from seqtrain.proposal.proposal import odd_cells
+from seqtrain.proposal.proposal import odd_cells, shared_owner
 from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.proposal.roles import tells_label
+from seqtrain.proposal.roles import owner_of, tells_label
 from seqtrain.sequences.sources import files_of
 
 
 def column_doubts(config: Config) -> Iterator[str]:
     """Yield doubts about the columns of train.
 
-    They are about nearly numeric columns, whose other cells are named with their lines, and about
-    columns that give the label away.
+    They are about nearly numeric columns, whose other cells are named with their lines, about
+    owners of rows that a split can divide, and about columns that give the label away.
 
     Args:
         config: The config.
@@ -23,9 +23,8 @@ def column_doubts(config: Config) -> Iterator[str]:
     """
     data = config.data
     header = None if data.header == "auto" else data.header
-    options = InitOptions(
-        format=data.format, delimiter=data.delimiter, encoding=data.encoding, header=header
-    )
+    keys = ("format", "delimiter", "encoding", "quoting", "sheet")
+    options = InitOptions(header=header, **{key: getattr(data, key) for key in keys})
     joins = [dict(join) for join in data.join or ()]
     layout = FileLayout({"train": data.train}, options, data.path, joins)
     try:
@@ -40,6 +39,9 @@ def column_doubts(config: Config) -> Iterator[str]:
             yield f"{odd_cells(column, table)}; the others are {column.kind}s"
     label = None if isinstance(data.label, list) else table.named(data.label or "label")
     others = (data.label, data.id, data.group, data.order, "file", "folder")
+    unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
+    if data.id is None:
+        yield from shared_owner(owner_of(unused), config)
     for column in table.columns:
         if label is None or column.name in others or not column.repeats_as_labels:
             continue

@@ -98,6 +98,9 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
             column.codes
         ]
         is_odd |= column.is_odd
+    if roles.events is not None:
+        for column in roles.number_columns():
+            is_odd[roles.events.owners[column.is_odd]] = True
     is_known = labels.codes >= 0
     facts.unlabelled = int((~is_known).sum())
     facts.unreadable = int((is_known & is_odd).sum())
@@ -179,7 +182,12 @@ def _count_steps(facts: Facts, roles: Roles, labels: _Labels) -> None:
     facts.rows, facts.classes = len(found), labels.counts(found)
     facts.lost_classes = {*labels.counts(label_of)} - {*facts.classes}
     facts.lengths = quantiles(lengths)
-    for column in numbers:
+    _look_at_steps(facts, roles)
+
+
+def _look_at_steps(facts: Facts, roles: Roles) -> None:
+    """Set the missing numbers, the channels and the family of time steps in columns."""
+    for column in roles.number_columns():
         if column is roles.order:
             continue
         share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
@@ -199,6 +207,11 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
 
 def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
     """Set the lengths, the family, the symbols and the channels from a sample of rows."""
+    if roles.events is not None:
+        sizes = np.bincount(roles.events.owners)
+        facts.lengths = quantiles(sizes[sizes > 0])
+        _look_at_steps(facts, roles)
+        return
     if roles.kind == "features":
         _look_at_numbers(facts, roles, rows)
         return

@@ -6,6 +6,7 @@ option by which a user chooses it. If several are possible, all are listed as co
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +16,7 @@ from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import SPLIT_NAMES, ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import set_command
 from seqtrain.sequences.sources import files_of
@@ -24,12 +25,6 @@ from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, column_of
 from seqtrain.text import display_name, quote
 
-SPLIT_NAMES = {
-    "validation": {"valid", "validation", "val", "dev"},
-    "test": {"test"},
-    "train": {"train", "training"},
-}
-"""Maps each split to the words in file names that tell it. The first match decides."""
 NUMBER_IN_NAME = re.compile("[0-9]+")
 NAME_PART = re.compile("[A-Za-z]+|[0-9]+")
 INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
@@ -142,8 +137,34 @@ def _check_depth(path: str) -> None:
                 raise DataError(
                     f"{display_name(path)}: holds folders within folders, such as "
                     f"{display_name(inner)}; expected a file of data, or one folder of files for "
-                    "each class; give the folder of one data set"
+                    "each class; give the folder of one data set",
+                    *_commands_of_levels(path, inner),
                 )
+
+
+def _commands_of_levels(path: str, inner: str) -> list[str]:
+    """Return lines with a command for each level of folders that may be the label.
+
+    Args:
+        path: The folder.
+        inner: A folder in one of its folders. If its first files aren't recordings, the list is
+            empty.
+    """
+    levels = 2
+    while True:
+        first = next(iter(_paths(inner)), "")
+        if not os.path.isdir(first):
+            break
+        inner, levels = first, levels + 1
+    if resolve_format(first, "auto") not in RECORDINGS:
+        return []
+    files = os.path.join(path, *["*"] * levels, f"*{os.path.splitext(first)[1]}")
+    lines = ["or, if a file is a recording, and the name of a folder its label, one of these:"]
+    for level in range(levels):
+        pattern = f"(?P<{LABEL}>[^/]+)" + "/[^/]+" * (levels - level) + "$"
+        setting = shlex.join([files, "--set", f"data.path={flow(pattern)}"])
+        lines.append(f"  seqtrain init {setting}")
+    return lines
 
 
 def _splits_inside(folder: str) -> list[str]:
@@ -195,7 +216,7 @@ def _beside(path: str, words: set[str] = TARGET_WORDS) -> list[str]:
     own, found = _words(path) - INPUT_WORDS, list[str]()
     for other in _paths(os.path.dirname(path)):
         names = _words(other)
-        is_data = other != path and resolve_format(other, "auto") is not None
+        is_data = other != path and os.path.isfile(other) and resolve_format(other, "auto")
         if is_data and names & words and names - words - INPUT_WORDS == own:
             found.append(other)
     return found
@@ -230,7 +251,8 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         loose = [other for other in _paths(os.path.dirname(path)) if _words(other) & TARGET_WORDS]
         for other in loose:
             if (
-                resolve_format(other, "auto")
+                os.path.isfile(other)
+                and resolve_format(other, "auto")
                 and _words(other) - TARGET_WORDS <= SPLIT_NAMES["train"]
             ):
                 targets.append(other)

@@ -13,8 +13,9 @@ INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 DATA_KINDS = ("text", "tokens", "features")
 LIKE_OPTIONS = (
-    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group"),
+    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group", "window"),
     *("tokenizer", "bad_rows", "validation", "standardize"),
+    *("format", "delimiter", "encoding", "header", "quoting", "sheet"),
 )
 """Keys of the data section that `init` treats like its options if the user sets them."""
 Splits: TypeAlias = dict[str, Any]
@@ -52,7 +53,8 @@ class InitOptions:
             key, _, text = setting.partition("=")
             section, _, name = key.strip().partition(".")
             value = read_yaml(text)[0]
-            if section == "data" and name in LIKE_OPTIONS and not isinstance(value, Unreadable):
+            is_given = not isinstance(value, Unreadable) and value != "auto"
+            if section == "data" and name in LIKE_OPTIONS and is_given:
                 self.given.setdefault(name, value)
 
     def get(self, name: str, default: Any = None) -> Any:

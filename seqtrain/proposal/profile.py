@@ -70,6 +70,13 @@ FREE_WORDS = 3
 """Texts of this many words or more on average are free text, not names."""
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
+SPLIT_NAMES = {
+    "validation": {"valid", "validation", "val", "dev"},
+    "test": {"test"},
+    "train": {"train", "training"},
+}
+"""Maps each split to the words that name it, in files and in cells. The first match decides."""
+SPLIT_WORDS = frozenset().union(*SPLIT_NAMES.values())
 LONGEST_LABEL = 80
 """First characters of lists in cells of text."""
 AT_ONCE = 1024
@@ -109,8 +116,8 @@ class ColumnProfile:
 
     @property
     def shown(self) -> str:
-        """Name for messages, in quotes and cut to 40 characters, or the index."""
-        return quote(self.name, 40) if isinstance(self.name, str) else str(self.name)
+        """Name for messages, in quotes and cut to 40 characters, or such as column 2."""
+        return quote(self.name, 40) if isinstance(self.name, str) else f"column {self.name}"
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
@@ -394,7 +401,15 @@ class ColumnProfile:
     @cached_property
     def can_be_label(self) -> bool:
         """True if short values repeat that are texts or whole numbers."""
-        return self.repeats_as_labels and self.kind in LABEL_KINDS and not self.has_no_labels
+        is_value = self.repeats_as_labels and self.kind in LABEL_KINDS and not self.has_no_labels
+        return is_value and not self.names_splits
+
+    @cached_property
+    def names_splits(self) -> bool:
+        """True if all cells are names of splits, such as train and test."""
+        if not 2 <= self.distinct <= len(SPLIT_WORDS) or not self.are_texts:
+            return False
+        return {value.lower() for value in self.values} <= {*SPLIT_WORDS, ""}
 
     @cached_property
     def is_multi_hot(self) -> bool:

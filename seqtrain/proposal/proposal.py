@@ -4,6 +4,7 @@ import math
 import os
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.events import assign_fields, events_of
 from seqtrain.proposal.facts import Facts, facts_of, joined_mark
 from seqtrain.proposal.layouts import NUMBER_IN_NAME, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
@@ -157,13 +160,18 @@ def propose(
     reading = ReadingProgress(progress)
     layout = find_layout(files, test, options, reading)
     table = read_table(files_of("train", layout.splits["train"]), layout, reading)
-    roles = roles_of(table)
-    facts = facts_of(roles, layout.options)
-    found = _Findings(table, roles, facts, dict(layout.splits))
-    _check_dropped(found)
-    _count_bad_rows(table, facts)
-    _check_classes(found)
-    warnings = [*_doubts_about_labels(found)]
+    sheets = [*_about_sheets(table)]
+    try:
+        roles = roles_of(table)
+        facts = facts_of(roles, layout.options)
+        found = _Findings(table, roles, facts, dict(layout.splits))
+        _check_dropped(found)
+        facts.lost_classes |= _classes_of_bad_rows(table, roles, facts)
+        _count_bad_rows(table, facts)
+        _check_classes(found)
+    except DataError as error:
+        raise DataError(*error.lines, *sheets) from None
+    warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reading), *table.warnings, *roles.warnings]
     if options.get("pretrained"):
@@ -185,7 +193,7 @@ def propose(
             text, config = found.config()
             prepared = prepare(config)
         warnings += number_doubts(prepared)
-    warnings += [*_shared_owner(roles, config), *_few_rows(found, config)]
+    warnings += [*shared_owner(roles.owner, config), *_few_rows(found, config)]
     return Proposal(text, [*_uses(found, config)], warnings)
 
 
@@ -208,6 +216,8 @@ def roles_of(table: Table) -> Roles:
         if roles is None:
             label = next(iter(columns_named(columns, options, "label")), None)
             roles = row_table(columns, options, label)
+            if roles.kind == "events":
+                assign_fields(roles, options)
         roles.one_hot = labels if len(labels) > 1 else []
     else:
         roles = _fixed_roles(table)
@@ -223,9 +233,9 @@ def roles_of(table: Table) -> Roles:
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
-            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a cell "
-            "are left out (data.bad_rows: drop); if it stands for a missing number, write a blank "
-            "cell or NA"
+            f"{odd_cells(column, table, roles)}; the others are {column.kind}s. {rows} with such a "
+            "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
+            "blank cell or NA"
         )
     return roles
 
@@ -284,12 +294,21 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
         raise DataError(*problems)
 
 
-def odd_cells(column: ColumnProfile, table: Table) -> str:
-    """Return the cells of a column that aren't of its kind, with their lines, for a message."""
+def odd_cells(column: ColumnProfile, table: Table, roles: Roles | None = None) -> str:
+    """Return the cells of a column that aren't of its kind, with their lines, for a message.
+
+    Args:
+        column: A column of the table, or a field of the objects in one.
+        table: The table.
+        roles: Roles of its columns. It is needed if the column is a field.
+    """
     rows = np.flatnonzero(column.is_odd)
+    lines = table.lines
+    if roles is not None and roles.events is not None and column in roles.events.columns:
+        lines = lines[roles.events.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {table.lines[row]})")
+        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
@@ -305,7 +324,7 @@ def _check_dropped(found: _Findings) -> None:
     if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
         return
     unit = "rows" if found.roles.id is None else "sequences"
-    odd = [odd_cells(column, table) for column in odd_numbers(found.roles)]
+    odd = [odd_cells(column, table, found.roles) for column in odd_numbers(found.roles)]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
@@ -327,11 +346,24 @@ def _count_bad_rows(table: Table, facts: Facts) -> None:
     lines = problems[:10]
     if len(problems) > len(lines):
         lines.append(f"{table.name}: {len(problems) - len(lines):,} more rows can't be read")
-    if len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
+    if facts.lost_classes:
+        lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
+        lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
+    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
         lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
+
+
+def _classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
+    """Return the labels that only rows have that can't be read.
+
+    A label must occur in two such rows: in a row with too many fields, it may be part of a text.
+    """
+    cells = table.bad_cells.get(roles.label.name, [])
+    counts = Counter(cell.strip() for cell in cells if isinstance(cell, str))
+    return {x for x, count in counts.items() if x and count > 1 and x not in facts.classes}
 
 
 def _check_classes(found: _Findings) -> None:
@@ -352,6 +384,15 @@ def _check_classes(found: _Findings) -> None:
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
         raise DataError(f"{table.name}: {each}; {expected}")
+
+
+def _about_sheets(table: Table) -> Iterator[str]:
+    """Yield a line about the sheet that is read, if the workbook has several."""
+    if len(table.sheets) > 1:
+        first, *others = table.sheets
+        names = listed([quote(name) for name in others], 4)
+        option = shlex.join(["--set", f"data.sheet={flow(others[0])}"])
+        yield f"the first sheet, {quote(first)}, is read; others are {names}; to read one: {option}"
 
 
 def _doubts_about_labels(found: _Findings) -> Iterator[str]:
@@ -430,6 +471,8 @@ def _facts_of_split(
         order=by_name.get(roles.order.name) if roles.order else None,
         one_hot=one_hot,
     )
+    if roles.events is not None:
+        same.events = events_of(same.sequence[0])
     facts = facts_of(same, options)
     _count_bad_rows(table, facts)
     return facts
@@ -464,11 +507,14 @@ def _uses(found: _Findings, config: Config) -> Iterator[str]:
         used += f" of {facts.channels} channels"
     if roles.id is not None:
         columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
-        used += f" = {listed(columns, 8)}; a sequence = the rows of one {roles.id.name}"
-        if config.data.order is not None:
-            used += f", by {config.data.order}"
+        used += f" = {listed(columns, 8)}; a sequence = the rows of one {_title(roles.id)}"
+        if roles.order is not None and config.data.order is not None:
+            used += f", by {_title(roles.order)}"
         if roles.window is not None:
             used += f", in windows of {roles.window['steps']}"
+    elif roles.events is not None:
+        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
+        used += f" = {listed(columns, 8)}; a sequence = the objects of {roles.sequence[0].name}"
     elif roles.all_others:
         used += " = all other columns, a time step each"
     elif roles.has_names:
@@ -500,6 +546,11 @@ def _uses(found: _Findings, config: Config) -> Iterator[str]:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
 
 
+def _title(column: ColumnProfile) -> str:
+    """Return the name of a column without quotes, or such as column 2."""
+    return column.name if isinstance(column.name, str) else column.shown
+
+
 def _step_kind(kind: str | dict[str, Any]) -> str:
     """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
     if isinstance(kind, str):
@@ -508,15 +559,19 @@ def _step_kind(kind: str | dict[str, Any]) -> str:
     return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
 
 
-def _shared_owner(roles: Roles, config: Config) -> Iterator[str]:
+def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     """Yield a warning if a random split can divide the rows of one owner, such as a customer.
 
     There is no warning if data.group is set, or if no fraction of train is held out.
+
+    Args:
+        owner: Column that names the owner of each row, or None.
+        config: The config.
     """
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
-    if roles.owner is None or not is_divided or config.data.group is not None:
+    if owner is None or not is_divided or config.data.group is not None:
         return
-    name = roles.owner.name
+    name = owner.name
     command = shlex.join(["--set", f"data.group={name}"])
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "

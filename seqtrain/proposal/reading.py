@@ -1,6 +1,8 @@
 """Reading of data files by `seqtrain init`: format, encoding, header, and all columns."""
 
 import os
+import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +17,7 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
+from seqtrain.sequences.inputs import QUOTES
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.blocks import (
     FILE,
@@ -48,6 +51,7 @@ from seqtrain.tables.join import joined_source
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import holds_whole_files, open_source
+from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, quote
 
 FIRST_LINES = 4096
@@ -60,6 +64,8 @@ PROFILED_ROWS = 1024
 """Number of rows of a block."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
+NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
+"""Line of a text file with a table whose columns are separated by blanks."""
 KEPT, KEPT_EVERY, PIECE = 200_000, 16, 200
 """Of more long texts than the first number, one in so many is kept whole. The others are cut."""
 FIRST_SECONDS = 1.0
@@ -126,9 +132,11 @@ class Table:
         columns: The columns.
         lines: Line of each row that can be read, (rows,).
         problems: Place and reason of rows that can't be read, a text each.
+        bad_cells: Maps each column to its cells in these rows.
         header: True if the first row of csv or tsv names the columns, None for other formats.
         warnings: Doubts about how the files are read.
         leaves_out: True if files that aren't UTF-8 are left out.
+        sheets: Names of the sheets of a workbook, if the user named none.
     """
 
     path: str
@@ -137,9 +145,11 @@ class Table:
     columns: list[ColumnProfile] = field(default_factory=list)
     lines: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     problems: list[str] = field(default_factory=list)
+    bad_cells: dict[Name, list[Any]] = field(default_factory=dict)
     header: bool | None = None
     warnings: list[str] = field(default_factory=list)
     leaves_out: bool = False
+    sheets: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -202,7 +212,9 @@ def read_table(
     check_encoding(options.get("encoding"))
     encoding = options.get("encoding") or ("utf-16" if _is_utf_16(path, format) else "utf-8")
     delimiter = DELIMITERS.get(options.get("delimiter", "auto"))
-    table = Table(path, layout, Dialect(format, encoding, delimiter))
+    quotes, sheet = QUOTES.get(options.get("quoting", "auto")), options.get("sheet")
+    dialect = Dialect(format, encoding, delimiter, quotes=quotes, sheet=sheet)
+    table = Table(path, layout, dialect)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
     reading = _Reading(table, files, progress, is_train=is_train)
@@ -211,6 +223,8 @@ def read_table(
         if any(NOT_UTF_8 in each for each in undecodable):
             _guess_encoding(table)
         reading = _Reading(table, files, progress, is_train=is_train)
+    if format == "xlsx" and sheet is None:
+        table.sheets = sheet_names(path)
     if is_train:
         _check_shape(table, reading.cells)
     if reading.first is not None:
@@ -241,13 +255,7 @@ def _is_utf_16(path: str, format: str) -> bool:
 
 def _format_of_lines(path: str, dialect: Dialect) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
-    lines = list[str]()
-    for block in open_source(path, replace(dialect, format="lines")).blocks(
-        Selection(), PROFILED_ROWS
-    ):
-        lines += as_list(block.columns[TEXT])
-        if len(lines) >= FIRST_LINES:
-            break
+    lines = _first_lines(path, dialect)
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
     fields = [line.split("\t") for line in lines]
@@ -259,9 +267,27 @@ def _format_of_lines(path: str, dialect: Dialect) -> str:
     for mark in ";,|":
         counts = {line.count(mark) for line in lines}
         is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
-        if is_table and len({line.rpartition(mark)[2] for line in lines}) <= len(lines) / 2:
-            return "csv"
+        for side in (0, 2):  # the label is first or last
+            if is_table and len({_ends(line, mark)[side] for line in lines}) <= len(lines) / 2:
+                return "csv"
     return "txt"
+
+
+def _first_lines(path: str, dialect: Dialect) -> list[str]:
+    lines = list[str]()
+    source = open_source(path, replace(dialect, format="lines"))
+    for block in source.blocks(Selection(), PROFILED_ROWS):
+        lines += as_list(block.columns[TEXT])
+        if len(lines) >= FIRST_LINES:
+            break
+    return lines
+
+
+def _ends(line: str, mark: str) -> tuple[str, str, str]:
+    """Return the first field of a line, the others but the last one, and the last field."""
+    first, _, rest = line.partition(mark)
+    middle, _, last = rest.rpartition(mark)
+    return first, middle, last
 
 
 class _Reading:
@@ -315,10 +341,15 @@ class _Reading:
         if not table.header:
             self._rows.add(self.first)
             self._rows.finish()
+            if not self.first.problems:  # its place is before the others
+                table.lines = np.roll(table.lines, 1)
+                for column in table.columns:
+                    column.codes = np.roll(column.codes, 1)
             return
         columns = [column for column in table.columns if isinstance(column.name, str)]
         for name, column in zip(self.cells, own, strict=True):
             if name.strip() or column.kind != "blank":
+                table.bad_cells[name] = table.bad_cells.get(column.name, [])
                 column.name = name
                 columns.append(column)
         table.columns = columns
@@ -347,7 +378,7 @@ class _TableBuilder:
         self.table, self.is_nested, self.rows = table, is_nested, 0
         self._columns = dict[Name, _GrowingColumn]()
         self._lines = list[npt.NDArray[np.int64]]()
-        self._problems = list[str]()
+        self._problems, self._bad_cells = list[str](), dict[Name, list[Any]]()
 
     def add(self, block: Block) -> None:
         """Append the rows of a block."""
@@ -355,6 +386,9 @@ class _TableBuilder:
             place = block.file or self.table.name
             for row, reason in block.problems.items():
                 self._problems.append(f"{place}:{block.lines[row]}: {reason}")
+            bad = np.array([*block.problems])
+            for name, cells in block.columns.items():
+                self._bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
             block = block.at(np.delete(np.arange(len(block)), [*block.problems]))
         columns: Any = block.columns
         if self.is_nested:
@@ -377,6 +411,7 @@ class _TableBuilder:
             if name not in (FILE, FOLDER) or len(values) > 1:
                 columns.append(ColumnProfile(name, values, column.codes()))
         self.table.columns, self.table.problems = columns, self._problems
+        self.table.bad_cells = self._bad_cells
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 
 
@@ -403,6 +438,8 @@ class _GrowingColumn:
             self._append(np.array([*map(known.code, values.tolist())], dtype=np.int32)[places])
         else:
             try:
+                if not known:
+                    known.learn(cells)
                 self._append(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
             except TypeError:  # lists aren't hashable
                 self._append(np.array([known.code(cell) for cell in cells], dtype=np.int32))
@@ -440,6 +477,19 @@ class _KnownValues(dict[Any, int]):
         code = self[cell] = len(self.distinct)
         self.distinct.append(cell)
         return code
+
+    def learn(self, cells: Any) -> None:
+        """Give codes to the first cells of a column, all at once, if all are plain.
+
+        Plain cells are short texts without blanks. Tables of many columns and few rows need this.
+        """
+        values = list(dict.fromkeys(cells))
+        if {*map(type, values)} != {str}:
+            return
+        text = "".join(values)
+        if text.split() == [text] and max(map(len, values)) <= LONGEST_LABEL:
+            self.distinct = values
+            self.update(zip(values, range(len(values)), strict=True))
 
     def code(self, cell: Any) -> int:
         """Return the code of a cell, which may be a list."""
@@ -495,6 +545,12 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
     """
     name = table.name
     if table.dialect.format == "txt" and table.problems and not table.rows:
+        lines = _first_lines(table.path, table.dialect) if os.path.isfile(table.path) else []
+        if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
+            command = f"sed -E -e 's/^ +//' -e 's/ +/,/g' {shlex.quote(name)} > table.csv"
+            raise DataError(
+                f"{name}: numbers between blanks; write commas there, such as by {command}"
+            )
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
         )
@@ -513,8 +569,7 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
 
 
 NO_LABELS = (
-    "no labels: no line has a tab; expected label<TAB>text, csv or jsonl with a column of labels, "
-    "or a folder of texts for each class"
+    "no labels: no line has a tab; expected label<TAB>text, csv, jsonl, or a folder for each class"
 )
 """Message about a text file without labels."""
 

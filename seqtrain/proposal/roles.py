@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either, marked
@@ -69,6 +70,21 @@ LABEL_RULES: tuple[Points, ...] = (
 """Points of a column as the label."""
 
 
+@dataclass(frozen=True)
+class Events:
+    """Objects in the lists of a column, as a table with a row for each object.
+
+    Attributes:
+        owners: Row of the list to which each object belongs, (objects,).
+        columns: The fields that can be read as columns.
+        nested: Names of the fields that hold lists or objects.
+    """
+
+    owners: npt.NDArray[np.intp]
+    columns: list[ColumnProfile]
+    nested: list[str]
+
+
 @dataclass
 class Roles:
     """Roles of the columns of a table.
@@ -81,7 +97,8 @@ class Roles:
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
         order: Column that sorts them, or None.
-        steps: Maps each column of time steps to its type.
+        events: Objects of the sequence, if it is a column of lists of objects, or None.
+        steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
         owner: Unused column that names the owner of each row, such as a customer, or None.
@@ -100,6 +117,7 @@ class Roles:
     all_others: bool = False
     id: ColumnProfile | None = None
     order: ColumnProfile | None = None
+    events: Events | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -114,7 +132,8 @@ class Roles:
     def number_columns(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold, and the order."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        used = [column for column in self.columns if str(column.name) in names]
+        columns = self.columns if self.events is None else self.events.columns
+        used = [column for column in columns if str(column.name) in names]
         return used if self.order is None else [*used, self.order]
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
@@ -249,20 +268,37 @@ def row_table(
             f"the sequences are whole numbers, read as {found}; if they are {other}: --set "
             f"data.kind={kind}"
         )
-    unused = list[ColumnProfile]()
+    unused, used = list[ColumnProfile](), {label, *chosen}
     for column in columns:
-        if column is label or column in chosen:
+        if column in used:
             continue
         reason = tells_label(column, label) if column.repeats_as_labels else None
         if reason == "the label in more detail" and is_code_or_owner(column):
             reason = None
         roles.ignore(column, reason)
+        if column.names_splits:
+            roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
+    texts = [column for column in unused if column.is_free_text]
+    if texts and roles.kind == "text" and not options.named("sequence"):
+        joined = flow([x.name for x in (*chosen, *texts)])
+        roles.warnings.append(
+            f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
+            f"{shlex.join(['--set', f'data.sequence={joined}'])}"
+        )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
     roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
     roles.owner = owner_of(unused)
     return roles
+
+
+def about_splits(column: ColumnProfile) -> str:
+    """Return a warning about a column with the names of splits."""
+    return (
+        f"{column.shown} holds names of splits, but all rows are read as one; to keep those of "
+        "test apart, write the rows of each split into a file of its own, such as test.csv"
+    )
 
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
@@ -457,15 +493,17 @@ def _few_numbers(columns: Sequence[ColumnProfile]) -> str:
 
 
 def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
-    """Return the kind of the sequence in the chosen columns: text, tokens or features.
+    """Return the kind of the sequence in the chosen columns: text, tokens, features or events.
 
     Raises:
         DataError: If columns of single numbers have units, or are too few for a series.
     """
+    kinds = {column.kind for column in chosen}
+    if "events" in kinds and len(chosen) == 1:
+        return "events"
     for column in chosen:
         if column.kind == "events":
-            raise DataError(_events_problem(column))
-    kinds = {column.kind for column in chosen}
+            raise DataError(fields_problem(column))
     if len(chosen) > 1 and kinds <= {"number", "amount"}:
         if len(chosen) < FEWEST_WIDE:
             raise DataError(_few_numbers(chosen))
@@ -478,17 +516,27 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
     return SEQUENCE_KINDS.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
 
 
-def _events_problem(column: ColumnProfile) -> str:
-    """Return an error message about lists of objects that aren't turns of a chat."""
+def fields_problem(column: ColumnProfile, text: ColumnProfile | None = None) -> str:
+    """Return an error message about lists of objects that are neither events nor turns of a chat.
+
+    Args:
+        column: The column of the lists.
+        text: Field with the text of a turn, whose name is unusual, or None if there is none.
+    """
     names = dict[str, None]()
     for value in column.sampled_values:
         for item in items_of(value) or ():
             names |= dict.fromkeys(item if isinstance(item, dict) else ())
     fields = listed([quote(str(name), 40) for name in names], 8)
-    turn = '{"role": …, "content": …}'
+    found = f"--sequence: {column.shown} holds objects with the fields {fields}"
+    if text is not None:
+        return (
+            f"{found}, and {text.shown} free text, as turns of a chat do; name this field "
+            '"text", or leave it out'
+        )
     return (
-        f"--sequence: {column.shown} holds objects with the fields {fields}; no turns such as "
-        f"{turn}; write a row per object, with an id of the list, and give --id"
+        f"{found}, none of which varies and repeats, as in events; in turns of a chat, name the "
+        'field of their text "text"'
     )
 
 

@@ -1,13 +1,14 @@
 """Roles of columns of a table with a row per time step: id, label, order, steps, row features."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, marked
 from seqtrain.proposal.names import (
     TEXT_NAMES,
     TIME_NAME,
@@ -16,11 +17,12 @@ from seqtrain.proposal.names import (
     is_code_or_owner,
     is_time,
 )
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats, determines
 from seqtrain.proposal.roles import (
     Roles,
+    about_splits,
     choose_label,
     columns_named,
     commands,
@@ -54,6 +56,8 @@ SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 SHORTEST, LONGEST = 4, 128
 """Fewest and most time steps of a proposed window."""
+MOST_CONFLICTS = 0.05
+"""Share of rows with another label than most rows of their id up to which they may be mistakes."""
 RARE_STATE = 0.2
 """Share of rows below which the rarer of two labels is a state that sets in, such as a failure."""
 WINDOW_RULES = {
@@ -81,9 +85,12 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     label = next(iter(columns_named(columns, options, "label")), None)
     if id is None or (label is not None and not determines(id, label, labelled=True)):
         roles = _windowed_roles(columns, options)
+    if roles is None and id is not None and label is not None:
+        _check_labels(id, label)
     if roles is None and id is not None:
         roles = _roles(columns, id, options)
-        if roles.order is None and not is_requested and wide_columns(columns):
+        may_be_wide = wide_columns(columns) or not _have_names(columns)
+        if roles.order is None and not is_requested and may_be_wide:
             return None
     if roles is None and is_requested:
         raise DataError(
@@ -91,8 +98,11 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
             "label; give --id and --label"
         )
     if roles is None:
+        _refuse_without_names(columns, options)
         return None
-    _StepColumns(columns, roles, options).assign()
+    if not is_requested and not _have_names(columns):
+        roles.warnings.append(_roles_by_values(roles))
+    StepColumns(columns, roles, options).assign()
     if not roles.steps and is_requested:
         ignored = f"; ignored: {listed(roles.ignored)}" if roles.ignored else ""
         raise DataError(
@@ -109,15 +119,21 @@ def _may_be_step_table(
     Raises:
         DataError: If the user says so, but --sequence is given, too.
     """
-    has_names = all(isinstance(column.name, str) for column in columns)
     if not is_requested:
         is_told = options.get("sequence") or options.kind
-        return has_names and not is_told and not any(map(can_be_sequence, columns))
+        wide = wide_columns(columns)  # an id and a label are beside them
+        is_wide = len(wide) > (len(columns) - 2 if _have_names(columns) else 0)
+        return not (is_told or is_wide or any(map(can_be_sequence, columns)))
     if options.get("sequence"):
         raise DataError(
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
         )
     return True
+
+
+def _have_names(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True if columns have names, and not only indexes."""
+    return all(isinstance(column.name, str) for column in columns)
 
 
 def can_be_sequence(column: ColumnProfile) -> bool:
@@ -148,14 +164,17 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     for option in ("order", "steps"):
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
-    targets = labels or [x for x in columns if x in possible]
-    candidates = given or [x for x in possible if x.name and x.kind != "amount" and x not in taken]
+    targets = labels or possible
+    candidates = given or [
+        x for x in possible if x.name != "" and x.kind != "amount" and x not in taken
+    ]
     if len(candidates) > MOST_CANDIDATES:
         candidates = [x for x in candidates if is_code(x)] or candidates[:MOST_CANDIDATES]
     found = []
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
-            is_id = label is not column and determines(column, label, labelled=bool(labels))
+            is_sparse = bool(labels) or _is_sparse(label)
+            is_id = label is not column and determines(column, label, labelled=is_sparse)
             if is_id and not determines(label, column):
                 found.append(column)
                 break
@@ -169,6 +188,11 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
             *commands("id", ids),
         )
     return None
+
+
+def _is_sparse(column: ColumnProfile) -> bool:
+    """Return True if most cells are blank, as if only one row of each id has its label."""
+    return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
 
 
 def _likeliest_ids(
@@ -187,7 +211,14 @@ def _likeliest_ids(
         x for x in columns if x.is_measured or (is_time(x) and x.kind in ("number", "time"))
     ]
     names = [x for x in names if any(other is not x for other in measured)]
+    names = [x for x in names if not any(_counts(x, other) for other in columns)]
     return [x for x in codes if x in contiguous] or codes or contiguous or names
+
+
+def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if a column counts the rows of an id that follow each other."""
+    is_id = column is not id and id.can_be_label and _is_contiguous(id)
+    return is_id and find_order([column], id) is not None
 
 
 def _is_contiguous(column: ColumnProfile) -> bool:
@@ -201,10 +232,10 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     Raises:
         DataError: If the label isn't clear.
     """
-    per_id = [column for column in columns if determines(id, column)]
+    per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
     named = columns_named(columns, options, "label")
     label = named[0] if named else choose_label([x for x in per_id if not determines(x, id)])
-    varying = [x for x in columns if x.name and x not in per_id and x is not label]
+    varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
     order = next(iter(columns_named(columns, options, "order")), None) or find_order(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order)
 
@@ -217,17 +248,25 @@ def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> R
 
     Such a table has an id with many rows each, in time, measured numbers, and a label that changes
     within an id, but seldom. If the user names no id, it is named like codes or owners, or its rows
-    have times that never repeat within it.
+    have times that never repeat within it. Of several possible ids, it is the one whose rows follow
+    each other, or the only one of numbers.
     """
     given = columns_named(columns, options, "id")
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
+    taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
+    possible = [x for x in possible if x not in taken]
     candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
+    if not given and not _have_names(columns):
+        candidates = [x for x in candidates if _is_contiguous(x) or x.kind == "number"]
     found = []
     for id in candidates[:MOST_CANDIDATES]:
         is_named = id in given or is_code_or_owner(id)
         roles = _windows_of(columns, id, options, is_named=is_named)
         if roles is not None:
             found.append(roles)
+    for is_likely in (_is_contiguous, lambda id: id.kind == "number"):
+        likely = [roles for roles in found if roles.id is not None and is_likely(roles.id)]
+        found = likely if len(found) > 1 and likely else found
     return found[0] if len(found) == 1 else None
 
 
@@ -264,9 +303,14 @@ def _windows_of(
     label = possible[0]
     runs = _runs(id.codes[rows], label.codes[rows])
     is_measured = any(x.is_measured for x in others if x not in (order, label))
-    if not is_measured or runs.mean() < SHORTEST_RUN:
+    window = options.get("window")
+    if window is None and (not is_measured or runs.mean() < SHORTEST_RUN):
         return None
     roles = Roles("steps", label, columns=columns, id=id, order=order)
+    if isinstance(window, dict) and "steps" in window:
+        steps = window["steps"]
+        roles.window = {"stride": steps, "label": "last", **window}
+        return roles
     roles.window = _window(id, label, runs)
     rule = WINDOW_RULES[roles.window["label"]]
     changes = f"{label.shown} changes within {id.shown}"
@@ -274,7 +318,7 @@ def _windows_of(
     steps = listed([f"{name}: {value}" for name, value in roles.window.items()], 3)
     roles.warnings.append(
         f"{changes}, after {runs.mean():.0f} rows on average: its rows are cut into windows "
-        f"({steps}), and {rule}; windows of one {id.name} stay on one side of a split. Fit the "
+        f"({steps}), and {rule}; windows of one {id.shown} stay on one side of a split. Fit the "
         "steps to your sampling rate"
     )
     return roles
@@ -284,7 +328,7 @@ def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np
     """Return True if a column may be a label that changes within an id, but seldom."""
     if not column.can_be_label or is_code_or_owner(column) or is_time(column):
         return False
-    if column.is_measured or determines(id, column):
+    if column.is_blank.any() or column.is_measured or determines(id, column):
         return False
     return bool(_runs(id.codes[rows], column.codes[rows]).mean() >= SHORTEST_RUN)
 
@@ -309,12 +353,65 @@ def _window(id: ColumnProfile, label: ColumnProfile, runs: npt.NDArray[np.intp])
     """
     is_rare = len(runs) <= 2 * len(id.values) or label.counts.min() < RARE_STATE * label.rows
     sets_in = label.distinct == 2 and is_rare
-    length = np.median(id.counts) / 2 if sets_in else np.median(runs)
+    length = np.median(id.counts if sets_in else runs) / 2  # several windows in each
     steps = LONGEST
     while steps > max(SHORTEST, length):
         steps //= 2
     stride = steps // 4 if sets_in else steps // 2
     return {"steps": steps, "stride": stride, "label": "last" if sets_in else "constant"}
+
+
+def _check_labels(id: ColumnProfile, label: ColumnProfile) -> None:
+    """Raise a DataError if many rows have another label than most rows of their id.
+
+    If only a few have, the reader names their lines.
+    """
+    rows = np.flatnonzero(~label.is_blank)
+    pairs = id.codes[rows].astype(np.int64) * len(label.values) + label.codes[rows]
+    pairs, counts = np.unique(pairs, return_counts=True)
+    most = np.zeros(len(id.values), dtype=np.int64)
+    np.maximum.at(most, pairs // len(label.values), counts)
+    if most.sum() >= (1 - MOST_CONFLICTS) * len(rows):
+        return
+    runs = _runs(id.codes[rows], label.codes[rows])
+    window = "{steps: 16, stride: 8, label: last}"
+    raise DataError(
+        f"--label: {label.shown} changes within {id.shown}, after {runs.mean():.1f} rows on average"
+        "; for a label of the last row of each 16 of them, add the option: "
+        f"--set {shlex.quote(f'data.window={window}')}"
+    )
+
+
+def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+    """Raise a DataError if rows of a table without names seem to be time steps of several ids.
+
+    Their numbers increase within an id, but the label isn't clear. The error lists the commands.
+    """
+    if _have_names(columns) or not any(column.has_decimals for column in columns):
+        return
+    possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
+    lines = []
+    for id in possible:
+        order = find_order([x for x in columns if x is not id], id)
+        for label in possible:
+            if order is not None and label is not id and label is not order:
+                given = f"--id {id.name} --label {label.name} --order {order.name}"
+                lines.append(f"  {INIT_COMMAND} {given}")
+    if lines and not options.named("label"):
+        raise DataError(
+            marked("--id: rows seem to be time steps, but not which column is the id; choose one:"),
+            *lines,
+        )
+
+
+def _roles_by_values(roles: Roles) -> str:
+    """Return a warning about the roles of columns without names."""
+    assert roles.id is not None
+    order = "" if roles.order is None else f", {roles.order.shown} as the time"
+    return (
+        f"the columns have no names; by their values, {roles.id.shown} is read as the id{order}, "
+        f"{roles.label.shown} as the label; if they are others, give --id, --order, --label"
+    )
 
 
 # The order
@@ -365,13 +462,16 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: npt.NDArray[Any]) -> boo
     """Return True if numbers or times within an id are its order.
 
     Dates are. Numbers that count up evenly are. Times of day, durations, and numbers that are named
-    like times are if they never decrease. If they do, numbers must be dates, or differ within an id
-    and be Unix times, or whole numbers in a column with just a word for times as its name.
+    like times are if they never decrease. Numbers in a column without a name are if they always
+    increase. Otherwise, numbers must be dates, or differ within an id and be Unix times, or whole
+    numbers in a column with just a word for times as its name.
     """
     if column.kind == "time" and not column.is_duration:
         return True
     steps = growth(numbers, ids)
     if len(steps) and steps.min() == steps.max() > 0:
+        return True
+    if isinstance(column.name, int) and len(steps) and (steps > 0).all():
         return True
     if not (is_time(column) or column.is_duration):
         return False
@@ -380,6 +480,12 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: npt.NDArray[Any]) -> boo
     differ = np.count_nonzero(growth(numbers, ids, sort=True)) >= NEARLY_ALL * len(steps)
     is_word = TIME_WORD.fullmatch(column.word) and not column.has_decimals
     return bool(differ and (is_word or _are_epochs(column.value_numbers)))
+
+
+def is_dated(column: ColumnProfile) -> bool:
+    """Return True if a column of times or numbers holds dates."""
+    is_date = column.kind == "time" and not column.is_duration
+    return is_date or _is_calendar(column) or _are_epochs(column.value_numbers)
 
 
 def _is_calendar(column: ColumnProfile) -> bool:
@@ -396,19 +502,26 @@ def _are_epochs(numbers: Floats) -> bool:
 # The other columns
 
 
-class _StepColumns:
+class StepColumns:
     """Assignment of the columns of a step table that are neither id, label nor order.
 
     Args:
         columns: All columns.
         roles: Roles with the id, the label and the order. It receives the other columns.
         options: Options of the user.
+        row_features: False if columns with one value per id are time steps, too.
     """
 
     def __init__(
-        self, columns: Sequence[ColumnProfile], roles: Roles, options: InitOptions
+        self,
+        columns: Sequence[ColumnProfile],
+        roles: Roles,
+        options: InitOptions,
+        *,
+        row_features: bool = True,
     ) -> None:
         assert roles.id is not None
+        self.row_features = row_features
         self.columns, self.roles = columns, roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         self.chosen = columns_named(columns, options, "steps")
@@ -450,6 +563,9 @@ class _StepColumns:
             return None if column in self.chosen else "not among --steps"
         if column.distinct < 2:
             return "one value" if column.distinct else "blank"
+        if column.names_splits:
+            self.roles.warnings.append(about_splits(column))
+            return "names of splits"
         if column in self.per_id:
             reason = tells_label(column, self.label)
             if reason:
@@ -457,7 +573,7 @@ class _StepColumns:
             if not self._holds_amounts(column) and determines(column, self.id):
                 return "the id again"
         is_date = column.kind == "time" and not column.is_duration
-        if not column.name or column.is_unique or is_date or column.kind in LIST_KINDS:
+        if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
             return ""
         if column.kind == "text":
             repeated = np.mean(column.counts[column.codes] > 1)
@@ -482,7 +598,7 @@ class _StepColumns:
         if column.kind == "amount" and not is_code(column):
             raise DataError(f"--steps: {column.unit_problem()}")
         kind = "number" if self._holds_amounts(column) else "token"
-        if column in self.per_id:
+        if column in self.per_id and self.row_features:
             self.roles.static[str(column.name)] = kind
             return
         if kind == "number" and not column.is_duration and self._are_codes(column):

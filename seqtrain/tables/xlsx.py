@@ -86,6 +86,15 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
         yield Block(columns, np.array([number for number, _ in part], np.int64))
 
 
+def sheet_names(path: str) -> list[str]:
+    """Return the names of the sheets of a workbook, or [] if it isn't a sound one."""
+    try:
+        with open(path, "rb") as stream:
+            return [sheet.title for sheet in _workbook(stream).worksheets]
+    except Exception:  # as in `read_xlsx`, which says what is wrong
+        return []
+
+
 def _workbook(stream: BinaryIO) -> Any:
     try:
         import openpyxl
@@ -125,7 +134,7 @@ def _advice(book: Any, title: str) -> str:
     others = [quote(sheet.title) for sheet in book.worksheets if sheet.title != title]
     advice = f" (sheet {quote(title)})"
     if others:
-        advice += f"; other sheets are {listed(others)}: set data.sheet"
+        advice += f"; other sheets are {listed(others)}: --set data.sheet=NAME"
     return advice
 
 

@@ -86,3 +86,26 @@ def test_one_list_at_the_end_holds_all_that_is_doubtful(tmp_path, monkeypatch, c
     for words in ("line 102", "'code' gives the label away", "validation: no row", "equal: 2"):
         assert words in doubts
     assert len(cli("data", "c.yaml", "--json").json["doubts"]) >= 4
+
+
+def test_groups_on_both_sides_are_in_the_list(tmp_path, monkeypatch, cli):
+    """In files of their own, or where a fraction of train is held out without their column."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(6)
+    for name, start in (("a", 0), ("b", 11)):
+        lines = ["client_nr,note,state"]
+        for row in range(120):
+            words = " ".join(draw.choices(["mo", "ta", "ril", "sen"], k=6))
+            lines.append(f"c{start + row % 12},{words} {row},{'uv'[row % 2]}")
+        Path(f"{name}.csv").write_text("\n".join(lines) + "\n")
+    Path("c.yaml").write_text("data: {train: a.csv, sequence: note, label: state}\n")
+    files = sets("data.validation=b.csv", "data.group=client_nr")
+    for keys, words in (
+        (files, "validation: 10 sequences of groups that are in train"),
+        (sets("data.validation=0.2"), "data.group=client_nr"),
+    ):
+        out = cli("data", "c.yaml", *keys).out
+        assert words in out[out.index("doubtful:") :]
+        assert any(words in line for line in cli("data", "c.yaml", "--json", *keys).json["doubts"])
+    held = cli("data", "c.yaml", *sets("data.validation=0.2", "data.group=client_nr")).out
+    assert "client_nr" not in held

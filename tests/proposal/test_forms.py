@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,33 @@ def test_rows_of_another_length_are_only_advised_to_go_if_they_are_few(
     assert ("data.bad_rows=drop" in str(refused.value)) == is_advised
 
 
+def test_rows_of_another_length_are_not_advised_to_go_if_a_class_would(tmp_path, draw):
+    rows: list[list[Any]] = [["uv"[i % 2], sentence(draw)] for i in range(200)]
+    rows[10:12] = [["rare", "one", "too many"]] * 2
+    with pytest.raises(DataError, match="all rows of the class 'rare'") as refused:
+        proposed(write(tmp_path / "a.csv", ["label", "text"], rows))
+    assert "bad_rows" not in str(refused.value)
+
+
+def test_no_command_advises_to_leave_many_rows_out(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows: list[list[Any]] = [["uv"[i % 2], sentence(draw, "xy"[i % 2])] for i in range(60)]
+    write(Path("a.csv"), ["label", "text"], rows)
+    cli("init", "a.csv", "-o", "c.yaml")
+    fast = ["--set", "training.max_epochs=1", "--run-dir", "run"]
+    cli("fit", "c.yaml", *fast)
+    for row in rows[::7]:
+        row.append("more")
+    write(Path("b.csv"), ["label", "text"], rows)
+    shown = [cli("init", "b.csv", code=2), cli("data", "c.yaml", "--set", "data.train=b.csv")]
+    shown.append(cli("fit", "c.yaml", "--set", "data.train=b.csv", *fast, "--force", code=2))
+    shown.append(cli("eval", "run", "--data", "b.csv", code=2))
+    shown.append(cli("predict", "b.csv", "--run", "run", code=2))
+    for each in shown:
+        assert "found 3" in each.out + each.err
+        assert "bad_rows" not in each.out + each.err
+
+
 def test_a_blank_name_at_the_end_of_a_header(tmp_path, draw):
     blanks = draw.randint(1, 3)
     rows = [["uv"[i % 2], sentence(draw), *[""] * blanks] for i in range(60)]
@@ -301,23 +329,75 @@ def test_rows_of_different_lengths_are_a_label_and_a_list(tmp_path, draw):
     assert (config.data.label, config.data.kind) == (0, "tokens")
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_lists_of_objects_without_text_are_refused_with_their_fields(tmp_path, draw, form):
-    field, label = name(draw), name(draw)
-    pages = [name(draw) for _ in range(4)]
-    rows = []
+def write_lists(path: Path, column: str, label: str, rows: list[tuple[Any, str]]) -> str:
+    """Write rows with a list in a column, and a label: as JSON lines, or as JSON in a csv cell."""
+    if path.suffix == ".csv":
+        return write(path, [column, label], [[json.dumps(items), y] for items, y in rows])
+    path.write_text("".join(json.dumps({column: items, label: y}) + "\n" for items, y in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_lists_of_objects_are_time_steps(tmp_path, draw, ending):
+    column, place, amount, stamp, label = (name(draw) + x for x in "abcde")
+    pages, rows = [name(draw) for _ in range(6)], []
     for i in range(120):
-        own = [{field: draw.choice(pages[i % 2 :])} for _ in range(draw.randint(2, 6))]
+        own, seconds = [], 0
+        for _ in range(draw.randint(2, 6)):
+            seconds += draw.randint(1, 300)
+            event = {
+                stamp: f"2024-05-07T10:{seconds // 60:02d}:{seconds % 60:02d}",
+                place: draw.choice(pages[3 * (i % 2) :][:4]),
+                amount: draw.randint(1, 400) / 8,
+            }
+            own.append(event)
         rows.append((own, ["no", "yes"][i % 2]))
-    if form == "csv":
-        found = [[json.dumps(events), y] for events, y in rows]
-        path = write(tmp_path / "a.csv", ["events", label], found)
-    else:
-        path = str(tmp_path / "a.jsonl")
-        lines = [json.dumps({"events": events, label: y}) for events, y in rows]
-        Path(path).write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match=f"'{field}'"):
-        proposed(path, label=label)
+    config, proposal = proposed(write_lists(tmp_path / f"a.{ending}", column, label, rows))
+    assert config.data.sequence == column
+    assert config.data.steps == {place: "token", amount: "number"}
+    assert (config.data.label, config.data.id, config.data.order) == (label, None, None)
+    assert "120 rows, 2 classes" in proposal.text
+    assert any(stamp in line for line in proposal.uses)
+    assert not proposal.warnings
+    rows = [(items[::-1], y) for items, y in rows]
+    _, proposal = proposed(write_lists(tmp_path / f"b.{ending}", column, label, rows))
+    assert any("sorted" in line and stamp in line for line in proposal.warnings)
+
+
+def test_one_odd_cell_of_an_object_is_named_and_its_row_is_left_out(tmp_path, draw):
+    field, rows = name(draw), []
+    for i in range(80):
+        rows.append(([{field: draw.randint(0, 99) / 4} for _ in range(9)], "ab"[i % 2]))
+    rows[53][0][4][field] = "ERR"
+    config, proposal = proposed(write_lists(tmp_path / "a.jsonl", "log", "y", rows))
+    assert (config.data.steps, config.data.bad_rows) == ({field: "number"}, "drop")
+    assert any("'ERR' (line 54)" in line for line in proposal.warnings)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_turns_whose_text_has_an_unusual_name_are_refused_with_the_remedy(tmp_path, draw, ending):
+    who, text = name(draw), name(draw)
+    rows = []
+    for i in range(80):
+        own = [{who: draw.choice("ab"), text: sentence(draw)} for _ in range(draw.randint(1, 4))]
+        rows.append((own, "uv"[i % 2]))
+    path = tmp_path / f"a.{ending}"
+    with pytest.raises(DataError, match=rf"'{text}'.*name this field .text.") as caught:
+        proposed(write_lists(path, "talk", "y", rows))
+    assert one_line(str(caught.value)) == str(caught.value)
+    path.write_text(path.read_text().replace(text, "text"))
+    assert proposed(str(path))[0].data.sequence == "talk"
+
+
+def test_objects_in_objects_are_said(tmp_path, draw):
+    field, inner, pages = name(draw), name(draw), "abcd"
+    rows = []
+    for i in range(80):
+        own = [{field: draw.choice(pages[i % 2 :]), inner: {"x": 1}} for _ in range(5)]
+        rows.append((own, "uv"[i % 2]))
+    config, proposal = proposed(write_lists(tmp_path / "a.jsonl", "acts", "y", rows))
+    assert config.data.steps == {field: "token"}
+    assert any(inner in line for line in proposal.warnings)
 
 
 # names and values
@@ -376,6 +456,60 @@ def test_windows_before_a_failure(tmp_path, draw):
     )
     assert (config.data.id, config.data.label) == ("machine", "failure")
     assert '"label": "last"' in json.dumps(parse_window(proposal))
+
+
+@pytest.mark.parametrize("is_state", [True, False])
+def test_windows_need_no_usual_names(tmp_path, draw, is_state):
+    """A recording of someone, in time, and a label that changes: by what the columns hold."""
+    who, when, one, other, state = (name(draw) + x for x in "abcde")
+    steps, rows = draw.randint(40, 90), []
+    for person in range(20):
+        for step in range(steps):
+            is_on = person % 2 and step > 0.8 * steps if is_state else step // 20 % 2
+            numbers = [round(draw.gauss(int(is_on), 1), 3), round(draw.random(), 3)]
+            rows.append([f"{who}{person}", step, *numbers, ["off", "on"][int(is_on)]])
+    path = write(tmp_path / "a.csv", [who, when, one, other, state], rows)
+    config, proposal = proposed(path)
+    assert (config.data.id, config.data.order, config.data.label) == (who, when, state)
+    assert config.data.steps == {one: "number", other: "number"}
+    assert parse_window(proposal)["label"] == ("last" if is_state else "constant")
+    assert any(f"'{state}' changes" in line and "windows" in line for line in proposal.warnings)
+
+
+def headless(path: Path, draw: random.Random, end: str, run: int) -> str:
+    """Write recordings without a header: person, activity, time, three numbers, and a mark."""
+    lines, clock, moves = [], draw.randint(10**12, 10**13), [name(draw) for _ in range(3)]
+    for person in draw.sample(range(60), 8):
+        for move in moves * (20 if run == 1 else 2):
+            for _ in range(run):
+                clock += draw.randint(40_000, 60_000)
+                numbers = (f"{draw.gauss(moves.index(move), 2):.3f}" for _ in range(3))
+                lines.append(",".join([str(person), move, str(clock), *numbers]) + end)
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("end", [";", ",", ""])
+def test_recordings_without_names_are_told_by_their_values(tmp_path, draw, end):
+    config, proposal = proposed(headless(tmp_path / "a.csv", draw, end, draw.randint(20, 50)))
+    data = config.data
+    assert (data.id, data.label, data.order) == (0, 1, 2)
+    assert set(data.steps) == {"3", "4", "5", "elapsed"}
+    assert data.window["label"] == "constant"
+    assert any("no names" in line and "--id" in line for line in proposal.warnings)
+
+
+def test_recordings_without_names_and_runs_are_commands_that_work(tmp_path, draw, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    headless(Path("a.csv"), draw, ";", 1)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    (command,) = [x for x in commands if "--id 0 --label 1 --order 2" in x]
+    advice = cli(*shlex.split(command), code=2).err
+    setting = re.findall(r"--set .*", advice)[0]
+    cli(*shlex.split(f"{command} {setting}"))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, data.window["label"]) == (0, 1, "last")
 
 
 def parse_window(proposal: Proposal) -> dict[str, Any]:
@@ -489,7 +623,7 @@ def test_a_message_about_objects_is_short_enough_for_its_remedy(tmp_path, draw, 
         proposed(str(path))
     message = str(caught.value)
     assert one_line(message) == message
-    assert message.endswith("and give --id")
+    assert message.endswith('text "text"')
 
 
 def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, draw):
@@ -518,3 +652,139 @@ def test_a_synonym_of_the_label_is_not_the_sequence(tmp_path, draw):
     path = write(tmp_path / "a.csv", ["fam_id", "fam_code", "residues"], rows)
     config, _ = proposed(path, label="fam_id")
     assert config.data.sequence == "residues"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_sheet_is_named_and_can_be_chosen(tmp_path, monkeypatch, draw, cli, is_first):
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    title, notes, text, label = (name(draw) + x for x in ("a 1", "b 2", "c", "d"))
+    book = openpyxl.Workbook()
+    book.active.title = notes
+    for row in (["about"], ["this book"], ["was made by hand"]):
+        book.active.append(row)
+    sheet = book.create_sheet(title, 0 if is_first else 1)
+    for row in [[text, label], *([sentence(draw, "xy"[i % 2]), "xy"[i % 2]] for i in range(60))]:
+        sheet.append(row)
+    book.save("a.xlsx")
+    other = notes if is_first else title
+    shown = cli("init", "a.xlsx", "-o", "c.yaml", code=0 if is_first else 2).err
+    line = next(line for line in shown.splitlines() if "sheet" in line)
+    assert title in line
+    assert notes in line
+    option = re.findall(r"--set .*", line)[0]
+    assert shlex.split(option) == ["--set", f'data.sheet="{other}"']
+    if not is_first:
+        cli("init", "a.xlsx", "-o", "c.yaml", *shlex.split(option))
+        data = parse_config(Path("c.yaml").read_text()).data
+        assert (data.sheet, data.sequence, data.label) == (title, text, label)
+
+
+@pytest.mark.parametrize("setting", ["header=false", "delimiter=pipe", "format=csv"])
+def test_settings_about_the_form_of_files_are_obeyed(tmp_path, draw, setting):
+    """As the options of these names are."""
+    rows = [[sentence(draw), "label" if i == 0 else "uv"[i % 2]] for i in range(60)]
+    path = write(tmp_path / ("a.data" if "format" in setting else "a.csv"), [], rows, "|")
+    options = [f"data.{setting}", *(["data.header=false"] if "header" not in setting else [])]
+    config, proposal = proposed(path, settings=options)
+    assert "60 rows" in proposal.text
+    assert (config.data.label, config.data.sequence) == (1, 0)
+
+
+def test_a_text_in_objects_of_objects_is_refused(tmp_path, draw):
+    rows = []
+    for i in range(60):
+        parts = [{"type": "text", "text": sentence(draw, "xy"[i % 2])}]
+        rows.append(([{"role": name(draw)[:3], "content": parts}] * 2, "uv"[i % 2]))
+    with pytest.raises(DataError, match="'content' holds lists or objects"):
+        proposed(write_lists(tmp_path / "a.jsonl", "messages", "y", rows))
+
+
+@pytest.mark.parametrize("words", [["train", "test"], ["TRAIN", "dev", "test"]])
+def test_a_column_of_splits_is_no_label_and_said(tmp_path, draw, words):
+    column, text, label = name(draw), name(draw) + "a", name(draw) + "b"
+    rows = [[draw.choice(words), sentence(draw, "xy"[i % 2]), "xy"[i % 2]] for i in range(120)]
+    config, proposal = proposed(write(tmp_path / "a.csv", [column, text, label], rows))
+    assert (config.data.sequence, config.data.label) == (text, label)
+    assert any(column in line and "splits" in line for line in proposal.warnings)
+
+
+def test_a_second_text_that_is_not_used_is_said_with_the_option(tmp_path, draw):
+    first, second = name(draw) + "a", name(draw) + "b"
+    rows = [[sentence(draw, "xy"[i % 2]), sentence(draw), "xy"[i % 2]] for i in range(200)]
+    path = write(tmp_path / "a.csv", [first, second, "label"], rows)
+    config, proposal = proposed(path)
+    line = next(line for line in proposal.warnings if second in line)
+    setting = shlex.split(line[line.index("--set") :])[1]
+    config, proposal = proposed(path, settings=[setting])
+    assert config.data.sequence == [first, second]
+    assert not any(second in line for line in proposal.warnings)
+
+
+def test_numbers_between_blanks_are_refused_with_a_command_that_helps(tmp_path, draw, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "  ".join(["", f"{i % 2 + 1:.4e}", *(f"{draw.gauss(i % 2, 1):.4e}" for _ in range(20))])
+        for i in range(90)
+    ]
+    Path("a.txt").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="numbers between blanks") as caught:
+        proposed("a.txt")
+    assert one_line(str(caught.value)) == str(caught.value)
+    command = str(caught.value).partition("such as by ")[2]
+    subprocess.run(command, shell=True, check=True)
+    config, proposal = proposed("table.csv")
+    assert (config.data.label, config.data.kind) == (0, "features")
+    assert "90 rows, 2 classes" in proposal.text
+
+
+def test_a_label_in_the_first_field_of_a_txt_file_of_commas(tmp_path, draw):
+    rows = [["EI site", f"id {i}", sentence(draw, "up")] for i in range(40)]
+    rows += [["no site", f"id {i}", sentence(draw, "down")] for i in range(40, 80)]
+    config, _ = proposed(write(tmp_path / "a.txt", [], rows))
+    assert (config.data.format, config.data.label) == ("csv", 0)
+
+
+def test_folders_of_folders_of_recordings_are_commands_that_work(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    moves = [name(draw), name(draw)]
+    for i in range(24):
+        path = Path(f"rec/{moves[i % 2]}/p{i % 6}/take{i}.csv")
+        write(path, ["ax", "ay"], recording(draw, i % 2))
+    refused = cli("init", "rec", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    found = []
+    for command in commands:
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        found.append({*prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels})
+    assert found == [{*moves}, {f"p{k}" for k in range(6)}]
+
+
+def test_a_folder_beside_the_file_holds_no_labels(tmp_path, draw):
+    """A folder y or labels isn't a file of labels."""
+    (tmp_path / "y").mkdir()
+    rows = [[sentence(draw, "xy"[i % 2]), "xy"[i % 2]] for i in range(60)]
+    config, _ = proposed(write(tmp_path / "train.csv", ["text", "label"], rows))
+    assert (config.data.label, config.data.join) == ("label", None)
+
+
+def test_a_label_in_only_one_row_of_each_id(tmp_path, draw):
+    id, when, one, state = (name(draw) + x for x in "abcd")
+    rows = []
+    for unit in range(40):
+        steps = draw.randint(10, 20)
+        for k in range(steps):
+            last = ["none", "worn"][unit % 2] if k == steps - 1 else ""
+            rows.append([unit + 1, k + 1, round(draw.gauss(unit % 2 * 3, 1), 2), last])
+    config, proposal = proposed(write(tmp_path / "a.csv", [id, when, one, state], rows))
+    assert (config.data.id, config.data.order, config.data.label) == (id, when, state)
+    assert "40 sequences, 2 classes" in proposal.text
+
+
+def test_rows_without_any_cells_are_no_class(tmp_path, draw):
+    """Blocks of lines that aren't labelled texts: the message names no class."""
+    text = "".join(f"# {i}\n" + "".join(f"{k}\t{name(draw)}\n" for k in range(4)) for i in range(9))
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(DataError) as caught:
+        proposed(str(tmp_path / "a.txt"))
+    assert "None" not in str(caught.value)

@@ -1,0 +1,101 @@
+"""Lists of objects whose fields are the columns of a time step, such as the events of a visit."""
+
+import numpy as np
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.roles import Events, Roles, fields_problem
+from seqtrain.proposal.step_roles import StepColumns, find_order, growth, is_dated
+from seqtrain.sequences.content import TEXT_FIELDS
+from seqtrain.tables.cells import BadCellError, items_of, text_of
+from seqtrain.text import quote
+
+LOOKED_AT = 20_000
+"""Largest number of lists whose objects are looked at, spread evenly over all of them."""
+
+
+def events_of(column: ColumnProfile) -> Events:
+    """Return the objects in the lists of a column, as a table with a row for each object.
+
+    A field that holds a list or an object is left out, and noted.
+
+    Args:
+        column: Column of kind events.
+    """
+    rows = np.arange(0, column.rows, -(-column.rows // LOOKED_AT))
+    owners, objects = list[int](), list[dict[str, object]]()
+    for row in rows.tolist():
+        items = items_of(column.values[column.codes[row]]) or []
+        own = [item for item in items if isinstance(item, dict)]
+        owners += [row] * len(own)
+        objects += own
+    names = dict.fromkeys(str(name) for each in objects for name in each)
+    columns, nested = list[ColumnProfile](), list[str]()
+    for name in names:
+        try:
+            cells = [text_of(each.get(name)).strip() for each in objects]
+        except BadCellError:
+            nested.append(name)
+            continue
+        values, codes = np.unique(np.array(cells, dtype=object), return_inverse=True)
+        columns.append(ColumnProfile(name, values.tolist(), codes.astype(np.int32)))
+    return Events(np.array(owners, dtype=np.intp), columns, nested)
+
+
+def assign_fields(roles: Roles, options: InitOptions) -> None:
+    """Make the fields of lists of objects the columns of a time step.
+
+    The objects are used in the order of their list, so a field of dates, or one that only counts
+    them, isn't used.
+
+    Args:
+        roles: Roles of a table whose sequence is one column of kind events.
+        options: Options of the user.
+
+    Raises:
+        DataError: If no field can be used, or one holds free text, as a chat does.
+    """
+    (column,) = roles.sequence
+    roles.kind, roles.events = "steps", events_of(column)
+    fields, owners = roles.events.columns, roles.events.owners
+    for name in roles.events.nested:
+        if name in TEXT_FIELDS:
+            raise DataError(
+                f"--sequence: {column.shown} holds objects whose field {quote(name, 40)} holds "
+                "lists or objects in place of a text; write the text itself there"
+            )
+    texts = [field for field in fields if field.is_free_text]
+    if texts:
+        raise DataError(fields_problem(column, texts[0]))
+    used, row_of = np.unique(owners, return_inverse=True)
+    id = ColumnProfile("", [*map(str, used)], row_of.astype(np.int32))
+    label = ColumnProfile(roles.label.name, roles.label.values, roles.label.codes[owners])
+    inner = Roles("steps", label, columns=fields, id=id)
+    order = find_order(fields, id)
+    counts = order is not None and (is_dated(order) or _counts_evenly(order, id))
+    others = [field for field in fields if not (counts and field is order)]
+    StepColumns(others, inner, options, row_features=False).assign()
+    roles.steps = inner.steps
+    roles.ignored += [f"{column.shown}: {each}" for each in inner.ignored]
+    roles.warnings += inner.warnings
+    if order is not None and counts:
+        roles.ignored.append(f"{column.shown}: {order.shown} (the order of the objects)")
+        if (growth(order.numbers, id.codes) < 0).any():
+            roles.warnings.append(
+                f"the objects in {column.shown} aren't sorted by {order.shown}; they are used in "
+                "the order of their list, so sort them if that isn't the order in time"
+            )
+    if roles.events.nested:
+        names = ", ".join(roles.events.nested)
+        roles.warnings.append(
+            f"the objects in {column.shown} have fields that hold lists or objects, which aren't "
+            f"used: {names}; write their content as fields of their own"
+        )
+    if not roles.steps:
+        raise DataError(fields_problem(column))
+
+
+def _counts_evenly(order: ColumnProfile, id: ColumnProfile) -> bool:
+    steps = growth(order.numbers, id.codes)
+    return len(steps) > 0 and bool(steps.min() == steps.max())
