@@ -105,7 +105,7 @@ def test_second_sigint_stops_at_once(project, function, stops):
 
 @pytest.mark.parametrize("number", STOPPING)
 def test_signal_before_training_leaves_nothing_and_is_no_bug(project, number):
-    prepare = signals_within("_label_codes", 1, (30, number))
+    prepare = signals_within("fit_preprocessing", 1, (10, number))
     running = fit(project, "r", prepare=prepare, code=128 + number)
     assert "Traceback" not in running.err
     assert not (project / "r").exists()
