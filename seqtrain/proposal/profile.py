@@ -76,7 +76,7 @@ SPLIT_NAMES = {
     "train": {"train", "training"},
 }
 """Maps each split to the words that name it, in files and in cells. The first match decides."""
-SPLIT_WORDS = frozenset().union(*SPLIT_NAMES.values())
+SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 LONGEST_LABEL = 80
 """First characters of lists in cells of text."""
 AT_ONCE = 1024
@@ -407,9 +407,9 @@ class ColumnProfile:
     @cached_property
     def names_splits(self) -> bool:
         """True if all cells are names of splits, such as train and test."""
-        if not 2 <= self.distinct <= len(SPLIT_WORDS) or not self.are_texts:
+        if not 2 <= self.distinct <= len(SPLIT_VALUES) or not self.are_texts:
             return False
-        return {value.lower() for value in self.values} <= {*SPLIT_WORDS, ""}
+        return {value.lower() for value in self.values} <= {*SPLIT_VALUES, ""}
 
     @cached_property
     def is_multi_hot(self) -> bool:

@@ -327,9 +327,9 @@ def _check_dropped(found: _Findings) -> None:
     odd = [odd_cells(column, table, found.roles) for column in odd_numbers(found.roles)]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
-        f"{table.name}: leaving out such rows would lose {facts.unreadable:,} of {total:,} {unit}, "
-        "or a class; if these cells stand for missing numbers, write them as blank cells or NA, "
-        "or leave the column out with --steps or --sequence",
+        f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells",
+        f"{table.name}: write missing numbers as blank cells or NA, or name the other columns "
+        "(--steps, --sequence); leaving these rows out would lose too many, or a class",
     )
 
 
