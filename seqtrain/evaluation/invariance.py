@@ -72,10 +72,8 @@ def differences(
         The logits of single sequences by torch's own module, (B, C), and a `LogitDifference` for
         each kind of batches and each engine.
     """
-    plans, engines = (
-        _plans(store, carried_groups(model, store)),
-        engines_by_name(model.config, device),
-    )
+    plans = _plans(store, carried_groups(model, store))
+    engines = engines_by_name(model.config, device)
 
     def logits(way: str, engine: str) -> Tensor:
         pad = _collate_with_foreign_values if way.startswith("padded") else collate

@@ -40,7 +40,7 @@ class _Linear(nn.Module):
 def solve_by_updates(
     features: Any, labels: Array, weights: Weights, num_classes: int, seed: int
 ) -> tuple[Array, Array]:
-    """Fit a logistic regression by a few epochs of Adam; arguments as for `solve_logistic`.
+    """Fit a logistic regression by a few epochs of Adam.
 
     Args:
         features: Features of each row, a CSR matrix (B, F) of float32.
