@@ -165,12 +165,11 @@ def stopped_at(kind: str, number: int, ending: object) -> Callable[[object], obj
     ("ending", "raised"), [(seqtrain.STOP, Interrupted), (KeyError("my own"), KeyError)]
 )
 def test_a_listener_ends_training_and_the_run_goes_on_exactly(
-    config, tmp_path, kind, number, ending, raised
+    config, run, tmp_path, kind, number, ending, raised
 ):
-    whole = seqtrain.fit(config, run_dir=tmp_path / "whole", progress=False)
-    stop = stopped_at(kind, number, ending)
+    given = {"run_dir": tmp_path / "r", "progress": False, "device": "cpu"}
     with pytest.raises(raised) as caught:
-        seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, listener=stop)
+        seqtrain.fit(config, **given, listener=stopped_at(kind, number, ending))
     if raised is Interrupted:
         assert "by the listener" in str(caught.value)
         assert "resume=True" in str(caught.value)
@@ -178,8 +177,8 @@ def test_a_listener_ends_training_and_the_run_goes_on_exactly(
         assert caught.value is ending
     if kind == "EpochEvent":
         assert seqtrain.load(tmp_path / "r").predict(["a"])
-    seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, resume=True)
-    assert_same_run(whole.path, tmp_path / "r")
+    seqtrain.fit(config, **given, resume=True)
+    assert_same_run(run.path, tmp_path / "r")
 
 
 def test_a_listener_that_stops_before_training_leaves_nothing(config, tmp_path):
