@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seqtrain.api.fit import fit
@@ -314,20 +314,6 @@ def test_embeddings_are_those_of_one_sequence_at_a_time(fitted):
     alone = np.concatenate([classifier.embed([text]) for text in TEXTS[:7]])
     np.testing.assert_allclose(together, alone, atol=1e-6)
     assert classifier.embed([]).shape == (0, 8)
-
-
-def test_parameters_are_numbers_of_numpy_tuples_and_paths():
-    search = GridSearchCV(
-        small(max_epochs=1),
-        {
-            "hidden_size": np.arange(4, 7, 2),
-            "model__ngrams": [(1, 2), np.array([1, 1])],
-        },
-        cv=2,
-        error_score="raise",
-    )
-    search.fit(list(TEXTS), list(LABELS))
-    assert int(search.best_params_["hidden_size"]) in (4, 6)
 
 
 def test_training_further_is_refused_with_the_way_that_works():

@@ -177,7 +177,7 @@ STOPPED = {
 @pytest.mark.parametrize("kind", STOPPED)
 def test_a_run_stopped_after_every_update_ends_with_equal_bits(project, cli, kind):
     """Small batches: some tokens are in none of them, and have no state of the optimizer."""
-    settings = ["batching.batch_size=12", *STOPPED[kind]]
+    settings = ["batching.batch_size=16", *STOPPED[kind]]
     cli("fit", "c.yaml", "--run-dir", "whole", *sets(*settings))
     config, stops = load_config("c.yaml", settings), 0
     while not Path("parts/test.json").exists():
