@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-import torch._dynamo  # else the first optimizer loads it during a measurement
 from torch import Tensor
 
 from seqtrain.config import Config, resolved_config
@@ -295,6 +295,7 @@ def new_trainer(name: str, config: Config, data: PreparedData, device: torch.dev
     Raises:
         ConfigError: If the variant's engine can't run here.
     """
+    import_module("torch._dynamo")  # else the first optimizer loads it during a measurement
     config = config.with_keys(**VARIANTS[name])
     choose_engine(config.model, device)
     trainer = Trainer(config, data, device)
