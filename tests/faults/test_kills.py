@@ -45,7 +45,11 @@ def state_of(run: Path) -> str:
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(300, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", [(), PRETRAINING], ids=["training", "pretraining"])
+@pytest.mark.parametrize(
+    "options",
+    [(), pytest.param(PRETRAINING, marks=pytest.mark.slow)],
+    ids=["training", "pretraining"],
+)
 def test_killed_runs_end_with_equal_bits(project, kills, options):
     began = time.monotonic()
     fit(project, "whole", *options)
