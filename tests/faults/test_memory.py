@@ -21,7 +21,7 @@ MIB = 2**20
 FEW, MANY = (2, 40), tuple(range(2, 101))
 """Limits in MiB beside what the program holds once it is loaded."""
 ENDS = (0, 3, KILLED, -signal.SIGABRT)
-LARGE = ("--set", "model.hidden_size=500", "--set", "training.max_epochs=1")
+LARGE = ("--set", "model.hidden_size=1000", "--set", "training.max_epochs=1")
 
 
 def limit_itself(mebibytes: int) -> None:
