@@ -33,9 +33,9 @@ class PretrainedBranch(LinearBranch):
     name = "pretrained"
     title = "pretrained encoder"
     # N-grams and the recurrent branch make similar errors, the encoder makes others. Accuracy on
-    # left-out rows with the shares 1/2, 3/5 and 2/3: two parts of 500 rows of trec 82.9, 83.0, 82.9,
-    # of sst2 78.2, 78.9, 79.6, two of 10 per class of snips 94.7, 94.8, 94.7, one of banking77 82.5,
-    # 83.0, 84.2.
+    # left-out rows with the shares 1/2, 3/5 and 2/3: two parts of 500 rows of trec 82.9, 83.0,
+    # 82.9, of sst2 78.2, 78.9, 79.6; two of 10 per class of snips 94.7, 94.8, 94.7; one of
+    # banking77 82.5, 83.0, 84.2.
     default_weight = 3.0
 
     @classmethod
