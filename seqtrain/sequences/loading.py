@@ -14,6 +14,7 @@ from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
 from seqtrain.sequences.sources import store_lines
 from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.tables.cells import name_of
 from seqtrain.text import quote
 
 
@@ -81,7 +82,7 @@ class Loader:
             lines = store_lines(part, start, number)
             number = int(lines[-1]) if part.files is not None else number
             if part.ids is not None:
-                ids = part.ids.cells()
+                ids = [*map(name_of, part.ids.cells())]
                 self._refuse_divided(part, ids)
                 report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)

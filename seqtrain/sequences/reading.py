@@ -65,7 +65,7 @@ class SequenceReader:
         else:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
-            self._ids = CodedColumn(str.strip)
+            self._ids = CodedColumn(lambda text: name_of(text.strip()))
             self._times = TimeColumn(schema.order_type, schema.decimal)
         if schema.static is not None:
             self._static = FeatureReader(schema.static, schema.decimal)
@@ -198,7 +198,7 @@ class SequenceReader:
                     ids.codes[row] = -1
                 else:
                     problems.setdefault(row, f"{schema.id}: the id is blank")
-            found.ids = ids
+            found.ids = Coded(ids.codes, self._ids.known.spellings)
         return found
 
     def _coded(

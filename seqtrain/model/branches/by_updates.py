@@ -31,29 +31,30 @@ GAIN = 20.0
 
 
 class _Linear(nn.Module):
-    def __init__(self, num_features: int, num_classes: int) -> None:
+    """A linear classifier whose parameters share the memory of two tensors."""
+
+    def __init__(self, weight: Tensor, intercept: Tensor) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(num_features, num_classes))
-        self.intercept = nn.Parameter(torch.zeros(num_classes))
+        self.weight, self.intercept = nn.Parameter(weight), nn.Parameter(intercept)
 
 
 def solve_by_updates(
-    features: Any, labels: Array, weights: Weights, num_classes: int, seed: int
-) -> tuple[Array, Array]:
-    """Fit a logistic regression by a few epochs of Adam.
+    weight: Tensor, intercept: Tensor, features: Any, labels: Array, weights: Weights, seed: int
+) -> None:
+    """Fit a logistic regression by a few epochs of Adam, in place.
+
+    Nothing is copied: with many classes, coefficients and Adam's moments take gigabytes.
 
     Args:
+        weight: Coefficients of the logits, (F, C) float32 on the CPU. They start at 0.
+        intercept: Intercepts of the logits, (C,). They start at 0.
         features: Features of each row, a CSR matrix (B, F) of float32.
         labels: Class index of each row, (B,). In a multi-label task a matrix (B, C), with a
             positive number for each class that a row has.
         weights: Weight of each row's loss, (B,), greater than 0.
-        num_classes: Number of classes, C.
         seed: Seed of the order of rows.
-
-    Returns:
-        Coefficients, (C, F), and intercepts, (C,), of the logits.
     """
-    model = _Linear(features.shape[1], num_classes)
+    model = _Linear(weight.zero_(), intercept.zero_())
     settings = TrainingConfig(optimizer="adam", weight_decay=0.0, max_grad_norm=None)
     optimizer = Optimizer(model, [model.weight], settings)
     sparse = SparseRows(
@@ -62,7 +63,7 @@ def solve_by_updates(
         torch.from_numpy(features.indptr.astype(np.int64)),
     )
     targets, shares = torch.from_numpy(labels), torch.from_numpy(weights).float()
-    ops = ops_for(model.weight)
+    ops = ops_for(weight)
     batches = _batches(len(labels), seed)
     for number, rows in enumerate(batches):
         optimizer.forget_gradients()
@@ -70,8 +71,7 @@ def solve_by_updates(
         losses = _losses(GAIN * sums + model.intercept, targets[rows])
         torch.autograd.backward((losses * shares[rows]).mean())
         optimizer.step(_learning_rate(number, len(batches)))
-    coefficients = GAIN * model.weight.detach()
-    return coefficients.T.numpy(), model.intercept.detach().numpy()
+    weight.mul_(GAIN)
 
 
 def _batches(num_rows: int, seed: int) -> list[Tensor]:

@@ -21,7 +21,7 @@ from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.by_updates import solve_by_updates
-from seqtrain.model.branches.logistic import Weights, solve_logistic
+from seqtrain.model.branches.logistic import Weights
 from seqtrain.model.branches.solved import LinearBranch
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
@@ -80,9 +80,13 @@ class NgramBranch(LinearBranch):
 
         With many rows, a row with a weight of 2 counts in the loss like two equal rows.
         """
-        solve = solve_logistic if num_train <= MOST_PENALIZED_ROWS else solve_by_updates
-        classes = len(self.intercept)
-        self.keep_coefficients(*solve(self.features(store), store.labels, weights, classes, seed))
+        if num_train <= MOST_PENALIZED_ROWS:
+            super().solve(store, weights, seed, num_train)
+            return
+        weight, intercept = self.weight.cpu(), self.intercept.cpu()  # themselves on the CPU
+        solve_by_updates(weight, intercept, self.features(store), store.labels, weights, seed)
+        self.weight.copy_(weight)
+        self.intercept.copy_(intercept)
 
     def features(self, store: SequenceStore) -> Any:
         """Return the n-gram values of each row of a store, a CSR matrix (B, K) of float32."""
