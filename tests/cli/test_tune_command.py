@@ -142,6 +142,7 @@ def test_a_lost_first_trial_begins_again_when_the_search_is_started_again(number
     assert trials(run) == []
     program = ended(tmp_path, *words)
     assert program.out == "runs/c-tuned\n"
+    assert "Warning" not in program.err
     (trial,) = trials(run)
     assert (trial["number"], trial["state"]) == (0, "complete")
     assert ", was " not in (run / "best.yaml").read_text()  # the config itself
