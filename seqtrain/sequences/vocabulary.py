@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
-MOST_SPELLINGS = 2**20
-"""Largest number of different unknown words of an encoder whose character n-grams are stored."""
 BUCKETS = 2**15
 """Number of buckets of n-grams. Several buckets can share a row of the embedding table."""
 MOST_GRAMS = 1024

@@ -22,7 +22,6 @@ from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
 from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
-    MOST_SPELLINGS,
     UNFITTED,
     UNK,
     TokenIndex,
@@ -36,6 +35,8 @@ Parts: TypeAlias = dict[str, SequenceStore]
 """Stores by name: train, the other splits, and files of pretraining.data."""
 REMEMBERED_CHARACTERS = 2**22
 """Largest total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
+MOST_SPELLINGS = 2**20
+"""Largest number of different unknown words of an encoder whose character n-grams are stored."""
 LONGEST_NGRAM = 16
 HELD_OUT_SPLITS = ("validation", "test")
 
