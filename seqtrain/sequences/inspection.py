@@ -120,5 +120,5 @@ def _equal_rows(
 def _label_text(label: Any, classes: Sequence[str]) -> str:
     """Return the encoded labels of a row as one text."""
     if label.ndim:
-        return " + ".join(classes[index] for index in np.flatnonzero(label > 0))
+        return " + ".join(classes[index] for index in np.flatnonzero(label > 0).tolist())
     return classes[label] if label >= 0 else ""

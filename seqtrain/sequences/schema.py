@@ -299,7 +299,9 @@ class Schema(Saved):
             changed["delimiter"] = delimiter
         if encoding is not None:
             changed["encoding"] = encoding
-        schema = replace(self, **changed)
+        schema = self
+        if any(getattr(self, name) != value for name, value in changed.items()):
+            schema = replace(self, **changed)
         return schema.beside(path) if self.join else schema
 
     def join_names(self) -> tuple[dict[str, Any], ...]:
