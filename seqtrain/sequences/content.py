@@ -194,7 +194,7 @@ def _symbol(item: Any) -> str:
         except ValueError:
             problem = "found an integer of thousands of digits as a symbol"
             raise BadCellError(problem) from None
-    found = "a number with a fraction" if isinstance(item, float) else json_type(item)
+    found = repr(item) if isinstance(item, float) else json_type(item)
     raise BadCellError(f"expected strings or integers in the list, found {found}")
 
 
