@@ -126,7 +126,7 @@ def memory_parts(
             cells.append(given_cell(each, fitted.kind))
         except BadCellError as error:
             raise DataError(f"sequence {row + 1}: {error}") from None
-    reader = ContentReader(fitted.kind, schema.decimal, named=False)
+    reader = ContentReader(fitted.kind, schema.decimal, schema.symbol_separator, named=False)
     content = reader.read({TEXT: cells}, len(cells), problems)
     if problems:
         first = min(problems)

@@ -94,6 +94,8 @@ class DataConfig(Section):
     steps of a series. rest, in csv and tsv: the list of all fields without another meaning, unless
     a column has this name. steps without data.id: the column whose cells are lists of objects, one
     for each time step. null, in a csv of single numbers: all other columns."""
+    symbol_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
+    """tokens: text between the symbols of a cell, such as ">". null: blanks."""
     id: ColumnKey | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: ColumnKey | None = None

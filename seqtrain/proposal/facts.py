@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, strings_of
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.summary import separator_of
@@ -171,6 +171,8 @@ def _count_steps(facts: Facts, roles: Roles, labels: _Labels) -> None:
     used = np.flatnonzero(has_label & ~is_bad)
     facts.unlabelled = int(((sizes > 0) & ~has_label).sum())
     facts.unreadable = int((is_bad & has_label).sum())
+    if roles.id.blank >= 0:  # such as a row of units below the header
+        facts.unreadable += int(is_bad[roles.id.blank])
     lengths, found = sizes[used], label_of[used]
     if roles.window is not None:
         times = np.arange(len(ids)) if roles.order is None else roles.order.numbers
@@ -219,7 +221,8 @@ def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions)
     if roles.kind == "tokens":
         sequences = []
         for row in cells:
-            lists = [strings_of(value) or str(value).split() for value in row]
+            pairs = zip(roles.sequence, row, strict=True)
+            lists = [column.strings_of(value) or str(value).split() for column, value in pairs]
             sequences.append([symbol for own in lists for symbol in own])
         facts.family = Family("symbols")
     else:

@@ -39,11 +39,15 @@ class ContentReader:
     Args:
         kind: text, tokens or features.
         decimal: Decimal mark of numbers in text.
+        separator: Text between the symbols of a cell, or None for blanks.
         named: False if columns have no names, so that messages can't give them.
     """
 
-    def __init__(self, kind: str, decimal: str, *, named: bool = True) -> None:
+    def __init__(
+        self, kind: str, decimal: str, separator: str | None = None, *, named: bool = True
+    ) -> None:
         self.kind, self.decimal, self.named = kind, decimal, named
+        self.separator = separator
 
     def read(
         self, columns: dict[Name, Cells], rows: int, problems: dict[int, str]
@@ -63,7 +67,7 @@ class ContentReader:
         """
         if self.kind == "features" and len(columns) > 1:
             return self._wide(columns, rows, problems)
-        read = {"text": sentence_of, "tokens": symbols_of, "features": self._series}[self.kind]
+        read = {"text": sentence_of, "tokens": self._symbols, "features": self._series}[self.kind]
         parts = list[Sequence[Any]]()
         for name, cells in columns.items():
             if self.kind == "text" and _are_texts(cells):
@@ -95,6 +99,9 @@ class ContentReader:
         if isinstance(name, str):
             return f"{name}: " if self.named else ""
         return f"column {name}: " if len(columns) > 1 else ""
+
+    def _symbols(self, cell: Any) -> list[str]:
+        return symbols_of(cell, self.separator)
 
     def _series(self, cell: Any) -> Features:
         if isinstance(cell, float) and cell != cell:  # a missing cell of pandas
@@ -165,8 +172,12 @@ def _turn(value: Any) -> str:
     return f"{role} : {text}" if role else text
 
 
-def symbols_of(cell: Any) -> list[str]:
+def symbols_of(cell: Any, separator: str | None = None) -> list[str]:
     """Return the symbols in a cell: the items of a list, or the words of a text.
+
+    Args:
+        cell: The cell.
+        separator: Text between the symbols of a text, or None for blanks.
 
     Raises:
         BadCellError: If the cell is neither, or an item is no text and no whole number.
@@ -175,9 +186,10 @@ def symbols_of(cell: Any) -> list[str]:
         return []
     if isinstance(cell, set | frozenset):
         raise BadCellError("expected a list of strings or a string, found a set")
-    items = items_of(cell) if not isinstance(cell, str) or cell[:1] in "[({" else None
+    is_list = not isinstance(cell, str) or cell[:1] in "[({"
+    items = items_of(cell, bare=True) if is_list else None
     if items is None and isinstance(cell, str):
-        return cell.split()
+        return [part.strip() for part in cell.split(separator) if part.strip()]
     if items is None:
         found = json_type(cell)
         raise BadCellError(f"expected a list of strings or a string, found {found}")

@@ -61,7 +61,9 @@ class SequenceReader:
         self.roles = schema.roles(labelled=labels is not None, keep=keep)
         if schema.steps is None:
             is_named = FORMATS[schema.format].columns != "none"
-            self._content = ContentReader(schema.kind, schema.decimal, named=is_named)
+            self._content = ContentReader(
+                schema.kind, schema.decimal, schema.symbol_separator, named=is_named
+            )
         else:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
