@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.summary import separator_of
@@ -126,7 +126,7 @@ class _Labels:
     def __init__(self, roles: Roles, separator: str | None) -> None:
         column = roles.label
         self._read(column, "|" if roles.one_hot else separator)
-        if separator is None and not roles.one_hot and column.kind not in LIST_KINDS:
+        if separator is None and not roles.one_hot and column.are_texts:
             separator = separator_of(self.counts(self.codes))
             if separator is not None:
                 self._read(column, separator)

@@ -388,6 +388,7 @@ class ColumnProfile:
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
                 plain = value.replace(",", ".") if self.has_decimal_commas else value
+                plain = plain.replace("True", "1").replace("False", "0")
                 found.append(np.array(re.findall(NUMBER_TEXT, plain), dtype=np.float64))
         return found
 
@@ -587,7 +588,7 @@ def kind_of_cell(cell: Any) -> str:
             return kind
     if "\n" in cell and _is_recording(cell):
         return "numbers"
-    items = items_of(cell, bare=True) if cell[:1] in LIST_STARTS else None
+    items = items_of(cell, bare=True) if cell.startswith(LIST_STARTS) else None
     return _kind_of_items(items) if items else "text"
 
 
