@@ -12,6 +12,7 @@ from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
+from seqtrain.sequences.content import sentence_of
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.summary import separator_of
 from seqtrain.sequences.tokenizers import make_tokenizer
@@ -226,7 +227,7 @@ def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions)
             sequences.append([symbol for own in lists for symbol in own])
         facts.family = Family("symbols")
     else:
-        texts = [" ".join(map(_text_of_value, row)) for row in cells]
+        texts = [" ".join(map(_text_of, row)) for row in cells]
         # The first texts of a file that is sorted by label are of one class.
         mixed = np.random.default_rng(0).permutation(len(texts)).tolist()
         texts = [texts[at] for at in mixed]
@@ -248,14 +249,12 @@ def _cells(roles: Roles, row: int) -> list[Any]:
     return [column.values[column.codes[row]] for column in roles.sequence]
 
 
-def _text_of_value(value: Any) -> str:
-    """Return the text of a value: of a list, the strings or the texts of its objects, joined."""
-    if isinstance(value, str):
-        return value
-    parts = []
-    for each in value:
-        parts += [str(x) for x in each.values()] if isinstance(each, dict) else [str(each)]
-    return " ".join(parts)
+def _text_of(value: Any) -> str:
+    """Return the text of a value as `fit` reads it, or any text if `fit` refuses it."""
+    try:
+        return sentence_of(value)
+    except BadCellError:
+        return str(value)
 
 
 def _look_at_numbers(facts: Facts, roles: Roles, rows: RowNumbers) -> None:

@@ -23,7 +23,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 NUMBER_TEXT = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
-CLOCK_TIME = r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
+CLOCK_TIME = (
+    r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+    r"(?:\s?[AaPp]\.?[Mm]\.?)?"
+)
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
 MONTH = r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[A-Za-z]*"
 CALENDAR_DAY = (
@@ -397,7 +400,7 @@ class ColumnProfile:
         """True if lists of one line hold whole numbers from 0 on, and neighbours aren't similar."""
         for value in self.sampled_values:
             if isinstance(value, str):
-                is_bare = not value.startswith("[")
+                is_bare = not value.startswith(("[", "("))
                 if any(x in value for x in ("[[", ";", "\n")) or (is_bare and "," in value):
                     return False
             elif np.asarray(value).dtype.kind not in "iu" or np.ndim(value) > 1:

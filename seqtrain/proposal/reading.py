@@ -309,8 +309,8 @@ def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
     command = ["awk", "-v", r"OFS=\t", code, name]
     raise DataError(
-        f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag per "
-        "token; seqtrain learns a label per sequence",
+        f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
+        "per token; seqtrain learns a label per sequence",
         f"{name}: if the lines of a block have one label, number the blocks by these commands:",
         f"  {shlex.join(command)} > blocks.tsv",
         "  seqtrain init blocks.tsv --id 0",

@@ -22,7 +22,6 @@ from seqtrain.proposal.names import (
     LABEL_NAMES,
     ROW_NAMES,
     TEXT_NAMES,
-    is_code,
     is_code_or_owner,
     is_time,
 )

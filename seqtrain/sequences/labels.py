@@ -346,7 +346,11 @@ class LabelReader:
             holds_labels = not items or any(isinstance(each, str) for each in items)
             if holds_labels or self.separator is not None or _are_bits(items):
                 return self._code_of_items(items, text)
-        elif text.startswith(LIST_STARTS) and self.separator is not None and text.rstrip()[-1:] == "]":
+        elif (
+            text.startswith(LIST_STARTS)
+            and self.separator is not None
+            and text.rstrip()[-1:] == "]"
+        ):
             if '"' in text:
                 return self._problem("the label looks like a list, but is no valid JSON")
             text = text.strip()[1:-1]

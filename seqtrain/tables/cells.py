@@ -22,8 +22,14 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 MISSING_NUMBERS = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 """Cells of a missing number, in lower case."""
 TRUTH = {"true": 1.0, "false": 0.0}
-YES = "1 true yes y j t x + ✓ ✔ on sí si ja oui да tak sim evet ano kyllä igen ναι 是 はい 예".split()
-NO = "0 false no n f - off nein non нет nie não nao hayır ne ei nej nem όχι 否 いいえ 아니오".split()
+YES = (
+    *("1", "true", "yes", "y", "j", "t", "x", "+", "✓", "✔", "on", "sí", "si", "ja", "oui", "да"),
+    *("tak", "sim", "evet", "ano", "kyllä", "igen", "ναι", "是", "はい", "예"),
+)
+NO = (
+    *("0", "false", "no", "n", "f", "-", "off", "nein", "non", "нет", "nie", "não", "nao"),
+    *("hayır", "ne", "ei", "nej", "nem", "όχι", "否", "いいえ", "아니오"),
+)
 TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
 WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
