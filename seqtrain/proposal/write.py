@@ -155,6 +155,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "label_separator": (facts.separator, "a row can have several labels, or none"),
         "group": (_name(roles.group), "the rows of one value stay on one side of a split"),
         "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
+        "symbol_separator": (_mark(roles), "between the symbols of a cell"),
         "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
         "bad_rows": ("drop" if bad else "error", ", ".join(bad)),
     }
@@ -178,6 +179,11 @@ def _format(table: Table) -> tuple[str, str]:
 
 def _name(column: ColumnProfile | None) -> Any:
     return None if column is None else column.name
+
+
+def _mark(roles: Roles) -> str | None:
+    marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
+    return marks[0] if marks and roles.kind == "tokens" else None
 
 
 def _has_decimal_commas(roles: Roles) -> bool:

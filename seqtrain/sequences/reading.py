@@ -154,6 +154,7 @@ class SequenceReader:
                 problems,
                 kind=schema.kind,
                 decimal=schema.decimal,
+                separator=schema.symbol_separator,
                 named=self._format.columns != "none",
             )
         found = Sequences(content, block.lines, None, offsets, problems)
