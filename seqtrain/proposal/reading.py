@@ -217,20 +217,20 @@ def read_table(
     table = Table(path, layout, dialect)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
-    reading = _Reading(table, files, progress, is_train=is_train)
-    undecodable = [x for x in reading.problems() if NOT_UTF_8 in x or BINARY in x]
-    if undecodable and "encoding" not in options.given and not _leave_out(table, undecodable):
-        if any(NOT_UTF_8 in each for each in undecodable):
-            _guess_encoding(table)
-        reading = _Reading(table, files, progress, is_train=is_train)
+    if table.dialect.format in ("csv", "tsv") and not layout.joins:
+        _find_header(table, is_train=is_train)
+    _read(table, files, progress, is_train=is_train)
+    undecodable = _undecodable(table)
+    are_guessed = any(NOT_UTF_8 in problem for problem in undecodable)
+    if undecodable and not _leave_out(table, undecodable) and are_guessed:
+        _guess_encoding(table)
+        _read(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)
-    if is_train:
-        _check_shape(table, reading.cells)
-    if reading.first is not None:
-        reading.name_columns()
-        if is_train and not table.header:
-            _read_ragged(table, files)
+    if is_train and table.header is None:
+        _check_shape(table, [])
+    if is_train and table.header is False:
+        _read_ragged(table, files)
     return table
 
 
@@ -290,80 +290,64 @@ def _ends(line: str, mark: str) -> tuple[str, str, str]:
     return first, middle, last
 
 
-class _Reading:
-    """Rows of files, read into the columns of a table.
+def _undecodable(table: Table) -> list[str]:
+    """Return the places and reasons of rows that can't be decoded, if no encoding is given."""
+    if "encoding" in table.layout.options.given:
+        return []
+    return [x for x in table.problems if NOT_UTF_8 in x or BINARY in x]
 
-    Attributes:
-        first: The first row of csv and tsv, which may be a header, or None.
-        cells: Its cells, or [].
+
+def _find_header(table: Table, *, is_train: bool) -> None:
+    """Decide if the first row of csv or tsv names the columns, by the first rows of a file.
+
+    Raises:
+        DataError: If it isn't clear. Of train, also if there are no rows, or only one column.
     """
-
-    def __init__(
-        self, table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
-    ) -> None:
-        self.table, self.cells = table, list[str]()
-        self.first: Block | None = None
-        layout, dialect = table.layout, table.dialect
-        size = 0
-        if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
-            size = sum(map(os.path.getsize, files))
-        progress.step(f"reading {table.name}", size)
-        columns = columns_of_format(dialect.format)
-        has_first = dialect.format in ("csv", "tsv") and not layout.joins
-        optional = () if layout.pattern is None else (FILE, FOLDER)
-        selection = Selection(optional=optional)
-        if is_train and columns == "none" and not layout.joins:
-            selection = Selection((TEXT, LABEL), optional)
-        self._rows = _TableBuilder(table, is_nested=columns != "delimited")
-        source = source_for(files, replace(dialect, header=not has_first), layout)
-        file = None
-        for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
-            if has_first and len(block) and block.file != file:
-                file = block.file
-                block = self._without_first_row(block)
-            self._rows.add(block)
-        self._rows.finish()
-
-    def problems(self) -> list[str]:
-        """Return the places and reasons of rows that can't be read, also of the first row."""
-        problems = [*self.table.problems]
-        if self.first is not None:
-            problems += [f"{self.table.name}:1: {x}" for x in self.first.problems.values()]
-        return problems
-
-    def name_columns(self) -> None:
-        """Name the columns by the first row if it is a header. Otherwise, add it to the rows."""
-        assert self.first is not None
-        table = self.table
-        own = [column for column in table.columns if isinstance(column.name, int)]
-        table.header = has_header(table.name, self.cells, own, table.layout.options)
+    head, first = _head_of(table)
+    if any(NOT_UTF_8 in problem for problem in _undecodable(head)):
+        _guess_encoding(table)
+        head, first = _head_of(table)
+    if is_train:
+        _check_shape(head, first)
+    if first:
+        table.header = has_header(table.name, first, head.columns, table.layout.options)
         table.dialect = replace(table.dialect, header=table.header)
-        if not table.header:
-            self._rows.add(self.first)
-            self._rows.finish()
-            if not self.first.problems:  # its place is before the others
-                table.lines = np.roll(table.lines, 1)
-                for column in table.columns:
-                    column.codes = np.roll(column.codes, 1)
-            return
-        columns = [column for column in table.columns if isinstance(column.name, str)]
-        for name, column in zip(self.cells, own, strict=True):
-            if name.strip() or column.kind != "blank":
-                table.bad_cells[name] = table.bad_cells.get(column.name, [])
-                column.name = name
-                columns.append(column)
-        table.columns = columns
 
-    def _without_first_row(self, block: Block) -> Block:
-        """Return the first block of a file without the header, and keep the first row of all."""
-        names = [name for name in block.columns if isinstance(name, int)]
-        row = np.zeros(1, np.int64)
-        cells = [str(as_list(cells_at(block.columns[name], row))[0]) for name in names]
-        if self.first is None:
-            self.first, self.cells = block.at(row), cells
-        elif cells != self.cells:
-            return block
-        return block.at(np.arange(1, len(block)))
+
+def _head_of(table: Table) -> tuple[Table, list[str]]:
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    head = Table(table.path, table.layout, replace(table.dialect, header=False))
+    builder, first = _TableBuilder(head), list[str]()
+    file = open_source(table.path, head.dialect).files()[0]
+    for block in open_source(file, head.dialect).blocks(Selection(), PROFILED_ROWS):
+        if not first:
+            row, block = block.at(np.zeros(1, np.int64)), block.at(np.arange(1, len(block)))
+            first = [str(as_list(cells)[0]) for cells in row.columns.values()]
+            if row.problems:
+                builder.add(row)
+        builder.add(block)
+        if builder.rows >= FIRST_LINES:
+            break
+    builder.finish()
+    return head, first
+
+
+def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool) -> None:
+    """Read the rows of files into the columns of a table."""
+    layout, dialect = table.layout, table.dialect
+    size = 0
+    if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
+        size = sum(map(os.path.getsize, files))
+    progress.step(f"reading {table.name}", size)
+    columns = columns_of_format(dialect.format)
+    selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
+    if is_train and columns == "none" and not layout.joins:
+        selection = replace(selection, required=(TEXT, LABEL))
+    builder = _TableBuilder(table, is_nested=columns != "delimited")
+    source = source_for(files, dialect, layout)
+    for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
+        builder.add(block)
+    builder.finish()
 
 
 class _TableBuilder:
