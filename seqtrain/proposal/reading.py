@@ -56,6 +56,8 @@ from seqtrain.text import display_name, quote
 
 FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
+HEAD_ROWS, HEAD_CELLS = 16, 1_000_000
+"""Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
 RAGGED = 0.05
@@ -319,14 +321,14 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = _TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
-    for block in open_source(file, head.dialect).blocks(Selection(), PROFILED_ROWS):
+    for block in open_source(file, head.dialect).blocks(Selection(), HEAD_ROWS):
         if not first:
             row, block = block.at(np.zeros(1, np.int64)), block.at(np.arange(1, len(block)))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
         builder.add(block)
-        if builder.rows >= FIRST_LINES:
+        if builder.rows >= FIRST_LINES or builder.rows * len(first) >= HEAD_CELLS:
             break
     builder.finish()
     return head, first
