@@ -248,13 +248,10 @@ class LabelReader:
             own = [self._code_of(value) for value in (*cells.values, None)]
             return self._checked(np.array(own, np.int32)[cells.codes])
         cells = as_list(cells)
-        if not set(map(type, cells)) <= {str}:
-            return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
-        known = self._codes_of_texts
-        self._types.update(map(type, cells))
-        for text in dict.fromkeys(cells):
-            known[text] = self._code_of_text(text)
-        return self._checked(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
+        if set(map(type, cells)) <= {str}:  # else True and 1 would be equal keys
+            codes = {text: self._code_of(text) for text in dict.fromkeys(cells)}
+            return self._checked(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
+        return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
 
     def read_marks(
         self, columns: Mapping[Name, Cells]
@@ -323,21 +320,13 @@ class LabelReader:
                 self._types.update(map(type, items))
                 return self._code_of_items(items, str(items), is_list=True)
             text = text_of(cell)
+            if text or isinstance(cell, str):
+                self._types.add(type(cell))
+            if text not in self._codes_of_texts:
+                self._codes_of_texts[text] = self._read_text(text)
+            return self._codes_of_texts[text]
         except BadCellError as error:
             return self._problem(f"the label: {error}")
-        if text or isinstance(cell, str):
-            self._types.add(type(cell))
-        return self._code_of_text(text)
-
-    def _code_of_text(self, text: str) -> int:
-        code = self._codes_of_texts.get(text)
-        if code is None:
-            try:
-                code = self._read_text(text)
-            except BadCellError as error:
-                code = self._problem(f"the label: {error}")
-            self._codes_of_texts[text] = code
-        return code
 
     def _read_text(self, text: str) -> int:
         items = items_of(text, bare=text[0] == "<") if text[:1] in LIST_STARTS and text else None

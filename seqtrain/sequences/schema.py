@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from seqtrain.errors import DataError
@@ -166,14 +167,14 @@ class Schema(Saved):
         named.update(column_names(self.static))
         return any(isinstance(each, str) for each in named - {REST})
 
-    @property
+    @cached_property
     def label_columns(self) -> tuple[Column, ...]:
         """Columns of the labels. Empty if the format determines their place."""
         if self.one_hot is not None:
             return self.one_hot
         return () if self.label is None else (self.label,)
 
-    @property
+    @cached_property
     def sequence_columns(self) -> tuple[Column, ...]:
         """Columns of the sequence. Empty if the format determines its place.
 
@@ -298,7 +299,9 @@ class Schema(Saved):
             changed["delimiter"] = delimiter
         if encoding is not None:
             changed["encoding"] = encoding
-        schema = replace(self, **changed)
+        schema = self
+        if any(getattr(self, name) != value for name, value in changed.items()):
+            schema = replace(self, **changed)
         return schema.beside(path) if self.join else schema
 
     def join_names(self) -> tuple[dict[str, Any], ...]:

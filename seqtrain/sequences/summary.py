@@ -13,7 +13,7 @@ from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
-from seqtrain.sequences.splits import BLANK, first_equal_rows
+from seqtrain.sequences.splits import BLANK, equal_rows
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.tables.cells import is_number
@@ -191,13 +191,8 @@ def _conflicts(train: SequenceStore) -> Iterator[str]:
 def contradictions(store: SequenceStore) -> list[list[int]]:
     """Return the row numbers of each sequence that occurs with different labels, by first row."""
     assert store.keys is not None
-    first, labels = first_equal_rows(store.keys), store.combinations
-    differs = (labels != labels[first]) & (store.keys != BLANK)
-    chosen = np.flatnonzero(np.isin(first, first[differs]))
-    found: dict[int, list[int]] = {}
-    for row in chosen.tolist():
-        found.setdefault(int(first[row]), []).append(row)
-    return list(found.values())
+    labels = store.combinations
+    return [rows for rows in equal_rows(store.keys) if (labels[rows] != labels[rows[0]]).any()]
 
 
 def _divided_groups(data: PreparedData) -> Iterator[str]:

@@ -308,13 +308,3 @@ def names_of(value: object) -> list[str]:
     The list is empty for a fraction, a fold or None.
     """
     return [value] if isinstance(value, str) else list(value) if isinstance(value, list) else []
-
-
-def format_table() -> str:
-    """Return the Markdown table of all formats in data/README.md."""
-    lines = ["| file | what one row is | columns |", "|---|---|---|"]
-    columns = {"none": "none", "named": "names of fields", "delimited": "names, or indexes from 0"}
-    for format in FORMATS.values():
-        endings = ", ".join(f"`{ending}`" for ending in format.endings) or f"`{format.name}`"
-        lines.append(f"| {endings} | {format.row} | {columns[format.columns]} |")
-    return "\n".join(lines) + "\n"

@@ -143,10 +143,11 @@ def test_all_unknown_parameters_are_named_at_once():
 
 
 @pytest.mark.filterwarnings("always")
-def test_a_search_gives_a_warning_once():
-    grid = {"lr": [0.01, 0.02], "hidden_size": np.arange(3, 5)}
+def test_a_search_takes_arrays_of_values_and_gives_a_warning_once():
+    grid = {"hidden_size": np.arange(3, 5), "model__ngrams": [np.array([1, 2])]}
     with warnings.catch_warnings(record=True) as caught:
-        GridSearchCV(SequenceClassifier(**SMALL), grid, cv=2).fit(WORDS, Y)
+        search = GridSearchCV(SequenceClassifier(**SMALL), grid, cv=2, error_score="raise")
+        search.fit(WORDS, Y)
     own = [str(each.message) for each in caught if each.category is SeqtrainWarning]
     assert own
     assert len(own) == len({*own})

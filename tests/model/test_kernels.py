@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pack_sequence
 import seqtrain
 from seqtrain.engines.layout import Packed
 from seqtrain.model.branches.kernels import KERNELS, KernelBranch
+from seqtrain.model.branches.solved import SolverInput
 from seqtrain.model.input_spec import KernelSizes
 from seqtrain.runs.model_folder import load_model
 from seqtrain.sequences.store import SequenceStore
@@ -34,7 +35,7 @@ def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> Kernel
 
 
 def solve(bank: KernelBranch, store: SequenceStore) -> None:
-    bank.solve(store, np.ones(len(store)), seed=0, num_train=len(store))
+    bank.solve(SolverInput(store, np.ones(len(store)), seed=0, num_train=len(store)))
 
 
 def logits_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:

@@ -20,12 +20,14 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.optimizer import Optimizer
+from seqtrain.engines.schedule import learning_rate
 from seqtrain.model.branches.logistic import Weights
 from seqtrain.sequences.store import Array
 
 EPOCHS, BATCH_SIZE = 3, 32
-PEAK_RATE, WARMUP_SHARE = 0.003, 0.05
-"""Largest learning rate, and the share of the updates until it is reached. Then it falls to 0."""
+SETTINGS = TrainingConfig(
+    optimizer="adam", lr=0.003, schedule="linear", warmup=0.05, weight_decay=0.0, max_grad_norm=None
+)
 GAIN = 20.0
 """Factor of the weighted sums. The values of a row are small, for their squares add up to 1."""
 
@@ -54,8 +56,7 @@ def solve_by_updates(
         Coefficients, (C, F), and intercepts, (C,), of the logits.
     """
     model = _Linear(features.shape[1], num_classes)
-    settings = TrainingConfig(optimizer="adam", weight_decay=0.0, max_grad_norm=None)
-    optimizer = Optimizer(model, [model.weight], settings)
+    optimizer = Optimizer(model, [model.weight], SETTINGS)
     sparse = SparseRows(
         torch.from_numpy(features.indices.astype(np.int32)),
         torch.from_numpy(features.data),
@@ -69,7 +70,7 @@ def solve_by_updates(
         sums = ops.sum_rows(model.weight, sparse, rows, sparse=True)
         losses = _losses(GAIN * sums + model.intercept, targets[rows])
         torch.autograd.backward((losses * shares[rows]).mean())
-        optimizer.step(_learning_rate(number, len(batches)))
+        optimizer.step(learning_rate(SETTINGS, number, len(batches)))
     coefficients = GAIN * model.weight.detach()
     return coefficients.T.numpy(), model.intercept.detach().numpy()
 
@@ -86,9 +87,3 @@ def _losses(logits: Tensor, targets: Tensor) -> Tensor:
         return functional.cross_entropy(logits, targets.long(), reduction="none")
     has_class = (targets > 0).float()
     return functional.binary_cross_entropy_with_logits(logits, has_class, reduction="none").sum(1)
-
-
-def _learning_rate(update: int, num_updates: int) -> float:
-    warmup = max(1, round(WARMUP_SHARE * num_updates))
-    left = (num_updates - update) / num_updates
-    return PEAK_RATE * min((update + 1) / warmup, left)

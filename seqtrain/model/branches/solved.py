@@ -9,7 +9,9 @@ B sequences, F features, C classes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,28 @@ from torch import Tensor
 from seqtrain.model.branches.branch import Branch
 from seqtrain.model.branches.logistic import Weights, solve_logistic
 from seqtrain.sequences.store import Array, SequenceStore
+
+LinearSolver: TypeAlias = Callable[[Any, Array, Weights, int, int], tuple[Array, Array]]
+"""Function like `solve_logistic`."""
+
+
+@dataclass(frozen=True)
+class SolverInput:
+    """What a solver learns.
+
+    Attributes:
+        store: Labelled rows.
+        weights: Weight of each row, (B,), greater than 0. A row with a weight of 2 counts like two
+            equal rows.
+        seed: Seed of folds and other random choices.
+        num_train: Number of rows of the training split. A refit has more, but keeps the choices
+            that depend on it.
+    """
+
+    store: SequenceStore
+    weights: Weights
+    seed: int
+    num_train: int
 
 
 class SolvedBranch(Branch):
@@ -38,17 +62,8 @@ class SolvedBranch(Branch):
         """Return the features of each row, (B, F): float32, dense or a SciPy CSR matrix."""
 
     @abstractmethod
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
-        """Fit the arrays to labelled rows, in place.
-
-        Args:
-            store: The rows.
-            weights: Weight of each row, (B,), greater than 0. A row with a weight of 2 counts like
-                two equal rows.
-            seed: Seed of folds and other random choices.
-            num_train: Number of rows of the training split. A refit has more, but keeps the
-                choices that depend on it.
-        """
+    def solve(self, given: SolverInput) -> None:
+        """Fit the arrays to labelled rows, in place."""
 
 
 class LinearBranch(SolvedBranch):
@@ -71,11 +86,15 @@ class LinearBranch(SolvedBranch):
         self.register_buffer("weight", torch.zeros(num_features, num_classes))
         self.register_buffer("intercept", torch.zeros(num_classes))
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
-        """Fit a logistic regression to the features of labelled rows; see `SolvedBranch.solve`."""
+    def solve(self, given: SolverInput) -> None:
+        """Fit a logistic regression to the features of labelled rows."""
+        self.solve_by(solve_logistic, given)
+
+    def solve_by(self, solver: LinearSolver, given: SolverInput) -> None:
+        """Set weight and intercept by a solver, such as `solve_logistic`."""
+        features, labels = self.features(given.store), given.store.labels
         classes = len(self.intercept)
-        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
-        self.keep_coefficients(*found)
+        self.keep_coefficients(*solver(features, labels, given.weights, classes, given.seed))
 
     def keep_coefficients(self, coefficients: Array, intercepts: Array) -> None:
         """Set weight and intercept to the coefficients of a linear model.
