@@ -12,7 +12,7 @@ from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.proposal.roles import Roles
-from seqtrain.sequences.content import ContentReader
+from seqtrain.sequences.content import read_content
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.splits import Mask
 from seqtrain.sequences.summary import separator_of
@@ -217,7 +217,7 @@ def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions)
             cells[column.name] = [column.values[code] for code in column.codes[rows].tolist()]
     decimal = "," if any(column.has_decimal_commas for column in roles.sequence) else "."
     problems = dict[int, str]()
-    content = ContentReader(roles.kind, decimal).read(cells, len(rows), problems)
+    content = read_content(cells, problems, kind=roles.kind, decimal=decimal)
     content = [each for row, each in enumerate(content) if row not in problems]
     if roles.kind == "features":
         facts.channels = max((each.shape[1] for each in content), default=0)
