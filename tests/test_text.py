@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,6 @@ from seqtrain.text import (
     PROBLEM_LENGTH,
     display_name,
     json_line,
-    nearest,
     one_line,
     printable,
     quote,
@@ -58,27 +56,3 @@ def test_a_long_place_keeps_its_end():
     assert len(line) == PROBLEM_LENGTH
     assert line.startswith("…")
     assert line.endswith(f"/a.csv:1: {'p' * 80}")
-
-
-def test_the_nearest_name():
-    assert nearest("trian", ["train", "test"]) == "train"
-    assert nearest("x" * 10**6, ["train", "test"]) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "known", "is_near"),
-    [
-        ("nope.yaml", "news.yaml", False),
-        ("new.yaml", "news.yaml", True),
-        ("lable", "label", True),
-        ("max_lenght", "max_length", True),
-        ("batchsize", "batch_size", True),
-        ("epochs", "max_epochs", True),
-        ("test.csv", "train.csv", False),
-        ("reviews_trian.csv", "reviews_train.csv", True),
-        ("age", "label", False),
-        ("a.csv", "b.csv", False),
-    ],
-)
-def test_suggestions_are_similar(name, known, is_near):
-    assert (nearest(name, [known]) == known) == is_near

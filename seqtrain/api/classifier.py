@@ -292,8 +292,8 @@ class Classifier(Summarized):
             unknown = unknown_shares(store, len(self.preprocessing.sequence.tokens))
             decided, sure = self.decide(shares)
             shares[list(part.problems)] = math.nan
-            for index, example in enumerate(part.examples()):
-                own = shares[index]
+            for index, own in enumerate(shares):
+                example = part.example(index)
                 if example.problem is not None:
                     yield Prediction("", math.nan, (), classes, own, 0.0, example, multi_label)
                     continue

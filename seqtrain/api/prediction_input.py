@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from seqtrain.errors import ConfigError, DataError, RunError, parameter
-from seqtrain.sequences.content import ContentReader
-from seqtrain.sequences.examples import Sequences, chunked, joined
+from seqtrain.sequences.content import read_content
+from seqtrain.sequences.examples import CHUNK_ROWS, Sequences, chunked, in_chunks
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.reading import CHUNK_ROWS, SequenceReader
+from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
-from seqtrain.tables.blocks import TEXT, Coded
+from seqtrain.tables.blocks import TEXT
 from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
@@ -57,7 +57,8 @@ def input_parts(
             columns.
         DataError: If the input can't be read as the model reads inputs.
     """
-    check_encoding(encoding)
+    if encoding is not None:
+        check_encoding(encoding)
     if not isinstance(given, str | PathLike):
         return memory_parts(given, fitted, keep=keep)
     path = fspath(given)
@@ -69,8 +70,8 @@ def input_parts(
             columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _by_index(keep, schema)
-    reader = Input(path, schema, labelled=False).reader(keep=keep)
-    parts = _arrivals(reader) if path == STDIN else reader.chunks()
+    reader = SequenceReader(Input(path, schema, labelled=False), keep=keep)
+    parts = _arrivals(reader) if path == STDIN else in_chunks(reader.read())
     return parts, reader.source.name
 
 
@@ -108,7 +109,8 @@ def memory_parts(
         if not (schema.sequence_columns or schema.is_wide or keep):
             advice = "give a list, such as list(data['text'])"
             raise DataError(f"data: the model has no column names; {advice}")
-        return table_source(given, schema, labelled=False).reader(keep=keep).chunks(), "data"
+        reader = SequenceReader(table_source(given, schema, labelled=False), keep=keep)
+        return in_chunks(reader.read()), "data"
     given = listed_sequences(given)
     names = None if groups is None else list(groups)
     if names is not None:
@@ -126,16 +128,20 @@ def memory_parts(
             cells.append(given_cell(each, fitted.kind))
         except BadCellError as error:
             raise DataError(f"sequence {row + 1}: {error}") from None
-    reader = ContentReader(fitted.kind, schema.decimal, named=False)
-    content = reader.read({TEXT: cells}, len(cells), problems)
+    content = read_content(
+        {TEXT: cells},
+        problems,
+        kind=fitted.kind,
+        decimal=schema.decimal,
+        separator=schema.symbol_separator,
+        named=False,
+    )
     if problems:
         first = min(problems)
         raise DataError(f"sequence {first + 1}: {problems[first]}")
     found = Sequences(content, np.arange(1, len(cells) + 1))
     if names is not None:
-        column = CodedColumn(str)
-        codes, _ = column.codes_of([name or "" for name in names])
-        found.groups = Coded(codes, column.known.names)
+        found.groups = coded(CodedColumn(str), "groups", [name or "" for name in names], {})
     return chunked(found, CHUNK_ROWS), "sequences"
 
 
@@ -170,7 +176,7 @@ def _arrivals(reader: SequenceReader) -> Iterator[Sequences]:
     """Yield the sequences of standard input in parts that are available at the same time.
 
     Standard input is read by a second thread, and each part has the sequences that arrived
-    meanwhile, at most `CHUNK_ROWS`. An error is raised after the sequences before it.
+    meanwhile, about `CHUNK_ROWS` at most. An error is raised after the sequences before it.
 
     Raises:
         DataError: If the input can't be read.
@@ -195,16 +201,12 @@ def _arrivals(reader: SequenceReader) -> Iterator[Sequences]:
     except RuntimeError as error:
         advice = "give a file, or allow more processes (ulimit -u)"
         raise RunError(f"stdin: {error} to read it; {advice}") from None
-    while True:
-        waiting, last = list[Sequences](), arrived.get()
-        while isinstance(last, Sequences):
-            waiting.append(last)
-            if sum(map(len, waiting)) >= CHUNK_ROWS or arrived.empty():
-                break
-            last = arrived.get()
-        if waiting:
-            yield from chunked(joined(waiting), CHUNK_ROWS)
-        if last is None:
-            return
-        if isinstance(last, BaseException):
-            raise last
+    parts: Iterator[Sequences | BaseException] = iter(arrived.get, None)
+
+    def received() -> Iterator[Sequences]:
+        for part in parts:
+            if isinstance(part, BaseException):
+                raise part
+            yield part
+
+    yield from in_chunks(received(), arrived.empty)

@@ -327,7 +327,8 @@ def fit_branch_weights(
     the temperature of its branch. To the summed cross-entropy, `DISTANCE_COST` times the squared
     distance from these weights is added: the result is the most probable one, if weights are spread
     normally around them beforehand. It counts only if it is better than the default weights by
-    more than a standard error.
+    more than a standard error, the root of the sum of the rows' squared gains. So the error is that
+    about a gain of zero, not about the mean gain.
 
     The weights that are tried are multiples of 1 / TENTHS. They are compared at one temperature. If
     there are more than MOST_ROWS_OF_WEIGHTS examples, an evenly spaced sample is used.

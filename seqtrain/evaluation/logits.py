@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import TypedDict, Unpack
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.engines.interface import Engine
@@ -140,6 +140,15 @@ def forward_carried(
     return result
 
 
+class BatchOptions(TypedDict, total=False):
+    """Options of `run_batches` that other functions pass on."""
+
+    plan: Iterable[Ints] | None
+    collate: Callable[[SequenceStore], Batch]
+    before_batch: Callable[[], None]
+    engine: Engine | None
+
+
 @torch.inference_mode()
 def run_batches(
     compute: Callable[[Batch, ForwardContext], list[Tensor]],
@@ -197,7 +206,7 @@ def branch_logits(
     carried: CarriedStates | None = None,
     *,
     names: Collection[str] | None = None,
-    **options: Any,
+    **options: Unpack[BatchOptions],
 ) -> list[Tensor]:
     """Return the logits of each branch for all sequences.
 
@@ -223,7 +232,7 @@ def predict_logits(
     store: SequenceStore,
     device: torch.device,
     carried: CarriedStates | None = None,
-    **options: Any,
+    **options: Unpack[BatchOptions],
 ) -> Tensor:
     """Return the calibrated logits of the whole model for all sequences, (B, C) on the CPU.
 

@@ -43,9 +43,10 @@ def golden_rows(fitted: Preprocessing) -> tuple[list[dict[str, Any]], SequenceSt
     found = found.at(kept)
     rows = []
     for index in range(len(found)):
-        row = {"sequence": _as_json(found.sequence(index), rules)}
-        if rules.row_features is not None and found.static is not None:
-            row["facts"] = rules.row_features.rows(found.static[index : index + 1])[0]
+        example = found.example(index)
+        row = {"sequence": _as_json(example.sequence, rules)}
+        if rules.row_features is not None and example.static is not None:
+            row["facts"] = rules.row_features.rows(example.static)[0]
         rows.append(row)
     return rows, store.__getitems__(kept)
 

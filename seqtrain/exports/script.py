@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
-from seqtrain.sequences.examples import Example  # noqa: E402
+from seqtrain.sequences.examples import Example, in_chunks  # noqa: E402
 from seqtrain.sequences.inputs import Input  # noqa: E402
 from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
     GramColumn,
@@ -43,6 +43,7 @@ from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
     ngram_values,
 )
 from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing  # noqa: E402
+from seqtrain.sequences.reading import SequenceReader  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
 
@@ -210,9 +211,10 @@ def predictions(
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     source = Input(path, fitted.schema.for_input(path), labelled=False)
-    parts = source.reader().chunks()
+    parts = in_chunks(SequenceReader(source).read())
     for part, store in rules.predictable(parts, display_name(path), report):
-        for row, found in zip(part.examples(), model.probabilities(store), strict=True):
+        for index, found in enumerate(model.probabilities(store)):
+            row = part.example(index)
             yield row, *(model.decide(found) if row.problem is None else ("", ""))
 
 

@@ -21,7 +21,7 @@ from seqtrain.engines.layout import Packed
 from seqtrain.engines.threads import one_thread_after_fork
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
-from seqtrain.model.branches.solved import SolvedBranch
+from seqtrain.model.branches.solved import SolvedBranch, SolverInput
 from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
@@ -123,7 +123,7 @@ class ClassifierNetwork(nn.Module):
             store, weights = store.selection(rows), weights[rows]
         for branch in self.branches:
             if isinstance(branch, SolvedBranch):
-                branch.solve(store, weights, seed, num_train)
+                branch.solve(SolverInput(store, weights, seed, num_train))
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
         """Make the gradients of all tables in `Branch.tables` sparse or dense, from now on.

@@ -1,7 +1,6 @@
 """Facts about the sequences of a table: labels, lengths, missing numbers, and family."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, strings_of
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
+from seqtrain.sequences.content import sentence_of
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.summary import separator_of
 from seqtrain.sequences.tokenizers import make_tokenizer
@@ -126,7 +126,7 @@ class _Labels:
     def __init__(self, roles: Roles, separator: str | None) -> None:
         column = roles.label
         self._read(column, "|" if roles.one_hot else separator)
-        if separator is None and not roles.one_hot and column.kind not in LIST_KINDS:
+        if separator is None and not roles.one_hot and column.are_texts:
             separator = separator_of(self.counts(self.codes))
             if separator is not None:
                 self._read(column, separator)
@@ -171,6 +171,8 @@ def _count_steps(facts: Facts, roles: Roles, labels: _Labels) -> None:
     used = np.flatnonzero(has_label & ~is_bad)
     facts.unlabelled = int(((sizes > 0) & ~has_label).sum())
     facts.unreadable = int((is_bad & has_label).sum())
+    if roles.id.blank >= 0:  # such as a row of units below the header
+        facts.unreadable += int(is_bad[roles.id.blank])
     lengths, found = sizes[used], label_of[used]
     if roles.window is not None:
         times = np.arange(len(ids)) if roles.order is None else roles.order.numbers
@@ -219,11 +221,12 @@ def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions)
     if roles.kind == "tokens":
         sequences = []
         for row in cells:
-            lists = [strings_of(value) or str(value).split() for value in row]
+            pairs = zip(roles.sequence, row, strict=True)
+            lists = [column.strings_of(value) or str(value).split() for column, value in pairs]
             sequences.append([symbol for own in lists for symbol in own])
         facts.family = Family("symbols")
     else:
-        texts = [" ".join(map(_text_of_value, row)) for row in cells]
+        texts = [" ".join(map(_text_of, row)) for row in cells]
         # The first texts of a file that is sorted by label are of one class.
         mixed = np.random.default_rng(0).permutation(len(texts)).tolist()
         texts = [texts[at] for at in mixed]
@@ -245,14 +248,12 @@ def _cells(roles: Roles, row: int) -> list[Any]:
     return [column.values[column.codes[row]] for column in roles.sequence]
 
 
-def _text_of_value(value: Any) -> str:
-    """Return the text of a value: of a list, the strings or the texts of its objects, joined."""
-    if isinstance(value, str):
-        return value
-    parts = []
-    for each in value:
-        parts += [str(x) for x in each.values()] if isinstance(each, dict) else [str(each)]
-    return " ".join(parts)
+def _text_of(value: Any) -> str:
+    """Return the text of a value as `fit` reads it, or any text if `fit` refuses it."""
+    try:
+        return sentence_of(value)
+    except BadCellError:
+        return str(value)
 
 
 def _look_at_numbers(facts: Facts, roles: Roles, rows: RowNumbers) -> None:
@@ -278,18 +279,3 @@ def _look_at_numbers(facts: Facts, roles: Roles, rows: RowNumbers) -> None:
             facts.is_missing |= any(np.isnan(each).any() for each in series)
         facts.lengths = quantiles(np.array(lengths))
     facts.family = Family("series" if facts.channels <= 1 else "channels")
-
-
-def joined_mark(counts: Mapping[str, int]) -> str | None:
-    """Return the mark that seems to join several labels, `/` or a blank, or None.
-
-    The labels must be combinations: each part is in several of them, and there are fewer parts.
-    """
-    for mark in ("/", " "):
-        parts = Counter(part for label in counts for part in {*label.split(mark)} if part)
-        has_single = any(part in counts for part in parts)
-        lists = sum(mark in label for label in counts)
-        are_shared = len(parts) < len(counts) and all(count > 1 for count in parts.values())
-        if lists > 1 and has_single and are_shared:
-            return mark
-    return None

@@ -242,17 +242,22 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         raise DataError("collate: found no sequences; expected at least one for a batch")
     if not isinstance(rows, SequenceStore):
         rows = store_of_items(rows)
-    is_padded, spelled = sort == "module", None
-    order = np.arange(len(rows)) if is_padded else np.argsort(-rows.lengths, kind="stable")
-    starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
-
-    def laid_out(values: npt.NDArray[Any], fill: int = 0) -> PackedSequence | Tensor:
-        return _pad(values, lengths, fill) if is_padded else _pack(values, starts, lengths)
-
-    if rows.spellings is not None and rows.words is not None:
-        spelled = spellings(laid_out(rows.spellings, -1).data.numpy(), rows.words)
+    numbers, spelled = rows.spellings, None
+    inputs: PackedSequence | Tensor
+    if sort == "module":
+        order, lengths = np.arange(len(rows)), rows.lengths
+        inputs = _tensor(_padded(rows.values, lengths))
+        numbers = None if numbers is None else _padded(numbers, lengths, -1)
+    else:
+        order = np.argsort(-rows.lengths, kind="stable")
+        lengths = rows.lengths[order]
+        steps, batch_sizes = _packed_steps(rows.offsets[:-1][order], lengths)
+        inputs = PackedSequence(_tensor(rows.values[steps]), torch.from_numpy(batch_sizes))
+        numbers = None if numbers is None else numbers[steps]
+    if numbers is not None and rows.words is not None:
+        spelled = spellings(numbers, rows.words)
     return Batch(
-        inputs=laid_out(rows.values),
+        inputs=inputs,
         lengths=torch.from_numpy(lengths),
         labels=torch.from_numpy(rows.labels[order]),
         groups=None if rows.groups is None else rows.groups[order],
@@ -390,23 +395,32 @@ def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
         raise ValueError(f"row {row}: found length {int(lengths[row])}; expected 1 to {longest}")
 
 
-def _pad(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> Tensor:
+def _padded(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> npt.NDArray[Any]:
+    """Return the steps row by row, (B, T) or (B, T, C)."""
     valid = np.arange(lengths.max()) < lengths[:, None]
-    dtype = values.dtype if values.ndim > 1 else np.int64
-    padded = np.full((*valid.shape, *values.shape[1:]), fill, dtype)
+    padded = np.full((*valid.shape, *values.shape[1:]), fill, values.dtype)
     padded[valid] = values
-    return torch.from_numpy(padded)
+    return padded
 
 
-def _pack(values: npt.NDArray[Any], starts: Ints, lengths: Ints) -> PackedSequence:
+def _packed_steps(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Return the index of each step in packed order, (N,), and the number of rows at each time.
+
+    Args:
+        starts: Index of the first step of each row, (B,).
+        lengths: Number of steps of each row, descending, (B,).
+    """
     longest = int(lengths[0])
     # As many sequences have a step number t as are longer than t.
     batch_sizes = len(lengths) - np.bincount(lengths)[:longest].cumsum()
     step = np.arange(longest).repeat(batch_sizes)
     sequence = np.arange(len(step)) - (batch_sizes.cumsum() - batch_sizes).repeat(batch_sizes)
-    steps = values[starts[sequence] + step]
-    data = torch.from_numpy(steps if values.ndim > 1 else steps.astype(np.int64))
-    return PackedSequence(data, torch.from_numpy(batch_sizes))
+    return starts[sequence] + step, batch_sizes
+
+
+def _tensor(steps: npt.NDArray[Any]) -> Tensor:
+    """Return steps as a tensor: ids as int64."""
+    return torch.from_numpy(steps.astype(np.int64) if steps.dtype == np.int32 else steps)
 
 
 def augmented(

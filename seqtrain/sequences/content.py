@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -33,100 +34,104 @@ TEXT_FIELDS = (
 """Usual names of the field of a turn with its text."""
 
 
-class ContentReader:
-    """Reader of the sequences of rows, from the cells of their sequence columns.
+def read_content(
+    columns: dict[Name, Cells],
+    problems: dict[int, str],
+    *,
+    kind: str,
+    decimal: str = ".",
+    separator: str | None = None,
+    named: bool = True,
+) -> Sequence[Any]:
+    """Return the sequence of each row, from the cells of its sequence columns.
+
+    - Kind text: the texts are joined with blanks.
+    - Kind tokens: the symbols of all cells are joined into one list.
+    - Kind features: cells of one number each are the time steps of one channel. If any cell
+      holds several numbers, each cell is a channel.
 
     Args:
+        columns: The cells of the sequence columns, by name.
+        problems: Maps the index of each row that can't be used to the reason. The function adds
+            rows whose cells it can't read. Their sequences are empty.
         kind: text, tokens or features.
         decimal: Decimal mark of numbers in text.
+        separator: Text between the symbols of a cell, or None for blanks.
         named: False if columns have no names, so that messages can't give them.
     """
+    if kind == "features" and len(columns) > 1:
+        return _wide(columns, problems, decimal)
+    readers: dict[str, Callable[[Any], Any]] = {
+        "text": sentence_of,
+        "tokens": partial(symbols_of, separator=separator),
+        "features": partial(series_of, decimal=decimal),
+    }
+    read = readers[kind]
+    parts = list[Sequence[Any]]()
+    for name, cells in columns.items():
+        found = as_list(cells)
+        if kind != "text" or not set(map(type, found)) <= {str} or _hold_objects(found):
+            where = ""
+            if isinstance(name, int):
+                where = f"column {name}: " if len(columns) > 1 else ""
+            elif named:
+                where = f"{name}: "
+            found = _read_each(read, found, where, problems, read(None))
+        parts.append(found)
+    if len(parts) == 1:
+        return parts[0]
+    joined = zip(*parts, strict=True)
+    if kind == "text":
+        return [" ".join(texts) for texts in joined]
+    return [[*chain.from_iterable(lists)] for lists in joined]
 
-    def __init__(self, kind: str, decimal: str, *, named: bool = True) -> None:
-        self.kind, self.decimal, self.named = kind, decimal, named
 
-    def read(
-        self, columns: dict[Name, Cells], rows: int, problems: dict[int, str]
-    ) -> Sequence[Any]:
-        """Return the sequence of each row.
+def _hold_objects(texts: list[str]) -> bool:
+    return any(text.startswith("[{") for text in texts)
 
-        - Kind text: the texts are joined with blanks.
-        - Kind tokens: the symbols of all cells are joined into one list.
-        - Kind features: cells of one number each are the time steps of one channel. If any cell
-          holds several numbers, each cell is a channel.
 
-        Args:
-            columns: The cells of the sequence columns, by name.
-            rows: Number of rows.
-            problems: Maps the index of each row that can't be used to the reason. The method adds
-                rows whose cells it can't read. Their sequences are empty.
-        """
-        if self.kind == "features" and len(columns) > 1:
-            return self._wide(columns, rows, problems)
-        read = {"text": sentence_of, "tokens": symbols_of, "features": self._series}[self.kind]
-        parts = list[Sequence[Any]]()
-        for name, cells in columns.items():
-            if self.kind == "text" and _are_texts(cells):
-                parts.append(as_list(cells))
-                continue
-            parts.append(self._each(read, cells, self._place(name, columns), problems))
-        if len(parts) == 1:
-            return parts[0]
-        joined = zip(*parts, strict=True)
-        if self.kind == "text":
-            return [" ".join(texts) for texts in joined]
-        return [[*chain.from_iterable(lists)] for lists in joined]
+def _read_each(
+    read: Callable[[Any], Any],
+    cells: Iterable[Any],
+    where: str,
+    problems: dict[int, str],
+    nothing: Any,
+) -> list[Any]:
+    """Return what is read of each cell, and add the cells that can't be read to the problems.
 
-    def _each(self, read: Any, cells: Cells, where: str, problems: dict[int, str]) -> list[Any]:
-        found, nothing = list[Any](), read(None)
-        for row, cell in enumerate(as_list(cells)):
-            if row in problems:
-                found.append(nothing)
-                continue
+    Args:
+        read: Function that reads a cell.
+        cells: The cell of each row, or the cells of each row.
+        where: Beginning of each reason.
+        problems: Maps the index of each row that can't be used to the reason.
+        nothing: Value of such rows.
+    """
+    found = list[Any]()
+    for row, cell in enumerate(cells):
+        value = nothing
+        if row not in problems:
             try:
-                found.append(read(cell))
+                if isinstance(cell, set | frozenset):
+                    raise BadCellError("found a set, which has no order; expected a list")
+                is_missing = isinstance(cell, float) and cell != cell
+                value = read(None if is_missing else cell)
             except BadCellError as error:
                 problems[row] = f"{where}{error}"
-                found.append(nothing)
-        return found
+        found.append(value)
+    return found
 
-    def _place(self, name: Name, columns: dict[Name, Cells]) -> str:
-        """Return the beginning of a message about a cell, or "" if it needs none."""
-        if isinstance(name, str):
-            return f"{name}: " if self.named else ""
-        return f"column {name}: " if len(columns) > 1 else ""
 
-    def _series(self, cell: Any) -> Features:
-        if isinstance(cell, float) and cell != cell:  # a missing cell of pandas
-            cell = None
-        if isinstance(cell, set | frozenset):
-            raise BadCellError("expected a list of vectors or numbers, found a set")
-        return series_of(cell, self.decimal)
-
-    def _wide(
-        self, columns: dict[Name, Cells], rows: int, problems: dict[int, str]
-    ) -> list[Features]:
-        """Return series whose steps, or whose channels, are in several columns."""
-        numbers = list[Any]()
-        for cells in columns.values():
-            values, wrong = numbers_of(cells, self.decimal)
-            if wrong:
-                break
-            numbers.append(values.astype(np.float32))
-        if len(numbers) == len(columns):
-            return _without_missing_ends(np.array(numbers, np.float32).T)
-        found, nothing = list[Features](), np.zeros((0, 1), np.float32)
-        lists = [as_list(cells) for cells in columns.values()]
-        for row, cells in enumerate(zip(*lists, strict=True)):
-            if row in problems:
-                found.append(nothing)
-                continue
-            try:
-                found.append(channels_of(cells, self.decimal))
-            except BadCellError as error:
-                problems[row] = str(error)
-                found.append(nothing)
-        return found
+def _wide(columns: dict[Name, Cells], problems: dict[int, str], decimal: str) -> list[Features]:
+    """Return series whose steps, or whose channels, are in several columns."""
+    numbers = list[Features]()
+    for cells in columns.values():
+        values, wrong = numbers_of(cells, decimal)
+        if wrong:
+            rows = zip(*map(as_list, columns.values()), strict=True)
+            nothing = np.zeros((0, 1), np.float32)
+            return _read_each(lambda row: channels_of(row, decimal), rows, "", problems, nothing)
+        numbers.append(values.astype(np.float32))
+    return _without_missing_ends(np.array(numbers).T)
 
 
 def sentence_of(cell: Any) -> str:
@@ -165,19 +170,22 @@ def _turn(value: Any) -> str:
     return f"{role} : {text}" if role else text
 
 
-def symbols_of(cell: Any) -> list[str]:
+def symbols_of(cell: Any, separator: str | None = None) -> list[str]:
     """Return the symbols in a cell: the items of a list, or the words of a text.
+
+    Args:
+        cell: The cell.
+        separator: Text between the symbols of a text, or None for blanks.
 
     Raises:
         BadCellError: If the cell is neither, or an item is no text and no whole number.
     """
-    if cell is None or (isinstance(cell, float) and cell != cell):
+    if cell is None:
         return []
-    if isinstance(cell, set | frozenset):
-        raise BadCellError("expected a list of strings or a string, found a set")
-    items = items_of(cell) if not isinstance(cell, str) or cell[:1] in "[({" else None
+    is_list = not isinstance(cell, str) or cell[:1] in "[({"
+    items = items_of(cell, bare=True) if is_list else None
     if items is None and isinstance(cell, str):
-        return cell.split()
+        return [part.strip() for part in cell.split(separator) if part.strip()]
     if items is None:
         found = json_type(cell)
         raise BadCellError(f"expected a list of strings or a string, found {found}")
@@ -193,14 +201,8 @@ def _symbol(item: Any) -> str:
         except ValueError:
             problem = "found an integer of thousands of digits as a symbol"
             raise BadCellError(problem) from None
-    found = "a number with a fraction" if isinstance(item, float) else json_type(item)
+    found = repr(item) if isinstance(item, float) else json_type(item)
     raise BadCellError(f"expected strings or integers in the list, found {found}")
-
-
-def _are_texts(cells: Cells) -> bool:
-    if not isinstance(cells, list | tuple) or not set(map(type, cells)) <= {str}:
-        return False
-    return not any(cell.startswith("[{") for cell in cells)
 
 
 def _without_missing_ends(numbers: Features) -> list[Features]:

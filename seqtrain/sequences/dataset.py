@@ -248,33 +248,28 @@ class _Preparation:
         return [source for name, source in self.sources if name == key]
 
     def _with_merges(self, rules: Preprocessing, inputs: list[Input]) -> Preprocessing:
-        """Return the preprocessing with byte-pair merges, if its tokenizer needs them."""
-        column = rules.sequence
-        if not isinstance(column, TokenSequence) or column.tokenizer_name != BPE:
-            return rules
-        if column.bpe_model is not None:
-            return rules
-        merges = self._trained_bpe(rules, inputs)
-        return replace(rules, sequence=replace(column, bpe_model=merges))
+        """Return the preprocessing with byte-pair merges, if its tokenizer needs them.
 
-    def _trained_bpe(self, rules: Preprocessing, inputs: list[Input]) -> str:
-        """Return byte-pair merges as JSON, learned from the rows of train that aren't held out.
+        They are learned from the rows of train that aren't held out.
 
         Args:
             rules: The unfitted preprocessing.
             inputs: The training files.
         """
-        words = TokenSequence("whitespace", lowercase=self.config.data.lowercase)
-        rules = replace(rules, sequence=words, lengths=LengthPolicy(None, "head", "drop"))
-        labels, encoder = inputs[0].labels(), Encoder(rules, keeps_texts=True)
+        data, column = self.config.data, rules.sequence
+        if not isinstance(column, TokenSequence) or column.tokenizer_name != BPE:
+            return rules
+        if column.bpe_model is not None:
+            return rules
+        words = TokenSequence("whitespace", lowercase=data.lowercase)
+        by_words = replace(rules, sequence=words, lengths=LengthPolicy(None, "head", "drop"))
+        labels, encoder = inputs[0].labels(), Encoder(by_words, keeps_texts=True)
         rows, _ = Loader(encoder, labels, lenient=self.lenient).load(inputs)
         learned = self._held_out(labels.combinations, rows)[1]
         assert rows.texts is not None
-        return train_bpe(
-            rows.texts[learned].tolist(),
-            vocab_size=self.config.data.max_vocab_size,
-            lowercase=self.config.data.lowercase,
-        )
+        texts = rows.texts[learned].tolist()
+        merges = train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+        return replace(rules, sequence=replace(column, bpe_model=merges))
 
     def _refuse_same_files(self, digests: Digests) -> None:
         """Raise DataError if a file of validation or test has the same content as one of train.

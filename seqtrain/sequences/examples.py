@@ -5,7 +5,7 @@ B sequences, N steps of all sequences, K token columns, F number columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -16,9 +16,11 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import Features
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import runs
-from seqtrain.tables.blocks import Coded
+from seqtrain.tables.blocks import Coded, cells_at, problems_at
 from seqtrain.text import counted
 
+CHUNK_ROWS = 4096
+"""Largest number of sequences that are encoded or predicted together."""
 SHOWN_ROWS = 5
 """Largest number of bad rows of an input that messages name."""
 
@@ -40,8 +42,7 @@ class Steps:
 
     def __getitem__(self, rows: slice | Ints) -> Steps:
         """Return some of the steps."""
-        tokens = (Coded(each.codes[rows], each.values) for each in self.tokens)
-        return Steps(tuple(tokens), self.numbers[rows])
+        return Steps(tuple(column[rows] for column in self.tokens), self.numbers[rows])
 
     def token_texts(self) -> list[list[str]]:
         """Return the cells of each token column as texts."""
@@ -134,24 +135,20 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def sequence(self, index: int) -> Any:
-        """Return the content of a sequence."""
-        if self.offsets is None:
-            return self.content[index]
-        return self.content[int(self.offsets[index]) : int(self.offsets[index + 1])]
-
-    def label(self, index: int) -> tuple[str, ...] | None:
-        """Return the labels of a sequence, or None if it has none."""
-        found: tuple[str, ...] | None = _value(self.labels, index)
-        return found
-
     def example(self, index: int) -> Example:
         """Return a sequence with its place. If it can't be used, it has no content."""
-        problem, kept = self.problems.get(index), None
-        if self.kept is not None:
-            kept = {name: cells[index] for name, cells in self.kept.items()}
+        problem, content = self.problems.get(index), self.content
+        if problem is not None:
+            sequence: Any = ""
+        elif self.offsets is None:
+            sequence = content[index]
+        else:
+            sequence = content[int(self.offsets[index]) : int(self.offsets[index + 1])]
+        kept = self.kept
+        if kept is not None:
+            kept = {name: cells[index] for name, cells in kept.items()}
         return Example(
-            sequence="" if problem is not None else self.sequence(index),
+            sequence,
             labels=_value(self.labels, index),
             line=int(self.lines[index]),
             file=_value(self.files, index),
@@ -163,10 +160,6 @@ class Sequences:
             last_line=None if self.last_lines is None else int(self.last_lines[index]),
         )
 
-    def examples(self) -> list[Example]:
-        """Return all sequences with their places."""
-        return [self.example(index) for index in range(len(self))]
-
     def place(self, index: int, name: str) -> str:
         """Return the text "FILE:LINE" for a sequence of the input `name`."""
         return f"{_value(self.files, index) or name}:{self.lines[index]}"
@@ -174,10 +167,9 @@ class Sequences:
     def at(self, rows: Ints) -> Sequences:
         """Return some of the sequences, by their indices."""
         found = {name: entries(getattr(self, name), rows) for name in ROW_FIELDS}
-        new = {row: index for index, row in enumerate(rows.tolist())}
-        found["problems"] = {new[row]: x for row, x in self.problems.items() if row in new}
+        found["problems"] = problems_at(self.problems, rows)
         if self.offsets is None:
-            return Sequences(entries(self.content, rows), **found)
+            return Sequences(cells_at(self.content, rows), **found)
         steps, offsets = runs(self.offsets[:-1][rows], np.diff(self.offsets)[rows])
         return Sequences(self.content[steps], offsets=offsets, **found)
 
@@ -194,14 +186,40 @@ def _value(column: Coded | None, row: int) -> Any:
 
 
 def entries(values: Any, rows: Ints) -> Any:
-    """Return the entries of some rows of a column, or of a dict of columns."""
+    """Return the entries of some rows of a column, or of a dict of columns. None stays None."""
     if isinstance(values, dict):
-        return {name: entries(each, rows) for name, each in values.items()}
-    if isinstance(values, Coded):
-        return values.at(rows)
-    if isinstance(values, list | tuple):
-        return [values[row] for row in rows.tolist()]
-    return None if values is None else values[rows]
+        return {name: cells_at(cells, rows) for name, cells in values.items()}
+    return None if values is None else cells_at(values, rows)
+
+
+def in_chunks(
+    parts: Iterator[Sequences], is_urgent: Callable[[], bool] = lambda: False
+) -> Iterator[Sequences]:
+    """Yield the sequences of an input in parts of about `CHUNK_ROWS`.
+
+    If reading fails, the sequences before the failure are yielded first.
+
+    Args:
+        parts: Parts of the input, as they are read.
+        is_urgent: Function that returns True if a part that was read should wait for no other.
+    """
+    waiting, problem = list[Sequences](), None
+    while True:
+        try:
+            part = next(parts, None)
+        except Exception as error:
+            part, problem = None, error
+        if part is not None:
+            waiting.append(part)
+            if sum(map(len, waiting)) < CHUNK_ROWS and not is_urgent():
+                continue
+        if waiting:
+            yield from chunked(joined(waiting), CHUNK_ROWS)
+            waiting = []
+        if problem is not None:
+            raise problem
+        if part is None:
+            return
 
 
 def chunked(sequences: Sequences, size: int) -> Iterator[Sequences]:
@@ -211,6 +229,26 @@ def chunked(sequences: Sequences, size: int) -> Iterator[Sequences]:
         return
     for start in range(0, len(sequences), size):
         yield sequences.at(np.arange(start, min(start + size, len(sequences))))
+
+
+def numbered(parts: Iterable[Sequences], start: int) -> Iterator[tuple[Ints, Sequences]]:
+    """Yield the parts of an input, each after the line number of its sequences in a store.
+
+    Lines of several files are counted together. In a folder, usable rows are counted instead.
+
+    Args:
+        parts: The parts.
+        start: Number of lines of the files before this one.
+    """
+    number = start
+    for part in parts:
+        lines = part.lines + start
+        if part.files is not None:
+            usable = np.ones(len(part), np.int64)
+            usable[list(part.problems)] = 0
+            lines = number + np.cumsum(usable)
+            number = int(lines[-1])
+        yield lines, part
 
 
 def joined(parts: Sequence[Sequences]) -> Sequences:
@@ -267,16 +305,6 @@ class RowProblems:
         self.count = 0
         self._places: dict[str, list[tuple[str, int]]] = {}  # first places of each problem
 
-    @property
-    def shown(self) -> list[str]:
-        """One line per problem, of the form ``FILE:LINE: problem (also lines …)``.
-
-        Lines are sorted by file name and line number. At most SHOWN_ROWS problems are shown, and at
-        most SHOWN_ROWS places of each.
-        """
-        first = sorted((places[0], problem) for problem, places in self._places.items())
-        return [f"{file}:{line}: {problem}{self._also(problem)}" for (file, line), problem in first]
-
     def add(self, line: int, problem: str, file: str | None = None) -> None:
         """Add the problem of a row.
 
@@ -293,17 +321,28 @@ class RowProblems:
         if len(self._places) > SHOWN_ROWS:
             del self._places[max(self._places, key=lambda each: self._places[each][0])]
 
-    def _also(self, problem: str) -> str:
-        """Return a text with the places of a problem after its first one, or an empty text."""
-        (file, _), *others = self._places[problem]
-        places = [str(line) if name == file else f"{name}:{line}" for name, line in others]
-        noun = "line" if len(places) == 1 else "lines"
-        return f" (also {noun} {', '.join(places)})" if places else ""
+    @property
+    def shown(self) -> list[str]:
+        """One line per problem, of the form ``FILE:LINE: problem (also lines …)``.
+
+        Lines are sorted by file name and line number. At most SHOWN_ROWS problems are shown, and at
+        most SHOWN_ROWS places of each.
+        """
+        lines = list[str]()
+        for (first, *others), problem in sorted((own, x) for x, own in self._places.items()):
+            file, line = first
+            text = f"{file}:{line}: {problem}"
+            if others:
+                noun = "line" if len(others) == 1 else "lines"
+                also = [f"{at}" if name == file else f"{name}:{at}" for name, at in others]
+                text += f" (also {noun} {', '.join(also)})"
+            lines.append(text)
+        return lines
 
     def raise_if_any(self) -> None:
         """Raise DataError with the lines of `shown` and the total count, if a row has a problem."""
         if not self.count:
             return
-        more = self.count - sum(len(places) for places in self._places.values())
+        more = self.count - sum(map(len, self._places.values()))
         total = f"{self.name}: {counted(self.count, 'example')} can't be used ({more} not shown)"
         raise DataError(*self.shown, *([total] if more else []))

@@ -15,6 +15,7 @@ from seqtrain.sequences.examples import Sequences, Steps, entries
 from seqtrain.sequences.labels import BLANK_LABEL
 from seqtrain.sequences.schema import Schema, number_columns, token_columns
 from seqtrain.sequences.store import Ints
+from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
 from seqtrain.tables.blocks import Coded
 from seqtrain.tables.time_column import TimeColumn
@@ -40,21 +41,39 @@ def grouped(rows: Sequences, times: TimeColumn, schema: Schema) -> Sequences:
     moments = None if schema.order is None else times.times()
     order = sorted_rows(ids, moments)
     offsets = np.searchsorted(ids[order], np.arange(len(names) + 1))
-    equal = _EqualValues(rows, ids, first, names)
+
+    def check(what: str, values: npt.NDArray[Any], texts: list[str] | None = None) -> None:
+        """Add a problem for each row whose value isn't that of the first row of its id.
+
+        Args:
+            what: Name of the column with a separator, for the message.
+            values: Value of each row: a number, NaN if it is missing, or a code.
+            texts: Text of each code, or None for numbers.
+        """
+        before = first[ids]
+        other = values[before]
+        differs = (values != other) & ((values == values) | (other == other))
+        for row in np.flatnonzero(differs).tolist():
+            pair = values[row], other[row]
+            here, there = (quote(f"{x:g}" if texts is None else texts[x]) for x in pair)
+            line = rows.lines[before[row]]
+            found = f"id {quote(names[ids[row]])} has {what}{here} here, but {there} on line {line}"
+            rows.problems.setdefault(row, found)
+
     labels = None
     if rows.labels is not None:
         labels = _labels_of(rows, rows.labels, ids, first)
         if schema.window is None:
             own = np.where(_has_label(rows.labels), rows.labels.codes, labels.codes[ids])
-            equal.check("label ", own, [", ".join(each) for each in labels.values])
+            check("label ", own, [", ".join(each) for each in labels.values])
     if rows.static is not None:
         tokens = token_columns(schema.static)
         for name, column in zip(tokens, rows.static.tokens, strict=True):
-            equal.check(f"{name}: ", column.codes, column.values)
+            check(f"{name}: ", column.codes, column.values)
         for name, numbers in zip(number_columns(schema.static), rows.static.numbers.T, strict=True):
-            equal.check(f"{name}: ", numbers)
+            check(f"{name}: ", numbers)
     if rows.weights is not None:
-        equal.check(f"{schema.weight}: ", rows.weights)
+        check(f"{schema.weight}: ", rows.weights)
     steps = rows.content[order]
     for place, name in enumerate(number_columns(schema.steps)):
         if moments is not None and schema.steps is not None and schema.steps[name] == "order":
@@ -110,15 +129,15 @@ def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, A
         owner = int(windows.owners[at])
         problems[at] = found.problems[owner]
         own.lines[at] = found.lines[owner]
-    ids = found.ids.at(windows.owners)
-    steps, offsets = windows.steps()
+    ids = found.ids[windows.owners]
+    steps, offsets = runs(windows.starts, windows.ends - windows.starts)
     return replace(
         own,
         content=found.content[steps],
         offsets=offsets,
         ids=ids,
         # The windows of an id are held out together.
-        groups=ids if found.groups is None else found.groups.at(windows.owners),
+        groups=ids if found.groups is None else found.groups[windows.owners],
         static=entries(found.static, windows.owners),
         weights=entries(found.weights, windows.owners),
         last_lines=rows.lines[order[windows.ends - 1]],
@@ -126,7 +145,7 @@ def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, A
 
 
 def _ids_of(rows: Sequences) -> tuple[Ints, list[str]]:
-    """Return the index of each row's sequence, (N,), and the ids, by their first occurrence."""
+    """Return the index of each row's sequence, (N,), and the ids as they are first written."""
     assert rows.ids is not None
     codes = rows.ids.codes
     known = np.flatnonzero(codes >= 0)
@@ -138,7 +157,7 @@ def _ids_of(rows: Sequences) -> tuple[Ints, list[str]]:
     order = np.argsort(first)
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
-    return ranks[ids], [rows.ids.values[code] for code in found[order].tolist()]
+    return ranks[ids], [rows.ids.values[code].strip() for code in found[order].tolist()]
 
 
 def _has_label(labels: Coded) -> npt.NDArray[np.bool_]:
@@ -160,38 +179,6 @@ def _labels_of(rows: Sequences, labels: Coded, ids: Ints, first: Ints) -> Coded:
     for row in first[found < 0].tolist():
         rows.problems.setdefault(row, BLANK_LABEL)
     return Coded(found, labels.values)
-
-
-class _EqualValues:
-    """A check that a column has one value in all rows of an id.
-
-    Args:
-        rows: The rows, to whose problems the check adds.
-        ids: Index of each row's sequence, (N,).
-        first: First row of each sequence, (B,).
-        names: Id of each sequence.
-    """
-
-    def __init__(self, rows: Sequences, ids: Ints, first: Ints, names: list[str]) -> None:
-        self.rows, self.ids, self.first, self.names = rows, ids, first, names
-
-    def check(self, what: str, values: npt.NDArray[Any], texts: list[str] | None = None) -> None:
-        """Add a problem for each row whose value isn't that of the first row of its id.
-
-        Args:
-            what: Name of the column with a separator, for the message.
-            values: Value of each row: a number, NaN if it is missing, or a code.
-            texts: Text of each code, or None for numbers.
-        """
-        before = self.first[self.ids]
-        other = values[before]
-        differs = (values != other) & ((values == values) | (other == other))
-        for row in np.flatnonzero(differs).tolist():
-            pair = values[row], other[row]
-            here, there = (quote(f"{x:g}" if texts is None else texts[x]) for x in pair)
-            name, line = quote(self.names[self.ids[row]]), self.rows.lines[before[row]]
-            reason = f"id {name} has {what}{here} here, but {there} on line {line}"
-            self.rows.problems.setdefault(row, reason)
 
 
 def sorted_rows(ids: Ints, times: npt.NDArray[Any] | None) -> Ints:

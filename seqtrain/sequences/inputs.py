@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +10,7 @@ from typing import Any
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.labels import LabelReader, LabelSet
-from seqtrain.sequences.reading import SequenceReader
-from seqtrain.sequences.schema import Column, Schema
+from seqtrain.sequences.schema import Schema
 from seqtrain.tables.blocks import Dialect, Source
 from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import MEMORY
@@ -68,17 +67,6 @@ class Input:
                 whole_files=schema.whole_files and not self.labelled,
             )
         return joined_source(source, schema.join) if schema.join else source
-
-    def reader(
-        self, labels: LabelReader | None = None, keep: Sequence[Column] = ()
-    ) -> SequenceReader:
-        """Return a reader of the sequences.
-
-        Args:
-            labels: Reader of the labels, or None to read none.
-            keep: Columns whose cells are copied to predictions.
-        """
-        return SequenceReader(self.source, self.schema, labels, keep)
 
     def labels(self, known: LabelSet | None = None) -> LabelReader:
         """Return a reader of the labels of this input.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from seqtrain.config.schema import Config
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.sequences.labels import LabelSet, class_counts
-from seqtrain.sequences.splits import BLANK
+from seqtrain.sequences.labels import class_counts
+from seqtrain.sequences.splits import equal_rows
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.sequences.word_vectors import with_width
@@ -100,33 +100,25 @@ def _equal_rows(
     data: PreparedData,
 ) -> tuple[list[list[RowPlace]], list[tuple[list[RowPlace], list[str]]]]:
     """Return the places of equal sequences, and those with different labels with the labels."""
-    places, keys, labels = list[RowPlace](), list[int](), list[str]()
-    label_set = data.preprocessing.label_set
-    for name, store in data.splits.items():
-        assert store.keys is not None
-        shown = replace(store, files=store.files if len(store.files) > 1 else ())
-        names = _label_texts(store, label_set)
-        for row, key in enumerate(store.keys.tolist()):
-            keys.append(key)
-            labels.append(names[row])
-            file, _, line = shown.place(row).rpartition(":")
-            places.append((name, file or None, int(line)))
-    groups: dict[int, list[int]] = {}
-    for index, key in enumerate(keys):
-        if key != BLANK:
-            groups.setdefault(key, []).append(index)
-    several = [rows for rows in groups.values() if len(rows) > 1]
-    conflicts = list[tuple[list[RowPlace], list[str]]]()
-    for rows in several:
-        found = sorted({labels[row] for row in rows})
-        if len(found) > 1:
-            conflicts.append(([places[row] for row in rows], found))
-    return [[places[row] for row in rows] for rows in several], conflicts
+    stores = data.splits
+    keys = [store.keys for store in stores.values() if store.keys is not None]
+    rows = [(name, row) for name, store in stores.items() for row in range(len(store))]
+    duplicates, conflicts = list[list[RowPlace]](), list[tuple[list[RowPlace], list[str]]]()
+    for equal in equal_rows(np.concatenate(keys)):
+        places, labels = list[RowPlace](), set[str]()
+        for name, row in map(rows.__getitem__, equal):
+            store = stores[name]
+            file, _, line = store.place(row).rpartition(":")
+            places.append((name, file if len(store.files) > 1 else None, int(line)))
+            labels.add(_label_text(store.labels[row], data.preprocessing.labels))
+        duplicates.append(places)
+        if len(labels) > 1:
+            conflicts.append((places, sorted(labels)))
+    return duplicates, conflicts
 
 
-def _label_texts(store: SequenceStore, label_set: LabelSet) -> list[str]:
-    """Return the labels of each row as one text."""
-    names = label_set.classes
-    if store.labels.ndim == 1:
-        return [names[index] if index >= 0 else "" for index in store.labels.tolist()]
-    return [" + ".join(names[i] for i in np.flatnonzero(row > 0)) for row in store.labels]
+def _label_text(label: Any, classes: Sequence[str]) -> str:
+    """Return the encoded labels of a row as one text."""
+    if label.ndim:
+        return " + ".join(classes[index] for index in np.flatnonzero(label > 0).tolist())
+    return classes[label] if label >= 0 else ""

@@ -44,8 +44,8 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-LIST_STARTS = "[({<"
-"""First characters of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
+LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(")
+"""Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -248,13 +248,10 @@ class LabelReader:
             own = [self._code_of(value) for value in (*cells.values, None)]
             return self._checked(np.array(own, np.int32)[cells.codes])
         cells = as_list(cells)
-        if not set(map(type, cells)) <= {str}:
-            return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
-        known = self._codes_of_texts
-        self._types.update(map(type, cells))
-        for text in dict.fromkeys(cells):
-            known[text] = self._code_of_text(text)
-        return self._checked(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
+        if set(map(type, cells)) <= {str}:  # else True and 1 would be equal keys
+            codes = {text: self._code_of(text) for text in dict.fromkeys(cells)}
+            return self._checked(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
+        return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
 
     def read_marks(
         self, columns: Mapping[Name, Cells]
@@ -323,31 +320,29 @@ class LabelReader:
                 self._types.update(map(type, items))
                 return self._code_of_items(items, str(items), is_list=True)
             text = text_of(cell)
+            if text or isinstance(cell, str):
+                self._types.add(type(cell))
+            if text not in self._codes_of_texts:
+                self._codes_of_texts[text] = self._read_text(text)
+            return self._codes_of_texts[text]
         except BadCellError as error:
             return self._problem(f"the label: {error}")
-        if text or isinstance(cell, str):
-            self._types.add(type(cell))
-        return self._code_of_text(text)
-
-    def _code_of_text(self, text: str) -> int:
-        code = self._codes_of_texts.get(text)
-        if code is None:
-            try:
-                code = self._read_text(text)
-            except BadCellError as error:
-                code = self._problem(f"the label: {error}")
-            self._codes_of_texts[text] = code
-        return code
 
     def _read_text(self, text: str) -> int:
-        items = items_of(text, bare=text[0] == "<") if text[:1] in LIST_STARTS and text else None
+        items = items_of(text, bare=text[0] == "<") if text.startswith(LIST_STARTS) else None
         if items is not None:
             # Numbers in brackets are a label, unless they mark positions: "(0, 5]" is a range.
             holds_labels = not items or any(isinstance(each, str) for each in items)
             if holds_labels or self.separator is not None or _are_bits(items):
                 return self._code_of_items(items, text)
-        elif text[:1] in LIST_STARTS and self.separator is not None and text.rstrip()[-1:] == "]":
-            return self._problem("the label looks like a list, but is no valid JSON")
+        elif (
+            text.startswith(LIST_STARTS)
+            and self.separator is not None
+            and text.rstrip()[-1:] == "]"
+        ):
+            if '"' in text:
+                return self._problem("the label looks like a list, but is no valid JSON")
+            text = text.strip()[1:-1]
         if self.separator is not None:
             return self._several(part.strip() for part in text.split(self.separator))
         if text.strip():

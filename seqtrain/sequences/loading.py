@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seqtrain.sequences.columns.tables import TableEncoder
-from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined
+from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined, numbered
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
-from seqtrain.sequences.sources import store_lines
+from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.tables.cells import name_of
 from seqtrain.text import quote
 
 
@@ -51,12 +52,10 @@ class Loader:
             DataError: If rows can't be used.
         """
         report, stores, end = EncodingReport(), list[SequenceStore](), 0
-        for each in inputs:
-            self._files.append((each.name, end))
-            for store, last in self._stores(each, report):
-                stores.append(store)
-                end = max(end, last)
-            report.remarks += each.source.notices()
+        for source in inputs:
+            self._files.append((source.name, end))
+            end = max(end, self._add(source, stores, report))
+            report.remarks += source.source.notices()
         whole = stacked(stores, tuple(self._files))
         if self._divided:
             left = whole.__getitems__(np.flatnonzero(~np.isin(whole.lines, list(self._divided))))
@@ -64,35 +63,32 @@ class Loader:
             report.rows, whole = len(left), left
         return whole, report
 
-    def _stores(self, source: Input, report: EncodingReport) -> Iterator[tuple[SequenceStore, int]]:
-        """Yield the encoded rows of an input, part by part, and the last line of each part.
+    def _add(self, source: Input, stores: list[SequenceStore], report: EncodingReport) -> int:
+        """Encode the rows of an input, and return the last line of the input in the store.
 
         The lines of rows that are left out count, too. Their ids are known by them.
 
         Args:
             source: The input, whose name is the last one of `_files`.
+            stores: The encoded rows, part by part. The method adds to them.
             report: Counts, which the method increases.
         """
-        name, start = self._files[-1]
-        problems, left_out = RowProblems(name), RowProblems(name)
-        number, rows_before = start, report.rows
+        name, end = self._files[-1]
+        problems, left_out, rows_before = RowProblems(name), RowProblems(name), report.rows
         drops = source.schema.bad_rows == "drop"
-        for part in self._parts(source):
-            lines = store_lines(part, start, number)
-            number = int(lines[-1]) if part.files is not None else number
+        for lines, part in numbered(self._parts(source), end):
+            end = max(end, int(lines.max(initial=0)))
             if part.ids is not None:
-                ids = part.ids.cells()
+                ids = [*map(name_of, part.ids.cells())]
                 self._refuse_divided(part, ids)
                 report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)
-            store = self.encoder.encode(part, lines, report, name=name)
+            stores.append(self.encoder.encode(part, lines, report, name=name))
             for row, reason in sorted(part.problems.items()):
                 report.blank_labels += reason == BLANK_LABEL
                 is_left_out = self.lenient or (drops and row in unreadable)
-                noted = left_out if is_left_out else problems
                 file, _, line = part.place(row, name).rpartition(":")
-                noted.add(int(line), reason, file)
-            yield store, int(lines.max(initial=0))
+                (left_out if is_left_out else problems).add(int(line), reason, file)
         problems.raise_if_any()
         if report.rows == rows_before:
             left_out.raise_if_any()
@@ -100,11 +96,12 @@ class Loader:
         report.refused += shown
         report.shown += shown
         report.unreadable += left_out.count
+        return end
 
     def _parts(self, source: Input) -> Iterator[Sequences]:
         """Yield the sequences of an input. The first part has a series with a step, if any has."""
         waiting, column = list[Sequences](), self.encoder.sequence
-        for part in source.reader(self.labels).read():
+        for part in SequenceReader(source, self.labels).read():
             waiting.append(part)
             has_width = not isinstance(column, TableEncoder) or column.width is not None
             if has_width or any(map(len, part.content)):
@@ -148,7 +145,6 @@ def load_inputs(
     Raises:
         DataError: If rows can't be used.
     """
-    encoder, labels = Encoder(rules), inputs[0].labels(rules.label_set)
-    encoder.groups = {} if groups is None else groups
+    encoder, labels = Encoder(rules, groups=groups), inputs[0].labels(rules.label_set)
     store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
-    return rules.finished(store, encoder), report
+    return encoder.finish(store), report

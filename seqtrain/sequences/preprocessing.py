@@ -147,11 +147,11 @@ class EncodingReport:
 class Encoder:
     """The one encoder of sequences, for fit, eval, predict and export.
 
-    Before the preprocessing is fitted, tokens and labels get provisional numbers. Numbers are
-    scaled by `Preprocessing.finished`.
+    Before the preprocessing is fitted, tokens and labels get provisional numbers.
 
     Args:
         rules: The preprocessing.
+        groups: Maps the name of each group to its number, or None. New groups are added.
         keeps_texts: True to put the texts into the stores, as model.pretrained needs them.
 
     Attributes:
@@ -160,11 +160,17 @@ class Encoder:
         groups: Maps the name of each group to its number.
     """
 
-    def __init__(self, rules: Preprocessing, *, keeps_texts: bool = False) -> None:
+    def __init__(
+        self,
+        rules: Preprocessing,
+        *,
+        groups: dict[str, int] | None = None,
+        keeps_texts: bool = False,
+    ) -> None:
         self.rules, self.keeps_texts = rules, keeps_texts or rules.pretrained is not None
         self.sequence: Any = rules.sequence.encoder()
         self.static = None if rules.row_features is None else rules.row_features.encoder()
-        self.groups = dict[str, int]()
+        self.groups = {} if groups is None else groups
 
     def encode(
         self,
@@ -177,7 +183,8 @@ class Encoder:
     ) -> SequenceStore:
         """Return sequences as rows of a store. Reasons why some can't be used are added to them.
 
-        Without labels, all rows have the class `UNKNOWN`, and the store has no `keys`.
+        Without labels, all rows have the class `UNKNOWN`, and the store has no `keys`. `finish`
+        completes the rows of one or several calls.
 
         Args:
             sequences: The sequences. The method adds to `problems`.
@@ -187,18 +194,20 @@ class Encoder:
             keep_bad: False to leave out sequences that can't be used. True to give each of them a
                 meaningless row, so that the store has one row per sequence.
         """
+        problems = sequences.problems
         static = groups = texts = keys = None
         if self.static is not None and sequences.static is not None:
             ones = np.ones(len(lines), np.int64)
-            static = self.static.encode_steps(sequences.static, ones, sequences.problems)
+            static = self.static.encode_steps(sequences.static, ones, problems)
         values, lengths = self.sequence.encode(sequences)
-        kept, values, lengths = self._fitted(
-            values, lengths, sequences.problems, report, keep_bad=keep_bad
-        )
-        report.rows += len(kept)
-        if len(kept) < len(lines):
-            sequences, lines = sequences.at(kept), lines[kept]
-            static = None if static is None else static[kept]
+        most = self.rules.lengths.max_length or NO_LIMIT
+        odd = np.flatnonzero((lengths == 0) | (lengths > most)).tolist()
+        if odd or problems:
+            kept, values, lengths = self._fitted(odd, values, lengths, problems, report, keep_bad)
+            if len(kept) < len(lines):
+                sequences, lines = sequences.at(kept), lines[kept]
+                static = None if static is None else static[kept]
+        report.rows += len(lines)
         labels: LabelArray = np.full(len(lines), UNKNOWN)
         if sequences.labels is not None:
             labels = self._labels(sequences, sequences.labels, name, report)
@@ -221,48 +230,62 @@ class Encoder:
             texts=texts,
         )
 
+    def finish(self, store: SequenceStore) -> SequenceStore:
+        """Return a store of this encoder with final numbers. The preprocessing must be fitted."""
+        rules = self.rules
+        if rules.row_features is not None:
+            store = rules.row_features.finish(store)
+        store = rules.sequence.finish(store, self.sequence)
+        return store if rules.pretrained is None else rules.with_vectors(store)
+
     def _fitted(
         self,
+        odd: list[int],
         values: Array,
         lengths: Ints,
         problems: dict[int, str],
         report: EncodingReport,
-        *,
         keep_bad: bool,
     ) -> tuple[Ints, Array, Ints]:
         """Apply the policy for lengths, and add the sequences that it refuses to the problems.
+
+        Args:
+            odd: Indices of the sequences that are empty or overlong.
+            values: Steps of all sequences.
+            lengths: Number of steps of each sequence.
+            problems: Maps the index of each sequence that can't be used to the reason.
+            report: Counts, which the method increases.
+            keep_bad: True to keep sequences that can't be used.
 
         Returns:
             The rows that are kept, and their values and lengths. Empty sequences and those with a
             problem become one blank step.
         """
-        policy, rows = self.rules.lengths, np.arange(len(lengths))
-        most = policy.max_length or NO_LIMIT
-        odd = np.flatnonzero((lengths == 0) | (lengths > most)).tolist()
-        if not odd and not problems:
-            return rows, values, lengths
-        is_bad, is_kept = lengths == 0, np.ones(len(lengths), bool)
+        policy, is_kept = self.rules.lengths, np.ones(len(lengths), bool)
         for row in odd:
             if row in problems:
                 continue
             reason = policy.refusal(int(lengths[row]))
             if reason is not None:
                 problems[row] = reason
-            elif lengths[row] == 0 and policy.empty == "drop":
+            elif lengths[row]:
+                report.truncated += 1
+            elif policy.empty == "drop":
                 report.dropped += 1
                 is_kept[row] = False
-            elif lengths[row] == 0:
-                report.filled += 1
             else:
-                report.truncated += 1
-        is_bad[list(problems)] = True
+                report.filled += 1
+        is_blank = lengths == 0
+        is_blank[list(problems)] = True
         if not keep_bad:
             is_kept[list(problems)] = False
+        most = policy.max_length or NO_LIMIT
         starts = np.cumsum(lengths) - lengths + policy.starts((lengths - most).clip(0))
-        starts = np.where(is_bad, len(values), starts)[is_kept]  # the blank step is there
-        found = np.where(is_bad, 1, lengths.clip(max=most))[is_kept]
+        starts = np.where(is_blank, len(values), starts)[is_kept]  # the blank step is there
+        found = np.where(is_blank, 1, lengths.clip(max=most))[is_kept]
         index, _ = runs(starts, found)
-        return rows[is_kept], np.concatenate([values, self.sequence.blank()])[index], found
+        values = np.concatenate([values, self.sequence.blank()])[index]
+        return np.flatnonzero(is_kept), values, found
 
     def _labels(
         self, sequences: Sequences, labels: Coded, name: str, report: EncodingReport
@@ -275,7 +298,7 @@ class Encoder:
         names = [None if code < 0 else labels.values[code] for code in used.tolist()]
         found: LabelArray = classes.encode(names)[inverse]
         for row in np.flatnonzero(unknown_rows(found)).tolist():
-            own = sequences.label(row)
+            own = names[inverse[row]]
             if own is None:
                 continue
             unknown = classes.unknown(own)
@@ -452,40 +475,6 @@ class Preprocessing(Saved):
         whole = self.sequence.pieces(sequence)
         return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
 
-    def transform(
-        self,
-        sequences: Sequences,
-        report: EncodingReport | None = None,
-        *,
-        keep_bad: bool = False,
-        encoder: Encoder | None = None,
-    ) -> SequenceStore:
-        """Return sequences as ids and numbers. The preprocessing must be fitted.
-
-        Args:
-            sequences: The sequences. Reasons why some can't be used are added to their problems.
-            report: Counts, which the method increases, or None.
-            keep_bad: False to leave out sequences that can't be used. True to give each of them a
-                meaningless row.
-            encoder: Encoder that numbers groups over several calls, or None for a new one.
-        """
-        encoder = encoder or Encoder(self)
-        report = EncodingReport() if report is None else report
-        store = encoder.encode(sequences, sequences.lines, report, keep_bad=keep_bad)
-        return self.finished(store, encoder)
-
-    def finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
-        """Return a store with final numbers. The preprocessing must be fitted.
-
-        Args:
-            store: Rows that `encoder` encoded.
-            encoder: An encoder of this preprocessing.
-        """
-        if self.row_features is not None:
-            store = self.row_features.finish(store)
-        store = self.sequence.finish(store, encoder.sequence)
-        return store if self.pretrained is None else self.with_vectors(store)
-
     def with_vectors(self, store: SequenceStore) -> SequenceStore:
         """Return a store with the vector of each text in place of the text, by model.pretrained."""
         if self.pretrained is None or store.texts is None:
@@ -519,15 +508,14 @@ class Preprocessing(Saved):
                 yielded first.
         """
         report = EncodingReport() if report is None else report
-        encoder = Encoder(self)
+        groups = dict[str, int]()
         if bad_rows is None:
             bad_rows = "blank" if self.schema.bad_rows == "drop" else "error"
         for part in parts:
             if not len(part.lines):
                 continue
-            if self.sequence.subwords is not None:  # it numbers the unknown words of one part
-                encoder.sequence = self.sequence.encoder()
-            store = self.transform(part, report, keep_bad=True, encoder=encoder)
+            encoder = Encoder(self, groups=groups)  # it numbers the unknown words of one part
+            store = encoder.finish(encoder.encode(part, part.lines, report, keep_bad=True))
             ending = [row for row, reason in part.problems.items() if reason != EMPTY]
             fault = None
             if ending and bad_rows != "blank":

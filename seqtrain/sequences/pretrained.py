@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -103,7 +103,11 @@ class PretrainedEncoder:
         self.digest = total.hexdigest()
         self._config = _read_object(self.folder / "config.json")
         self._layers = layers_to_read(self._config)
-        self.size = len(self._layers) * _state_size(self.folder, self._config)
+        state = _number_in(self._config, ("hidden_size", "d_model", "dim", "n_embd"), LARGEST_STATE)
+        if state is None:
+            expected = "expected the config of an encoder of transformers"
+            raise DataError(f"{self.folder / 'config.json'}: no hidden_size; {expected}")
+        self.size = len(self._layers) * state
         self._pooling = read_pooling(self.folder)
         self.device = device
         self._cache = cache
@@ -157,12 +161,19 @@ class PretrainedEncoder:
     def _encode_chunk(self, texts: list[str]) -> Vectors:
         import torch
 
+        # An exported script, which needs neither, has no configs and plans.
+        from seqtrain.config.schema import BatchingConfig
+        from seqtrain.sequences.plan import plan_in_order_of_length
+
         assert self._parts is not None
+        batching = BatchingConfig(max_tokens=PIECES_PER_BATCH)
         pieces = [encoding.ids for encoding in self._parts[0].encode_batch(texts)]
+        lengths = np.array([len(each) for each in pieces]).clip(1)
         vectors = np.empty((len(texts), self.size), np.float32)
         with torch.inference_mode():
-            for rows in batches_by_length([len(each) for each in pieces]):
-                vectors[rows] = self._batch_vectors([pieces[row] for row in rows]).cpu().numpy()
+            for rows in plan_in_order_of_length(lengths, batching):
+                of_batch = [pieces[row] for row in rows.tolist()]
+                vectors[rows] = self._batch_vectors(of_batch).cpu().numpy()
         return vectors
 
     def _batch_vectors(self, pieces: list[list[int]]) -> Any:
@@ -229,41 +240,21 @@ def layers_to_read(config: dict[str, Any]) -> list[int]:
 
     If the config doesn't say under a usual name how many there are, it is only the last, -1.
     """
-    for name in ("num_hidden_layers", "n_layers", "n_layer", "num_layers"):
-        count = config.get(name)
-        if isinstance(count, int) and 0 < count <= MOST_LAYERS:
-            parts = {round(count * part / LAYERS) for part in range(1, LAYERS + 1)}
-            return sorted(parts - {0}, reverse=True)
-    return [-1]
+    names = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+    count = _number_in(config, names, MOST_LAYERS)
+    if count is None:
+        return [-1]
+    parts = {round(count * part / LAYERS) for part in range(1, LAYERS + 1)}
+    return sorted(parts - {0}, reverse=True)
 
 
-def _state_size(folder: Path, config: dict[str, Any]) -> int:
-    """Return the size of a hidden state, which architectures name differently."""
-    for name in ("hidden_size", "d_model", "dim", "n_embd"):
-        size = config.get(name)
-        if isinstance(size, int) and 0 < size <= LARGEST_STATE:
-            return size
-    raise DataError(
-        f"{folder / 'config.json'}: no hidden_size; expected the config of an encoder of "
-        "transformers"
-    )
-
-
-def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indices of texts in batches of similar length, the shortest ones first.
-
-    Args:
-        lengths: Number of pieces of each text.
-    """
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    batch = list[int]()
-    for row in order:
-        if batch and (len(batch) + 1) * max(lengths[row], 1) > PIECES_PER_BATCH:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
+def _number_in(config: dict[str, Any], names: Sequence[str], most: int) -> int | None:
+    """Return the number from 1 to `most` that has one of some names, or None."""
+    for name in names:
+        number = config.get(name)
+        if isinstance(number, int) and 0 < number <= most:
+            return number
+    return None
 
 
 def check_folder(folder: Path) -> None:

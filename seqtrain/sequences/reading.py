@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.content import ContentReader
-from seqtrain.sequences.examples import Sequences, Steps, chunked, joined
+from seqtrain.sequences.content import read_content
+from seqtrain.sequences.examples import Sequences, Steps, joined
 from seqtrain.sequences.grouping import grouped
+from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.schema import Column, Schema, keeps_all, number_columns, token_columns
+from seqtrain.sequences.schema import Column, keeps_all, number_columns, token_columns
 from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
@@ -21,7 +22,6 @@ from seqtrain.tables.blocks import (
     Cells,
     Coded,
     Name,
-    Source,
     UnreadableError,
     as_list,
     located,
@@ -34,8 +34,6 @@ from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import listed, quote
 
-CHUNK_ROWS = 4096
-"""Largest number of sequences that are encoded or predicted together."""
 MISSING_TOKEN = "<unk>"
 """Token in place of a blank cell."""
 
@@ -44,28 +42,22 @@ class SequenceReader:
     """Reader of the sequences of an input.
 
     Args:
-        source: The input.
-        schema: Form and meaning of its columns.
+        given: The input.
         labels: Reader of the labels, or None to read neither labels nor weights.
         keep: Columns whose cells are copied to predictions.
     """
 
     def __init__(
-        self,
-        source: Source,
-        schema: Schema,
-        labels: LabelReader | None = None,
-        keep: Sequence[Column] = (),
+        self, given: Input, labels: LabelReader | None = None, keep: Sequence[Column] = ()
     ) -> None:
-        self.source, self.schema, self.labels, self.keep = source, schema, labels, keep
+        self.source, self.schema, self.labels, self.keep = given.source, given.schema, labels, keep
+        schema = given.schema
+        self._format = FORMATS[schema.format]
         self.roles = schema.roles(labelled=labels is not None, keep=keep)
-        if schema.steps is None:
-            is_named = FORMATS[schema.format].columns != "none"
-            self._content = ContentReader(schema.kind, schema.decimal, named=is_named)
-        else:
+        if schema.steps is not None:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
-            self._ids = CodedColumn(str.strip)
+            self._ids = CodedColumn(lambda text: name_of(text.strip()))
             self._times = TimeColumn(schema.order_type, schema.decimal)
         if schema.static is not None:
             self._static = FeatureReader(schema.static, schema.decimal)
@@ -73,7 +65,7 @@ class SequenceReader:
             self._groups = CodedColumn()
         self._files = list[str]()
         is_whole = schema.whole_files and labels is None
-        self._has_files = source.has_files or (is_whole and schema.kind != "features")
+        self._has_files = self.source.has_files or (is_whole and schema.kind != "features")
 
     def read(self) -> Iterator[Sequences]:
         """Yield the sequences in order. One that can't be used has a problem.
@@ -85,9 +77,10 @@ class SequenceReader:
             DataError: If reading can't continue. If every row must have a label, also if there are
                 no rows, or the format has no labels.
         """
-        name, form = self.source.name, FORMATS[self.schema.format]
-        if self.labels is not None and not form.labelled:
-            raise DataError(f"format {form.name} holds no labels; it is for prediction only")
+        name = self.source.name
+        if self.labels is not None and not self._format.labelled:
+            format = self.schema.format
+            raise DataError(f"format {format} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
         blocks, is_empty = self.source.blocks(self.roles.selection), True
         parts: Iterable[Sequences] = map(self._rows, blocks)
@@ -100,26 +93,6 @@ class SequenceReader:
                 yield part
         if self.labels is not None and is_empty:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
-
-    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Sequences]:
-        """Yield the sequences of a file in parts of about `rows`.
-
-        If reading fails, the sequences before the failure are yielded first.
-        """
-        waiting, count = list[Sequences](), 0
-        try:
-            for part in self.read():
-                waiting.append(part)
-                count += len(part)
-                if count >= rows:
-                    yield from chunked(joined(waiting), rows)
-                    waiting, count = [], 0
-        except DataError:
-            if waiting:
-                yield from chunked(joined(waiting), rows)
-            raise
-        if waiting:
-            yield from chunked(joined(waiting), rows)
 
     def _grouped(self, rows: Iterable[Sequences]) -> Iterator[Sequences]:
         """Yield the sequences of all rows, if there are any."""
@@ -134,7 +107,8 @@ class SequenceReader:
 
         def finished() -> Iterator[Sequences]:
             for found in self._grouped(waiting):
-                for row, name in enumerate(found.ids.cells() if found.ids is not None else ()):
+                assert found.ids is not None
+                for row, name in enumerate(found.ids.cells()):
                     line = int(found.lines[row])
                     before = first_lines.setdefault(name, line)
                     if before != line:
@@ -160,54 +134,51 @@ class SequenceReader:
 
     def _rows(self, block: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
-        schema, columns, problems = self.schema, block.columns, dict(block.problems)
+        schema, columns, rows = self.schema, block.columns, len(block)
+        problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
             self._check_columns(block)
-        content: Any
-        ids, offsets = None, None
+        ids: Coded | None = None
+        offsets: Ints | None = None
         if schema.id is not None:
-            ids = self._coded(self._ids, schema.id, columns[schema.id], problems)
+            ids = coded(self._ids, schema.id, columns[schema.id], problems)
             if schema.order is not None:
-                _note(problems, schema.order, self._add_times(block))
-            content = self._steps.read(columns, problems, len(block))
+                note(problems, schema.order, self._add_times(block))
+            content: Any = self._steps.read(columns, problems, rows)
         elif schema.steps is not None:
-            (name,) = self.roles.content
-            content, offsets = self._objects(columns[name], problems)
+            content, offsets = self._objects(columns[self.roles.content[0]], problems)
         else:
             cells = {name: columns[name] for name in self.roles.content}
-            content = self._content.read(cells or self._others(block), len(block), problems)
+            content = read_content(
+                cells or self._others(block),
+                problems,
+                kind=schema.kind,
+                decimal=schema.decimal,
+                separator=schema.symbol_separator,
+                named=self._format.columns != "none",
+            )
         found = Sequences(content, block.lines, None, offsets, problems)
         if self.labels is not None:
             self._add_labels(self.labels, block, found)
         if schema.group in columns:
-            cells_of_group = columns[schema.group]
-            found.groups = self._coded(self._groups, "the group", cells_of_group, problems)
+            found.groups = coded(self._groups, "the group", columns[schema.group], problems)
         if schema.static is not None:
-            found.static = self._static.read(columns, problems, len(block))
+            found.static = self._static.read(columns, problems, rows)
         if self.keep:
             names = columns if keeps_all(self.keep) else self.keep
             found.kept = {str(name): as_list(columns[name]) for name in names}
         if self._has_files and block.file is not None:
             if block.file not in self._files[-1:]:
                 self._files.append(block.file)
-            files = np.full(len(block), len(self._files) - 1, np.int32)
-            found.files = Coded(files, self._files)
+            found.files = Coded(np.full(rows, len(self._files) - 1, np.int32), self._files)
         if ids is not None:
             for row in np.flatnonzero(ids.codes == self._ids.known.code("")).tolist():
                 if row in block.problems:
                     ids.codes[row] = -1
                 else:
                     problems.setdefault(row, f"{schema.id}: the id is blank")
-            found.ids = ids
+            found.ids = Coded(ids.codes, self._ids.known.spellings)
         return found
-
-    def _coded(
-        self, column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]
-    ) -> Coded:
-        """Return the cells of a column as codes, and add those that can't be read to `problems`."""
-        codes, wrong = column.codes_of(cells)
-        _note(problems, name, wrong)
-        return Coded(codes, column.known.names)
 
     def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
         """Return the time steps of cells that are lists of objects, and their offsets.
@@ -241,8 +212,8 @@ class SequenceReader:
         """Raise DataError if a block of all columns lacks one that the schema names."""
         present = list(block.columns)
         needed = [name for name in self.roles.required if name not in present]
-        missing = [missing_name("column", name, present) for name in needed]
-        if missing and len(block.problems) < len(block):
+        if needed and len(block.problems) < len(block):
+            missing = (missing_name("column", name, present) for name in needed)
             raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
     def _others(self, block: Block) -> dict[Name, Cells]:
@@ -273,7 +244,7 @@ class SequenceReader:
             weights, odd = numbers_of(columns[schema.weight])
             for row in np.flatnonzero(~(weights >= 0)).tolist():
                 odd.setdefault(row, "expected a weight of 0 or more")
-            _note(rows.problems, schema.weight, odd)
+            note(rows.problems, schema.weight, odd)
             rows.weights = weights.astype(np.float32)
 
     def _add_times(self, block: Block) -> dict[int, str]:
@@ -300,10 +271,10 @@ class FeatureReader:
         decimal: Decimal mark of numbers in texts.
     """
 
-    def __init__(self, kinds: dict[str, Any] | None, decimal: str) -> None:
+    def __init__(self, kinds: dict[str, Any], decimal: str) -> None:
         self._decimal = decimal
         self._tokens = {name: CodedColumn(_token_of) for name in token_columns(kinds)}
-        self._numbers = [name for name in number_columns(kinds) if (kinds or {})[name] != "order"]
+        self._numbers = [name for name in number_columns(kinds) if kinds[name] != "order"]
 
     def read(self, columns: dict[Column, Cells], problems: dict[int, str], rows: int) -> Steps:
         """Return the cells of a block as steps, and add its bad rows to `problems`.
@@ -313,16 +284,25 @@ class FeatureReader:
             problems: Maps the index of each row that can't be used to the reason.
             rows: Number of rows.
         """
-        tokens, numbers = list[Coded](), np.empty((rows, len(self._numbers)), np.float32)
-        for name, column in self._tokens.items():
-            codes, wrong = column.codes_of(columns[name])
-            _note(problems, name, wrong)
-            tokens.append(Coded(codes, column.known.names))
+        tokens = [coded(own, name, columns[name], problems) for name, own in self._tokens.items()]
+        numbers = np.empty((rows, len(self._numbers)), np.float32)
         for place, name in enumerate(self._numbers):
-            found, wrong = numbers_of(columns[name], self._decimal)
-            _note(problems, name, wrong)
-            numbers[:, place] = found
+            numbers[:, place], wrong = numbers_of(columns[name], self._decimal)
+            note(problems, name, wrong)
         return Steps(tuple(tokens), numbers)
+
+
+def coded(column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]) -> Coded:
+    """Return the cells of a column as codes, and add those that can't be read to the problems."""
+    codes, wrong = column.codes_of(cells)
+    note(problems, name, wrong)
+    return Coded(codes, column.known.names)
+
+
+def note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
+    """Add the problems of a column to those of the rows. The first problem of a row stays."""
+    for row, reason in found.items():
+        problems.setdefault(row, f"{name}: {reason}")
 
 
 def _odd_object(items: list[Any], names: list[str]) -> str | None:
@@ -338,9 +318,3 @@ def _odd_object(items: list[Any], names: list[str]) -> str | None:
 
 def _token_of(text: str) -> str:
     return name_of(text) or MISSING_TOKEN
-
-
-def _note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
-    """Add the problems of a column to those of the rows. The first problem of a row stays."""
-    for row, reason in found.items():
-        problems.setdefault(row, f"{name}: {reason}")

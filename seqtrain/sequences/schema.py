@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from seqtrain.errors import DataError
@@ -26,6 +27,7 @@ ColumnKinds: TypeAlias = dict[str, Any]
 OF_CONFIG = (
     *("kind", "group", "weight", "id", "order", "steps", "static", "window", "label_separator"),
     *("quoting", "delimiter", "encoding", "decimal", "bad_rows", "path", "sheet"),
+    "symbol_separator",
 )
 """Attributes of `Schema` that are the keys of data with these names."""
 EVERY_COLUMN = "\0"
@@ -87,6 +89,7 @@ class Schema(Saved):
         join: Further files whose columns are joined, as in data.join. A saved model has their names
             without folders, and joins files of these names in the folder of an input.
         sheet: Name of the sheet of a workbook, or None for the first one.
+        symbol_separator: Text between the symbols of a cell, or None for blanks.
     """
 
     format: str = "jsonl"
@@ -114,6 +117,7 @@ class Schema(Saved):
     path: str | None = None
     join: tuple[dict[str, str | dict[str, str]], ...] = ()
     sheet: str | None = None
+    symbol_separator: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -166,14 +170,14 @@ class Schema(Saved):
         named.update(column_names(self.static))
         return any(isinstance(each, str) for each in named - {REST})
 
-    @property
+    @cached_property
     def label_columns(self) -> tuple[Column, ...]:
         """Columns of the labels. Empty if the format determines their place."""
         if self.one_hot is not None:
             return self.one_hot
         return () if self.label is None else (self.label,)
 
-    @property
+    @cached_property
     def sequence_columns(self) -> tuple[Column, ...]:
         """Columns of the sequence. Empty if the format determines its place.
 
@@ -298,7 +302,9 @@ class Schema(Saved):
             changed["delimiter"] = delimiter
         if encoding is not None:
             changed["encoding"] = encoding
-        schema = replace(self, **changed)
+        schema = self
+        if any(getattr(self, name) != value for name, value in changed.items()):
+            schema = replace(self, **changed)
         return schema.beside(path) if self.join else schema
 
     def join_names(self) -> tuple[dict[str, Any], ...]:

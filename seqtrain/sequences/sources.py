@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from seqtrain.config import resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.errors import DataError, parameter
 from seqtrain.files.reading import nearest_file
-from seqtrain.sequences.examples import Example, Sequences
+from seqtrain.sequences.examples import Example, numbered
 from seqtrain.sequences.inputs import Input, table_source, was_changed
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.pretrained import check_folder, used_files
+from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema
 from seqtrain.sequences.vector_folder import vector_files
 from seqtrain.tables.blocks import Selection, as_list
@@ -322,28 +321,9 @@ def numbered_sequences(
     """
     if source.digest() != digests[source.path]:
         raise was_changed(source)
-    number = start
-    for part in source.reader(source.labels(known)).read():
-        for line, example in zip(store_lines(part, start, number), part.examples(), strict=True):
-            number = int(line) if part.files is not None else number
-            yield int(line), example
-
-
-def store_lines(part: Sequences, start: int, number: int) -> Any:
-    """Return the line number of each sequence in a store.
-
-    Lines of several files are counted together. In a folder, usable rows are counted instead.
-
-    Args:
-        part: The sequences.
-        start: Number of lines of the files before this one.
-        number: Number of the last row that was counted.
-    """
-    if part.files is None:
-        return part.lines + start
-    usable = np.ones(len(part), np.int64)
-    usable[list(part.problems)] = 0
-    return number + np.cumsum(usable)
+    for lines, part in numbered(SequenceReader(source, source.labels(known)).read(), start):
+        for index, line in enumerate(lines.tolist()):
+            yield line, part.example(index)
 
 
 def _named(config: Config) -> list[tuple[str, object]]:

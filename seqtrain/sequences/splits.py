@@ -68,6 +68,16 @@ def first_equal_rows(keys: Ints) -> Ints:
     return rows
 
 
+def equal_rows(keys: Ints) -> list[list[int]]:
+    """Return the row numbers of each sequence that occurs several times, by its first row."""
+    first = first_equal_rows(keys)
+    several = (np.bincount(first)[first] > 1) & (keys != BLANK)
+    found = dict[int, list[int]]()
+    for row in np.flatnonzero(several).tolist():
+        found.setdefault(int(first[row]), []).append(row)
+    return list(found.values())
+
+
 def _fraction(
     labels: Ints, first: Ints, left: Mask, share: float, seed: int, *, least: int
 ) -> Mask:

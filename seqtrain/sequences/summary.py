@@ -13,7 +13,7 @@ from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
-from seqtrain.sequences.splits import BLANK, first_equal_rows
+from seqtrain.sequences.splits import BLANK, equal_rows
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.tables.cells import is_number
@@ -191,13 +191,8 @@ def _conflicts(train: SequenceStore) -> Iterator[str]:
 def contradictions(store: SequenceStore) -> list[list[int]]:
     """Return the row numbers of each sequence that occurs with different labels, by first row."""
     assert store.keys is not None
-    first, labels = first_equal_rows(store.keys), store.combinations
-    differs = (labels != labels[first]) & (store.keys != BLANK)
-    chosen = np.flatnonzero(np.isin(first, first[differs]))
-    found: dict[int, list[int]] = {}
-    for row in chosen.tolist():
-        found.setdefault(int(first[row]), []).append(row)
-    return list(found.values())
+    labels = store.combinations
+    return [rows for rows in equal_rows(store.keys) if (labels[rows] != labels[rows[0]]).any()]
 
 
 def _divided_groups(data: PreparedData) -> Iterator[str]:
@@ -261,9 +256,26 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
         lists = [label for label in counts if mark in label.strip(mark)]
         if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
             continue
-        parts = Counter(part.strip() for label in lists for part in label.split(mark))
+        parts = Counter(
+            part.strip() for label in lists for part in label.strip("[]{}()").split(mark)
+        )
         is_bar = mark == JOINING_MARKS[0] and not parts.keys().isdisjoint(counts)
         if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
+            return mark
+    return None
+
+
+def _shared_mark(counts: Mapping[str, int]) -> str | None:
+    """Return the mark that seems to join several labels, `/` or a blank, or None.
+
+    The labels must be combinations: each part is in several of them, and there are fewer parts.
+    """
+    for mark in ("/", " "):
+        parts = Counter(part for label in counts for part in {*label.split(mark)} if part)
+        has_single = any(part in counts for part in parts)
+        lists = sum(mark in label for label in counts)
+        are_shared = len(parts) < len(counts) and all(count > 1 for count in parts.values())
+        if lists > 1 and has_single and are_shared:
             return mark
     return None
 
@@ -276,8 +288,10 @@ def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[st
         multi_label: True if a row may have any number of the labels.
     """
     mark = separator_of(counts)
+    if mark is None and not multi_label:
+        mark = _shared_mark(counts)
     if mark is not None:
-        example = quote(next(label for label in counts if mark in label.strip(mark)))
+        example = quote(next(label for label in counts if mark in label.strip(mark)), 40)
         yield (
             f"labels look like lists separated by {quote(mark)}, such as {example}. If each row "
             f"has several labels, set data.label_separator: {quote(mark)}; now each list is a class"

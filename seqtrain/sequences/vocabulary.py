@@ -7,12 +7,10 @@ n-grams of a word are hashed into buckets. V words, G n-grams of all words.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -20,8 +18,6 @@ import numpy.typing as npt
 
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
-MOST_SPELLINGS = 2**20
-"""Largest number of different unknown words of an encoder whose character n-grams are stored."""
 BUCKETS = 2**15
 """Number of buckets of n-grams. Several buckets can share a row of the embedding table."""
 MOST_GRAMS = 1024
@@ -42,74 +38,6 @@ def runs(
     """
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
-
-
-class GrowingTokens:
-    """Ids of tokens in the order of their first appearance: a new token gets the next id.
-
-    Args:
-        tokens: Tokens that get the first ids.
-    """
-
-    def __init__(self, tokens: Iterable[str] = ()) -> None:
-        self._ids = defaultdict[str, int](None, {token: i for i, token in enumerate(tokens)})
-        self._ids.default_factory = self._ids.__len__
-
-    @property
-    def tokens(self) -> list[str]:
-        """All tokens in the order of their ids."""
-        return list(self._ids)
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token. New tokens are added."""
-        return [*map(self._ids.__getitem__, tokens)]
-
-
-class KnownTokens:
-    """Ids of the tokens of a vocabulary. All other tokens have the id of <unk>."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.tokens = vocabulary.tokens
-        self._ids = vocabulary.index
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token."""
-        return [*map(self._ids.get, tokens, repeat(UNK))]
-
-
-class SpelledTokens:
-    """Ids of the tokens of a vocabulary, and provisional numbers of unknown words.
-
-    The first MOST_SPELLINGS different unknown words get the numbers from `first` on. Further
-    unknown words get the id of <unk>.
-
-    Attributes:
-        first: Number of the first unknown word: the size of the vocabulary.
-        tokens: Unknown words in the order of their numbers.
-    """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.first = len(vocabulary)
-        self.tokens: list[str] = []
-        self._known = vocabulary.index
-        self._numbers: dict[str, int] = {}
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token, or the number of an unknown word. New words are added."""
-        return [self._known.get(token) or self._number(token) for token in tokens]
-
-    def _number(self, token: str) -> int:
-        number = self._numbers.get(token)
-        if number is None:
-            if len(self.tokens) == MOST_SPELLINGS:
-                return UNK
-            number = self._numbers[token] = self.first + len(self.tokens)
-            self.tokens.append(token)
-        return number
-
-
-TokenIndex: TypeAlias = GrowingTokens | KnownTokens | SpelledTokens
-"""An object that turns tokens into ids."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +82,47 @@ class Vocabulary:
         return {token: i for i, token in enumerate(self.tokens) if i != PAD}
 
 
+class TokenIndex(dict[str, int]):
+    """Ids of the tokens of a vocabulary, and provisional numbers of others, as they are looked up.
+
+    The first other tokens get the numbers that follow the ids. Further ones have the id of <unk>.
+
+    Args:
+        vocabulary: The vocabulary.
+        most: Largest number of other tokens that get a number.
+
+    Attributes:
+        first: Number of the first other token: the size of the vocabulary.
+        others: The other tokens in the order of their numbers.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, most: float = 0) -> None:
+        super().__init__()
+        self._known, self._most = vocabulary.index, most
+        self.first, self.others = len(vocabulary), list[str]()
+
+    def __missing__(self, token: str) -> int:
+        number = self._known.get(token)
+        if number is None:
+            if len(self.others) >= self._most:
+                return UNK
+            number = self.first + len(self.others)
+            self.others.append(token)
+        self[token] = number
+        return number
+
+    @property
+    def size(self) -> int:
+        """One more than the largest number that a token can have."""
+        return self.first + len(self.others)
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Return the id or the number of each token. New tokens are added."""
+        return list(map(self.__getitem__, tokens))
+
+
 def fit_vocabulary(
-    tokens: Sequence[str],
+    index: TokenIndex,
     counts: npt.NDArray[np.int64],
     *,
     min_count: int,
@@ -165,7 +132,7 @@ def fit_vocabulary(
     """Choose a vocabulary by frequency. Equally frequent tokens are chosen in sorted order.
 
     Args:
-        tokens: All tokens, by provisional id.
+        index: Index of `UNFITTED` with all tokens.
         counts: Number of occurrences in train, by provisional id.
         min_count: Smallest number of occurrences of a token in the vocabulary.
         max_size: Largest size of the vocabulary, including <pad> and <unk>.
@@ -177,17 +144,20 @@ def fit_vocabulary(
         vocabulary lacks the token.
 
     Shape:
-        tokens, counts, final ids: (V,).
+        counts, final ids: (V,).
     """
-    frequent = np.flatnonzero(counts >= min_count).tolist()
-    before = SPECIAL if known is None else known.tokens
-    old = {token: i for i, token in enumerate(before) if i != PAD}
-    candidates = [i for i in frequent if tokens[i] not in old and tokens[i] not in SPECIAL]
+    tokens, old = [*SPECIAL, *index.others], known or UNFITTED
+    final_ids = np.array([old.index.get(token, UNK) for token in tokens], dtype=np.int32)
+    is_new = (counts >= min_count) & (final_ids == UNK)
+    candidates = [i for i in np.flatnonzero(is_new).tolist() if tokens[i] not in SPECIAL]
     candidates.sort(key=lambda i: (-counts[i], tokens[i]))
-    kept = candidates[: max(0, max_size - len(before))]
-    final_ids = np.array([old.get(token, UNK) for token in tokens], dtype=np.int32)
-    final_ids[kept] = np.arange(len(before), len(before) + len(kept), dtype=np.int32)
-    return Vocabulary(before + tuple(tokens[i] for i in kept)), final_ids
+    kept = candidates[: max(0, max_size - len(old))]
+    final_ids[kept] = np.arange(len(old), len(old) + len(kept), dtype=np.int32)
+    return Vocabulary(old.tokens + tuple(tokens[i] for i in kept)), final_ids
+
+
+UNFITTED = Vocabulary(SPECIAL)
+"""Vocabulary of a column before the fit."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from seqtrain.sequences.store import Ints
-from seqtrain.sequences.vocabulary import runs
 from seqtrain.tables.blocks import Codes
 
 
@@ -31,13 +30,6 @@ class Windows:
         """Return some of the windows, by their indices."""
         return Windows(self.owners[rows], self.starts[rows], self.ends[rows])
 
-    def steps(self) -> tuple[Ints, Ints]:
-        """Return the index of each step of all windows, and the index of each window's first step.
-
-        Windows that overlap repeat steps. The second array ends with the number of steps, (W + 1,).
-        """
-        return runs(self.starts, self.ends - self.starts)
-
     def labels(self, codes: Codes, rule: str) -> Codes:
         """Return the label of each window, (W,).
 
@@ -57,15 +49,6 @@ class Windows:
         return found
 
 
-def whole(offsets: Ints) -> Windows:
-    """Return a window for each sequence that contains all of its steps.
-
-    Args:
-        offsets: Index of the first step of each sequence, then the number of steps, (B + 1,).
-    """
-    return Windows(np.arange(len(offsets) - 1), offsets[:-1], offsets[1:])
-
-
 def cut(offsets: Ints, codes: Codes | None, window: Mapping[str, Any]) -> Windows:
     """Return the windows of sequences.
 
@@ -78,7 +61,7 @@ def cut(offsets: Ints, codes: Codes | None, window: Mapping[str, Any]) -> Window
         codes: Code of the label of each step, or None if labels aren't known.
         window: Value of data.window.
     """
-    parts = whole(offsets)
+    parts = Windows(np.arange(len(offsets) - 1), offsets[:-1], offsets[1:])
     if window.get("label") == "constant" and codes is not None and len(codes):
         changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
         borders = np.unique(np.concatenate((offsets[:-1], changes, offsets[-1:])))

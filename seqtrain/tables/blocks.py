@@ -49,7 +49,7 @@ class Coded:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.cells())
 
-    def at(self, rows: npt.NDArray[Any]) -> Coded:
+    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> Coded:
         """Return the column of some rows, by their indices or by a mask."""
         return Coded(self.codes[rows], self.values)
 
@@ -63,14 +63,18 @@ Cells: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any] | Coded
 """The cells of a column: as written, as an array with a type, or as codes."""
 
 
-def cells_at(cells: Cells, rows: npt.NDArray[np.int64]) -> Cells:
+def cells_at(cells: Any, rows: npt.NDArray[np.int64]) -> Any:
     """Return the cells of some rows, by their indices."""
-    if isinstance(cells, Coded):
-        return cells.at(rows)
-    if isinstance(cells, np.ndarray):
-        chosen: Cells = cells[rows]
-        return chosen
-    return [cells[row] for row in rows.tolist()]
+    if isinstance(cells, list | tuple):
+        return [cells[row] for row in rows.tolist()]
+    return cells[rows]
+
+
+def problems_at(problems: dict[int, str], rows: npt.NDArray[np.int64]) -> dict[int, str]:
+    """Return the problems of some rows, by the index that each row has among these."""
+    if not problems:
+        return {}
+    return {new: problems[row] for new, row in enumerate(rows.tolist()) if row in problems}
 
 
 def as_list(cells: Cells) -> list[Any]:
@@ -103,11 +107,7 @@ class Block:
     def at(self, rows: npt.NDArray[np.int64]) -> Block:
         """Return some rows of the block, by their indices."""
         columns = {name: cells_at(cells, rows) for name, cells in self.columns.items()}
-        new_rows = {row: index for index, row in enumerate(rows.tolist())}
-        problems = {}
-        for row, reason in self.problems.items():
-            if row in new_rows:
-                problems[new_rows[row]] = reason
+        problems = problems_at(self.problems, rows)
         return replace(self, columns=columns, lines=self.lines[rows], problems=problems)
 
 

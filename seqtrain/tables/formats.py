@@ -199,6 +199,9 @@ ADVICE = {
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
     ".xz": "decompress it first: unxz -k '{path}'",
     ".zip": "unpack it first: unzip '{path}'",
+    **dict.fromkeys(
+        (".conll", ".conllu", ".iob"), "a tag per token, by its name; give --format tsv"
+    ),
     ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
 }
 """Maps the ending of a file that can't be read to advice on converting the file."""
@@ -308,13 +311,3 @@ def names_of(value: object) -> list[str]:
     The list is empty for a fraction, a fold or None.
     """
     return [value] if isinstance(value, str) else list(value) if isinstance(value, list) else []
-
-
-def format_table() -> str:
-    """Return the Markdown table of all formats in data/README.md."""
-    lines = ["| file | what one row is | columns |", "|---|---|---|"]
-    columns = {"none": "none", "named": "names of fields", "delimited": "names, or indexes from 0"}
-    for format in FORMATS.values():
-        endings = ", ".join(f"`{ending}`" for ending in format.endings) or f"`{format.name}`"
-        lines.append(f"| {endings} | {format.row} | {columns[format.columns]} |")
-    return "\n".join(lines) + "\n"

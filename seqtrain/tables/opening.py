@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -77,7 +77,7 @@ def open_input(
             raise DataError("stdin: can't be read here; give a file")
         yield sys.stdin.buffer
         return
-    file = _opened(path)
+    file = _HashedFile(path)
     with io.BufferedReader(file, BUFFER) as stream:
         ending = compression_of(path)
         content = _decompressed(stream, path, CODINGS[ending]) if ending else stream
@@ -99,7 +99,7 @@ def file_digest(path: str) -> str:
     Raises:
         DataError: If the file can't be read.
     """
-    file = _opened(path)
+    file = _HashedFile(path)
     with io.BufferedReader(file, BUFFER) as stream:
         while stream.read(BUFFER):
             pass
@@ -200,7 +200,13 @@ class TextLines:
         number = 1
         try:
             for data in self._whole_lines():
-                lines = self._decoded(data, number)
+                lines = None
+                if b"\0" not in data:
+                    with suppress(UnicodeDecodeError):
+                        lines = io.StringIO(data.decode(), "\n").readlines()
+                if lines is None:
+                    raw = enumerate(io.BytesIO(data), number)
+                    lines = [self._decoded_line(line, at) for at, line in raw]
                 yield lines
                 number += len(lines)
         except OSError as error:
@@ -231,7 +237,11 @@ class TextLines:
         """Yield blocks of bytes that end at the end of a line, or of the file."""
         read: Callable[[int], bytes] = self.stream.read1  # type: ignore[attr-defined]
         part = read(BLOCK_BYTES)
-        _refuse_binary(part)
+        found = [name for magic, name in MAGIC.items() if part.startswith(magic)]
+        if not found and utf_16(part) is not None:
+            found = ["UTF-16 text; set data.encoding (--encoding): utf-16"]
+        if found:
+            raise UnreadableError(1, f"expected UTF-8 text, found {found[0]}")
         part = part.removeprefix(UTF_8_MARK)
         ends_with_cr = b"\n" not in part and CARRIAGE_RETURN.search(part) is not None
         parts, size = list[bytes](), 0
@@ -248,14 +258,6 @@ class TextLines:
                 raise OSError(f"the line is longer than {LINE_BYTES} bytes")
             part = read(BLOCK_BYTES)
         yield b"".join(parts)
-
-    def _decoded(self, data: bytes, number: int) -> list[str]:
-        if b"\0" not in data:
-            try:
-                return io.StringIO(data.decode(), "\n").readlines()
-            except UnicodeDecodeError:
-                pass
-        return [self._decoded_line(raw, at) for at, raw in enumerate(io.BytesIO(data), number)]
 
     def _decoded_line(self, raw: bytes, number: int) -> str:
         at = raw.find(b"\0")
@@ -283,29 +285,21 @@ def without_end(line: str) -> str:
     return line
 
 
-def _refuse_binary(head: bytes) -> None:
-    found = None
-    if utf_16(head) is not None:
-        found = "UTF-16 text; set data.encoding (--encoding): utf-16"
-    for magic, name in MAGIC.items():
-        if head.startswith(magic):
-            found = name
-    if found is not None:
-        raise UnreadableError(1, f"expected UTF-8 text, found {found}")
-
-
 class _HashedFile(io.FileIO):
     """A file that is hashed while it is read.
 
-    If reading fails, a DataError with the path is raised.
+    If opening or reading fails, a DataError with the path is raised.
 
     Attributes:
         hash: SHA-256 object of the bytes read so far.
         hashed: Number of bytes in `hash`, or -1 after a read that wasn't sequential.
     """
 
-    def __init__(self, path: str, **options: Any) -> None:
-        super().__init__(path, **options)
+    def __init__(self, path: str) -> None:
+        try:
+            super().__init__(path, opener=None if is_pipe(path) else open_regular)
+        except (OSError, ValueError) as error:
+            raise path_problem(path, error, DataError) from None
         self.hash, self.hashed = hashlib.sha256(), 0
 
     def readinto(self, buffer: Any) -> int | None:
@@ -320,15 +314,6 @@ class _HashedFile(io.FileIO):
             self.hash.update(memoryview(buffer)[:size])
             self.hashed += size
         return size
-
-
-def _opened(path: str) -> _HashedFile:
-    try:
-        if is_pipe(path):
-            return _HashedFile(path)
-        return _HashedFile(path, opener=open_regular)
-    except (OSError, ValueError) as error:
-        raise path_problem(path, error, DataError) from None
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class TimeColumn:
             # Each distinct value is read once, at its first line, in the order of the rows.
             _, first, codes = np.unique(cells.codes, return_index=True, return_inverse=True)
             order = np.argsort(first)
-            values = cells.at(first[order]).cells()
+            values = cells[first[order]].cells()
             found, wrong = self.times_of(values, lines[first[order]])
             places = np.argsort(order)[codes].astype(np.int32)
             return found[places], problems_of_rows(places, wrong)

@@ -16,6 +16,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
+from seqtrain.engines.schedule import learning_rate
 from seqtrain.errors import RunError
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
@@ -35,7 +36,6 @@ from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.losses import Losses, example_losses
 from seqtrain.training.processes import sum_gradients
-from seqtrain.training.schedule import learning_rate
 from seqtrain.training.stopping import EpochResult, plateaus
 from seqtrain.training.trainer import Trainer
 

@@ -1,11 +1,9 @@
 """The verbs as plain functions: a session as the README has it."""
 
 import ast
-import os
 import re
 import subprocess
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,6 @@ import seqtrain
 from seqtrain.api.study import Trial
 from seqtrain.api.tune import Tuned
 from seqtrain.errors import ConfigError, DataError, Interrupted
-from tests.helpers.program import FORKS
 from tests.helpers.tiny import assert_same_run, write_table
 
 WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
@@ -75,33 +72,6 @@ def test_session(run, config):
     assert len(list(seqtrain.predict(train, run))) == 48
     assert run.best_epoch <= run.epochs
     assert run.test is None
-
-
-def predict_and_fork(run: str) -> None:
-    torch.set_num_threads(2)
-    classifier = seqtrain.load(run)
-    texts = [f"the rise of n{i} " * 30 for i in range(300)]
-    before = classifier.predict(texts)
-    child = os.fork()
-    if child == 0:
-        after = classifier.predict(texts)
-        os._exit([p.label for p in after] != [p.label for p in before])
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            sys.exit(os.waitstatus_to_exitcode(status))
-        time.sleep(0.05)
-    os.kill(child, 9)
-    sys.exit("the child hangs")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_predicts(run):
-    process = FORKS.Process(target=predict_and_fork, args=(str(run.path),))
-    process.start()
-    process.join()
-    assert process.exitcode == 0
 
 
 def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(config, tmp_path, run):
@@ -165,12 +135,11 @@ def stopped_at(kind: str, number: int, ending: object) -> Callable[[object], obj
     ("ending", "raised"), [(seqtrain.STOP, Interrupted), (KeyError("my own"), KeyError)]
 )
 def test_a_listener_ends_training_and_the_run_goes_on_exactly(
-    config, tmp_path, kind, number, ending, raised
+    config, run, tmp_path, kind, number, ending, raised
 ):
-    whole = seqtrain.fit(config, run_dir=tmp_path / "whole", progress=False)
-    stop = stopped_at(kind, number, ending)
+    given = {"run_dir": tmp_path / "r", "progress": False, "device": "cpu"}
     with pytest.raises(raised) as caught:
-        seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, listener=stop)
+        seqtrain.fit(config, **given, listener=stopped_at(kind, number, ending))
     if raised is Interrupted:
         assert "by the listener" in str(caught.value)
         assert "resume=True" in str(caught.value)
@@ -178,8 +147,8 @@ def test_a_listener_ends_training_and_the_run_goes_on_exactly(
         assert caught.value is ending
     if kind == "EpochEvent":
         assert seqtrain.load(tmp_path / "r").predict(["a"])
-    seqtrain.fit(config, run_dir=tmp_path / "r", progress=False, resume=True)
-    assert_same_run(whole.path, tmp_path / "r")
+    seqtrain.fit(config, **given, resume=True)
+    assert_same_run(run.path, tmp_path / "r")
 
 
 def test_a_listener_that_stops_before_training_leaves_nothing(config, tmp_path):

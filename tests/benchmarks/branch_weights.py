@@ -15,26 +15,23 @@ difference of each rule, for the first model and for the refit.
 
 from __future__ import annotations
 
-import shlex
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
-from common import make_parser, seqtrain
+from common import pair_parser, prepared_pairs
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.config import Config, resolved_config
+from seqtrain.config import Config
 from seqtrain.evaluation.calibration import (
     branch_weight_grid,
     fit_branch_weights,
     fit_temperature,
 )
 from seqtrain.model.network import combined
-from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.store import joined_stores
 from seqtrain.training import phases
 from seqtrain.training.trainer import Trainer
@@ -154,24 +151,13 @@ def measure(config: Config, data: PreparedData, name: str, *, folds: bool) -> No
 
 def main() -> None:
     """Compare the rules for each pair of files and each seed."""
-    parser = make_parser(__doc__, config=False)
-    parser.add_argument("files", nargs="+", metavar="TRAIN OTHERS")
-    parser.add_argument("--seeds", default="0")
-    parser.add_argument("--init", default="", metavar="OPTIONS")
+    parser = pair_parser(__doc__)
     parser.add_argument("--folds", action="store_true")
     arguments = parser.parse_args()
     print(f"| set | rows that choose | default | {' | '.join(RULES)} |")
     print("|---" * (3 + len(RULES)) + "|")
-    for train, others in zip(arguments.files[::2], arguments.files[1::2], strict=True):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "init.yaml"
-            options = shlex.split(arguments.init)
-            seqtrain("init", train, "--test", others, *options, "--output", path)
-            config = resolved_config(path, "cpu")
-        training = config.training.model_copy(update={"refit": True})
-        for seed in map(int, arguments.seeds.split(",")):
-            chosen = config.model_copy(update={"seed": seed, "training": training})
-            measure(chosen, prepare(chosen), f"{Path(train).stem} {seed}", folds=arguments.folds)
+    for name, config, data in prepared_pairs(arguments):
+        measure(config, data, name, folds=arguments.folds)
 
 
 if __name__ == "__main__":

@@ -68,16 +68,3 @@ def test_other_data_is_refused(beside, tmp_path, cli):
     assert ended.out == ""
     assert "--data" in ended.err
     cli("diff", "a", tmp_path / "b", "--data", "test.tsv")
-
-
-def test_labels_that_no_run_knows_are_one_class_as_in_eval(beside, tmp_path, cli):
-    labels = ["new", "newer", "newest"]
-    strange = [(text, labels[i % 3] if i % 4 == 0 else own) for i, (text, own) in
-               enumerate(rows(20, seed=2))]  # fmt: skip
-    write_table(tmp_path / "strange.tsv", strange)
-    data = ("--data", tmp_path / "strange.tsv", "--json")
-    found = cli("diff", "a", "b", *data).json["metrics"]
-    for side in ("a", "b"):
-        scores = cli("eval", side, *data).json
-        for metric in ("accuracy", "macro_f1"):
-            assert found[metric][side] == pytest.approx(scores[metric])

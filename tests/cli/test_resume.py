@@ -159,10 +159,14 @@ LANGUAGE_MODEL = ("pretraining.objective=language_model", "pretraining.max_epoch
 SPELLED = ("model.ngrams_spelling=true",)
 STOPPED = {
     "plain": (
-        *("training.weight_decay=0.1", "training.checkpoint_every={steps: 2}"),
+        *("training.weight_decay=0.1", "training.checkpoint_every={steps: 2}", "model.rnn=lstm"),
         *("training.optimizer=adam", "training.schedule=cosine", "training.warmup=0.2"),
         *("model.initial_state=random", "model.num_layers=2", "model.pooling=attention"),
         *("model.initial_scale=2.0", "training.bptt=2"),
+    ),
+    "plateau": (
+        *("training.schedule=plateau", "training.class_weights=balanced", "model.freeze=1"),
+        "training.sparse_embedding=false",
     ),
     "refit": ("training.refit=true", "model.ngrams=[1, 2]", "model.subwords=[3, 4]", *SPELLED),
     "autoencoder": ("pretraining.objective=autoencoder", "pretraining.max_epochs=1"),
@@ -173,7 +177,7 @@ STOPPED = {
 @pytest.mark.parametrize("kind", STOPPED)
 def test_a_run_stopped_after_every_update_ends_with_equal_bits(project, cli, kind):
     """Small batches: some tokens are in none of them, and have no state of the optimizer."""
-    settings = ["batching.batch_size=12", *STOPPED[kind]]
+    settings = ["batching.batch_size=16", *STOPPED[kind]]
     cli("fit", "c.yaml", "--run-dir", "whole", *sets(*settings))
     config, stops = load_config("c.yaml", settings), 0
     while not Path("parts/test.json").exists():

@@ -3,8 +3,6 @@
 import csv
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,15 +140,6 @@ def test_mistakes_report_check_and_differences(beside: Path, tmp_path: Path, cli
     assert [*found["metrics"]] == ["accuracy", "micro_f1"]
 
 
-def test_an_exported_model_writes_the_same_rows(beside: Path, tmp_path: Path, cli: Cli) -> None:
-    pytest.importorskip("onnxruntime")
-    cli("export", "run", str(tmp_path / "onnx"))
-    script = [sys.executable, str(tmp_path / "onnx/predict.py"), "test.csv"]
-    ported = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
-    own = cli("predict", "test.csv", "run").out.splitlines()
-    assert [line.split("\t")[0] for line in ported] == [line.split("\t")[0] for line in own]
-
-
 def test_what_makes_no_sense_says_so(beside: Path, cli: Cli) -> None:
     for words, problem in (
         (["predict", "test.csv", "run", "--steps"], "--steps: follows one label"),
@@ -171,14 +160,6 @@ def test_a_model_of_one_label_goes_on_with_one(beside: Path, cli: Cli) -> None:
     found = predicted(cli, "--top-k", "1")
     cli("fit", "c.yaml", "--init-from", "run", "--run-dir", "further", "--force")
     assert len(found) == len(cli("predict", "test.csv", "further").out.splitlines()) - 1
-
-
-def test_labels_that_train_lacks_count_as_wrong(beside: Path, tmp_path: Path, cli: Cli) -> None:
-    write(tmp_path / "new.csv", [("the bread we saw", ["food", "art"]), ("the a some", [])])
-    ended = cli("eval", "run", "--data", str(tmp_path / "new.csv"), "--json")
-    assert "label 'art' " in ended.err
-    assert ended.json["num_unknown_labels"] == 1
-    assert ended.json["accuracy"] <= 0.5
 
 
 def test_init_proposes_it(beside: Path, tmp_path: Path, cli: Cli) -> None:

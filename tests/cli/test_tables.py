@@ -14,7 +14,7 @@ import pytest
 import seqtrain
 from seqtrain.errors import DataError
 from tests.helpers.tables import CONFIG, shuffled, table, write_rows, write_table_project
-from tests.helpers.tiny import Cli, fingerprint, fit, fit_until, tsv_rows
+from tests.helpers.tiny import Cli, fit, tsv_rows
 
 NGRAMS = "model.ngrams={place: [1, 2], mood: [1, 1]}"
 
@@ -130,20 +130,6 @@ def test_reports_differences_checks_and_inspections(swapped: str, cli: Cli, tmp_
         assert last[row["visit"]] == pytest.approx(row["probabilities"], abs=1e-5)
 
 
-def test_the_exported_script_writes_the_rows_of_predict(
-    beside: Path, cli: Cli, tmp_path: Path
-) -> None:
-    cli("export", "run", str(tmp_path / "port"))
-    path = write_rows(tmp_path / "new.csv", shuffled(table(30, seed=2)))
-    command = [sys.executable, str(tmp_path / "port" / "predict.py"), str(path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    wanted = cli("predict", str(path), "--run", "run").out
-    assert found.splitlines()[0] == "visit\tlabel\tprobability"
-    for own, other in zip(tsv_rows(found), tsv_rows(wanted), strict=True):
-        assert (own["visit"], own["label"]) == (other["visit"], other["label"])
-        assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=2e-6)
-
-
 NUMBERS = ("data.steps={heat: number, time: number}", "data.static=null")
 SERIES = ("model.kernels=true", "training.augment={shift: 0.1, slice: 0.2}")
 
@@ -161,14 +147,6 @@ def test_numbers_take_what_series_take(
     for each in SERIES:
         ended = cli("fit", "c.yaml", "--set", each, code=2)
         assert "data.steps has" in ended.err
-
-
-def test_an_interrupted_run_goes_on_to_the_same_bits(table_project: Path) -> None:
-    sets = (NGRAMS, "training.max_epochs=3")
-    fit(table_project, CONFIG, *sets, run="whole")
-    fit_until(2, "parts", *sets)
-    seqtrain.fit(seqtrain.load_config("c.yaml", list(sets)), run_dir="parts", resume=True)
-    assert fingerprint("parts") == fingerprint("whole")
 
 
 def test_folds_and_old_models(table_project: Path, cli: Cli) -> None:

@@ -132,7 +132,7 @@ def test_a_search_that_ended_is_only_shown_again_and_goes_on_with_more_trials(
 def test_a_lost_first_trial_begins_again_when_the_search_is_started_again(number, tmp_path):
     write_small_project(tmp_path)
     config = (tmp_path / "c.yaml").read_text()
-    (tmp_path / "c.yaml").write_text(config.replace("max_epochs: 2", "max_epochs: 300"))
+    (tmp_path / "c.yaml").write_text(config.replace("max_epochs: 2", "max_epochs: 80"))
     words = ["tune", "c.yaml", "-q", "--trials", "1"]
     run = tmp_path / "runs" / "c-tuned"
     with started(tmp_path, *words) as program:
@@ -142,15 +142,16 @@ def test_a_lost_first_trial_begins_again_when_the_search_is_started_again(number
     assert trials(run) == []
     program = ended(tmp_path, *words)
     assert program.out == "runs/c-tuned\n"
+    assert "Warning" not in program.err
     (trial,) = trials(run)
     assert (trial["number"], trial["state"]) == (0, "complete")
-    assert trial["settings"]["model.dropout"] == 0.2
+    assert ", was " not in (run / "best.yaml").read_text()  # the config itself
 
 
 def test_two_processes_that_are_killed_at_random_finish_each_trial_once(tmp_path):
     write_small_project(tmp_path)
-    draw, words = random.Random(0), ["tune", "c.yaml", "-q", "--trials", "5", "--run-dir", "r"]
-    for _ in range(4):
+    draw, words = random.Random(0), ["tune", "c.yaml", "-q", "--trials", "4", "--run-dir", "r"]
+    for _ in range(2):
         before = recorded(tmp_path / "r")
         with both(tmp_path, *words) as programs:
             time.sleep(draw.uniform(0.2, 1.5))
@@ -164,7 +165,7 @@ def test_two_processes_that_are_killed_at_random_finish_each_trial_once(tmp_path
         assert codes == [0, 0], [program.err for program in programs]
         assert [program.out for program in programs] == ["r\n", "r\n"]
     found = trials(tmp_path / "r")
-    assert [trial["number"] for trial in found] == [*range(5)]
+    assert [trial["number"] for trial in found] == [*range(4)]
     assert set(ends(tmp_path / "r").values()) == {1}
     assert found[0]["state"] == "complete"
     assert not (tmp_path / "r" / "trials").exists()

@@ -33,6 +33,7 @@ CONFLICTS = [
     "training.augment={slice: 0.1}",
     "training.augment={slice: 0.1} data.steps={x: token} data.id=i data.sequence=null",
     "model.freeze=true data.kind=features",
+    "model.trees=true",
     "model.kernels=true",
     "model.kernels=true data.steps={x: token} data.id=i data.sequence=null",
     "model.ngrams=[1, 2] data.kind=features",

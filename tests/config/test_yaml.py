@@ -52,7 +52,7 @@ def test_doubtful_spellings_are_refused_and_say_to_quote(text):
     assert config.data.label == text
 
 
-SCALARS = st.from_regex(r"[-+0-9_.:eExXoOabTZ~a-z]{0,12}", fullmatch=True)
+SCALARS = st.text("-+0123456789_.:EXOTZ~abcdefghijklmnopqrstuvwxyz", max_size=12)
 
 
 @given(SCALARS | st.sampled_from(DOUBTFUL))

@@ -44,7 +44,7 @@ def expected(network: ClassifierNetwork, inputs: torch.Tensor) -> npt.NDArray[An
     return result
 
 
-@pytest.mark.parametrize("settings", some(SHAPES, 7), ids=lambda s: "-".join(map(str, s.values())))
+@pytest.mark.parametrize("settings", some(SHAPES, 11), ids=lambda s: "-".join(map(str, s.values())))
 @pytest.mark.parametrize("kind", ["tokens", "features"])
 def test_predictions_are_the_networks(kind, settings):
     network = make_model(kind, engine="torch", **settings).network

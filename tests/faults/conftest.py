@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.program import fit, write_project
+from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import saved_twice
 
 TIMES = "SEQTRAIN_TIMES"
@@ -39,6 +40,15 @@ def finished(tmp_path_factory) -> Path:
     write_project(folder)
     fit(folder, "r", *SHORT)
     return folder
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory) -> dict[str, str]:
+    """The fingerprint of the project's run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_project(folder)
+    fit(folder, "r")
+    return fingerprint(folder / "r")
 
 
 @pytest.fixture

@@ -41,18 +41,16 @@ def small_disk(tmp_path) -> Iterator[Path]:
 
 @pytest.fixture
 def stopped(project) -> Path:
-    """A run that was stopped within its second epoch, and one that never was."""
-    fit(project, "whole")
+    """A run that was stopped within its second epoch."""
     prepare = signals_within(UPDATE, STOPPED_AT, (1, signal.SIGTERM))
     fit(project, "stopped", prepare=prepare, code=143)
     return project / "stopped"
 
 
 def check_goes_on_later(
-    stopped: Path, run: Path, prepare: Callable[[], None] | None, why: int, make_room: Path | None
+    project: Path, run: Path, prepare: Callable[[], None] | None, why: int, make_room: Path | None
 ) -> None:
-    """Resuming fails with one line and loses nothing; with free space it ends as usual."""
-    project = stopped.parent
+    """Resuming fails with one line and loses nothing; with free space it goes on."""
     running = fit(project, str(run), prepare=prepare, code=3)
     (line,) = (line for line in running.err.splitlines() if line.startswith("seqtrain: "))
     assert os.strerror(why) in line
@@ -62,35 +60,37 @@ def check_goes_on_later(
     if make_room is not None:
         make_room.unlink()
     fit(project, str(run))
-    assert fingerprint(run) == fingerprint(project / "whole")
-    shutil.rmtree(run)
 
 
-def test_no_space_stops_a_run_that_goes_on_once_there_is(stopped, small_disk):
+def test_no_space_stops_a_run_that_goes_on_once_there_is(stopped, whole, small_disk):
     filler = small_disk / "filler"
     for pages in range(0, len(list((stopped / "last").iterdir())), 3):
         run = shutil.copytree(stopped, small_disk / "r")
         filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - pages * PAGE))
-        check_goes_on_later(stopped, run, None, 28, filler)
+        check_goes_on_later(stopped.parent, run, None, 28, filler)
+        assert fingerprint(run) == whole
+        shutil.rmtree(run)
 
 
-def test_a_file_that_may_not_grow_stops_a_run_that_goes_on_later(stopped):
+def test_a_file_that_may_not_grow_stops_a_run_that_goes_on_later(stopped, whole):
     metrics = (stopped / "metrics.jsonl").stat().st_size
     sizes = [path.stat().st_size for path in (stopped / "last").iterdir()]
     for limit in (max(sizes) - 1, metrics + 1):
         run = shutil.copytree(stopped, stopped.parent / "r")
         prepare = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
-        check_goes_on_later(stopped, run, prepare, 27, None)
+        check_goes_on_later(stopped.parent, run, prepare, 27, None)
+        assert fingerprint(run) == whole
+        shutil.rmtree(run)
 
 
-def test_a_disk_too_small_for_a_run_ends_it_in_a_line_and_it_starts_again(project, small_disk):
-    fit(project, "whole")
+def test_a_disk_too_small_for_a_run_ends_it_in_a_line_and_it_starts_again(
+    project, whole, small_disk
+):
     filler, run = small_disk / "filler", small_disk / "r"
     filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - 2 * PAGE))
     running = fit(project, str(run), code=3)
     (problem,) = running.err.splitlines()
     assert "No space left on device" in problem
     filler.unlink()
-    arguments = ("fit", "c.yaml", "--run-dir", str(run), "--quiet")
-    ended(project, *arguments)
-    assert fingerprint(run) == fingerprint(project / "whole")
+    ended(project, "fit", "c.yaml", "--run-dir", str(run), "--quiet")
+    assert fingerprint(run) == whole

@@ -77,7 +77,7 @@ def repeats_arguments(folder: Path) -> list[str]:
     return [*words, "--quiet", *SHORT, *(["--resume"] if (folder / "r").exists() else [])]
 
 
-@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [24, pytest.param(1, marks=pytest.mark.slow)])
 def test_kill_at_every_call_of_a_fold_keeps_the_finished_fold(project, strace, step):
     """By default at some of the calls with which a fold starts, before it has a config."""
     text = (project / "c.yaml").read_text()
@@ -169,8 +169,7 @@ def test_readers_see_whole_folders(disk, count):
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_of_two_fits_one_wins(project, count):
-    fit(project, "whole")
+def test_of_two_fits_one_wins(project, whole, count):
     for turn in range(count):
         arguments = ["fit", "c.yaml", "--run-dir", f"r{turn}", "--quiet"]
         with started(project, *arguments) as first, started(project, *arguments) as second:
@@ -179,4 +178,4 @@ def test_of_two_fits_one_wins(project, count):
         assert sorted(codes) == [0, 2], first.err + second.err
         in_use = re.search(r"in use by process (\d+);", loser.err)
         assert "isn't empty" in loser.err or (in_use and int(in_use[1]) == winner.process.pid)
-        assert fingerprint(project / f"r{turn}") == fingerprint(project / "whole")
+        assert fingerprint(project / f"r{turn}") == whole

@@ -176,7 +176,7 @@ def check_export(folder: Path, path: str, found: Predictions) -> None:
         np.testing.assert_allclose(one, two, rtol=0, atol=EXPORTED)
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_every_command_agrees(seed, tmp_path):
     check_task(random_task(seed), tmp_path)
 
@@ -197,7 +197,7 @@ def check_task(task: Task, folder: Path) -> None:
     check_report(folder)
     run_in(folder, "check", "run")
     check_memory(task, folder, found)
-    if task.seed % 2:
+    if task.seed % 2 == 0:
         check_ensemble(task, folder, path)
 
 
@@ -213,7 +213,7 @@ def check_report(folder: Path) -> None:
 def check_ensemble(task: Task, folder: Path, path: str) -> None:
     """An ensemble predicts by the mean of its members, and is scored as it predicts."""
     is_fraction = "validation" not in task.splits
-    repeats = ("--folds", "2") if task.seed % 4 == 1 and is_fraction else ("--seeds", "0,1")
+    repeats = ("--folds", "2") if task.seed % 4 == 2 and is_fraction else ("--seeds", "0,1")
     run_in(folder, "fit", "c.yaml", "--run-dir", "many", "--quiet", *repeats)
     found = Predictions(task, folder, "many", path)
     members = sorted(p.parent for p in (folder / "many").glob("*/config.yaml"))

@@ -118,8 +118,7 @@ def test_signal_while_a_checkpoint_is_read_is_no_bug(begun):
 
 
 @pytest.mark.parametrize("function", ["initialize", "_start_session", "_check_phase"])
-def test_signal_while_setting_up_is_answered_after_an_update(project, function):
-    fit(project, "whole")
+def test_signal_while_setting_up_is_answered_after_an_update(project, whole, function):
     steps = 0
     if function == "_check_phase":
         prepare = signals_within(UPDATE, 4, (1, signal.SIGTERM))
@@ -129,4 +128,4 @@ def test_signal_while_setting_up_is_answered_after_an_update(project, function):
     running = fit(project, "r", prepare=prepare, code=143)
     assert f"training, update {steps + 1}" in running.err
     fit(project, "r")
-    assert fingerprint(project / "r") == fingerprint(project / "whole")
+    assert fingerprint(project / "r") == whole

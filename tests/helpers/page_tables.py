@@ -4,7 +4,18 @@ import re
 from pathlib import Path
 
 from seqtrain.config import key_reference
-from seqtrain.tables.formats import format_table
+from seqtrain.tables.formats import FORMATS
+
+
+def format_table() -> str:
+    """Return the Markdown table of all formats in data/README.md."""
+    lines = ["| file | what one row is | columns |", "|---|---|---|"]
+    columns = {"none": "none", "named": "names of fields", "delimited": "names, or indexes from 0"}
+    for format in FORMATS.values():
+        endings = ", ".join(f"`{ending}`" for ending in format.endings) or f"`{format.name}`"
+        lines.append(f"| {endings} | {format.row} | {columns[format.columns]} |")
+    return "\n".join(lines) + "\n"
+
 
 ROOT = Path(__file__).parents[2]
 TABLES = {"configs/README.md": key_reference, "data/README.md": format_table}

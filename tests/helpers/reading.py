@@ -11,6 +11,7 @@ from seqtrain.api.prediction_input import memory_parts
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import completed_schema
 
@@ -68,8 +69,8 @@ def read_rows(given: Given | Input, *, labelled: bool = True) -> Iterator[Exampl
     source, keep = (given.source, given.keep) if isinstance(given, Given) else (given, ())
     source = replace(source, labelled=labelled)
     labels = source.labels() if labelled else None
-    for part in source.reader(labels, keep).read():
-        yield from part.examples()
+    for part in SequenceReader(source, labels, keep).read():
+        yield from map(part.example, range(len(part)))
 
 
 def read_examples(given: Given | Input, *, labelled: bool = True) -> Iterator[Example]:

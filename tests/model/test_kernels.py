@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pack_sequence
 import seqtrain
 from seqtrain.engines.layout import Packed
 from seqtrain.model.branches.kernels import KERNELS, KernelBranch
+from seqtrain.model.branches.solved import SolverInput
 from seqtrain.model.input_spec import KernelSizes
 from seqtrain.runs.model_folder import load_model
 from seqtrain.sequences.store import SequenceStore
@@ -34,7 +35,7 @@ def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> Kernel
 
 
 def solve(bank: KernelBranch, store: SequenceStore) -> None:
-    bank.solve(store, np.ones(len(store)), seed=0, num_train=len(store))
+    bank.solve(SolverInput(store, np.ones(len(store)), seed=0, num_train=len(store)))
 
 
 def logits_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:
@@ -90,6 +91,9 @@ def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     with torch.autocast("cpu", torch.bfloat16):
         lowered = logits_of(bank, rows)
     assert torch.equal(lowered, logits_of(fitted(3), rows))
+    bank.weight.normal_(generator=torch.Generator().manual_seed(0))
+    alone = torch.cat([logits_of(bank, [row]) for row in rows])
+    torch.testing.assert_close(alone, logits_of(bank, rows), rtol=3e-7, atol=0)
 
 
 def test_logits_follow_the_weights_that_the_branch_has_now():

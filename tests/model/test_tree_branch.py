@@ -11,7 +11,6 @@ import safetensors.torch
 import torch
 
 import seqtrain
-from seqtrain.errors import ConfigError
 from tests.helpers.tiny import fit, run_in
 
 
@@ -91,13 +90,6 @@ def test_three_classes_without_a_validation_split(tmp_path):
     found = seqtrain.evaluate(tmp_path / "three", data="test.csv").scores
     assert found.labels == ["high", "low", "middle"]
     assert found.per_class["high"]["recall"] >= 0.9
-
-
-def test_text_is_refused():
-    with pytest.raises(ConfigError, match=r"model\.trees"):
-        seqtrain.Config(
-            data={"train": "x.csv", "sequence": "text", "label": "label"}, model={"trees": True}
-        )
 
 
 def test_a_crafted_column_number_reads_nothing_else():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqtrain.api.prediction_input import given_cell
-from seqtrain.sequences.content import ContentReader
+from seqtrain.sequences.content import read_content
 from seqtrain.sequences.labels import LABEL_TYPES, LabelReader
 from seqtrain.tables.blocks import TEXT
 from seqtrain.tables.cells import BadCellError
@@ -20,7 +20,7 @@ def sequence_from_python(value: Any, kind: str) -> Any:
     """Return the sequence in a Python value, as `predict` reads it."""
     cell = given_cell(value, kind)
     problems: dict[int, str] = {}
-    (found,) = ContentReader(kind, ".").read({TEXT: [cell]}, 1, problems)
+    (found,) = read_content({TEXT: [cell]}, problems, kind=kind)
     if problems:
         raise BadCellError(problems[0])
     return found

@@ -8,7 +8,7 @@ import pytest
 
 from seqtrain.api.prediction_input import memory_parts
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.sequences import vocabulary
+from seqtrain.sequences.columns import tokens
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.store import SequenceStore, joined_stores
 from seqtrain.sequences.vocabulary import MOST_GRAMS, UNK, word_grams
@@ -67,7 +67,7 @@ def test_each_chunk_numbers_its_own(write):
 
 
 def test_beyond_a_number_unknown_words_are_unk_alone(write, monkeypatch):
-    monkeypatch.setattr(vocabulary, "MOST_SPELLINGS", 2)
+    monkeypatch.setattr(tokens, "MOST_SPELLINGS", 2)
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     parts, _ = memory_parts(["a1 b1 c1 a1"], preprocessing)
     ((_, store),) = preprocessing.predictable(parts, "x")

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from seqtrain.sequences.vocabulary import (
     SPECIAL,
+    UNFITTED,
     UNK,
-    GrowingTokens,
+    TokenIndex,
     Vocabulary,
     fit_vocabulary,
 )
@@ -15,10 +16,10 @@ from seqtrain.sequences.vocabulary import (
 
 def fit(tokens: list[str], *, min_count: int = 1, max_size: int = 100) -> Vocabulary:
     """Fit as the data room does: provisional ids first; check that the final ids agree."""
-    index = GrowingTokens(SPECIAL)
+    index = TokenIndex(UNFITTED, len(tokens))
     ids = np.array(index.ids(tokens), dtype=np.int32)
-    counts = np.bincount(ids, minlength=len(index.tokens))
-    vocabulary, final = fit_vocabulary(index.tokens, counts, min_count=min_count, max_size=max_size)
+    counts = np.bincount(ids, minlength=index.size)
+    vocabulary, final = fit_vocabulary(index, counts, min_count=min_count, max_size=max_size)
     assert final[ids].tolist() == [vocabulary.index.get(token, UNK) for token in tokens]
     return vocabulary
 

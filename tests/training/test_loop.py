@@ -150,7 +150,7 @@ def test_training_ends_where_half_of_it_beats_never_the_largest_class(
     assert len(epochs(make_trainer(train=rows, validation=rows, training=keys))) == trained
 
 
-@pytest.mark.parametrize(("patience", "pairs"), [(None, 50), ("auto", 50), (50, 50), (None, 49)])
+@pytest.mark.parametrize(("patience", "pairs"), [(None, 50), (50, 49)])
 def test_training_stops_when_all_of_validation_was_right_for_long(patience, pairs, make_trainer):
     rows = replace(store_of([[2, 2], [3, 3]] * pairs), labels=np.array([0, 1] * pairs))
     keys = {"lr": 0.05, "patience": patience, "max_epochs": 40, "monitor": "accuracy"}

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.config.schema import Config
-from seqtrain.errors import ConfigError
 from seqtrain.sklearn import SequenceClassifier
 from tests.helpers.tiny import rows, write_table
 
@@ -33,21 +31,6 @@ def test_a_class_without_held_out_rows_is_said() -> None:
     write_table(Path("held.tsv"), examples[:20])
     run = seqtrain.fit(config({}, "held.tsv"), run_dir="r", progress=False)
     assert any("odd" in line and "macro F1" in line for line in run.warnings)
-
-
-def test_a_refit_without_validation_is_refused() -> None:
-    write_table(Path("train.tsv"), rows(60, seed=1))
-    with pytest.raises(ConfigError, match=r"training\.refit"):
-        Config.model_validate(config({"refit": True}, None))
-
-
-@pytest.mark.parametrize("threshold", [7, -0.1, float("nan")])
-def test_a_threshold_is_a_probability(threshold: float) -> None:
-    write_table(Path("train.tsv"), rows(60, seed=1))
-    run = seqtrain.fit(config({}), run_dir="r", progress=False)
-    classifier = seqtrain.load(run)
-    with pytest.raises(ConfigError, match="from 0 to 1"):
-        classifier.set_threshold("up", threshold)
 
 
 def test_class_weights_name_labels_by_value_and_the_history_is_of_training() -> None:

@@ -9,10 +9,10 @@ from torch.nn import functional
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.engines import optimizer as module
 from seqtrain.engines.native.library import why_unavailable
+from seqtrain.engines.schedule import learning_rate
 from seqtrain.sequences.batch import collate
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.loop import train_epochs
-from seqtrain.training.schedule import learning_rate
 from seqtrain.training.stopping import stopping_rule
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of

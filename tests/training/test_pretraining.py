@@ -48,13 +48,12 @@ def epochs(pretrainer: Trainer) -> list[EpochEvent]:
     return [event for event in train_epochs(pretrainer) if isinstance(event, EpochEvent)]
 
 
-@pytest.mark.parametrize("rnn", ["gru", "lstm"])
-def test_an_autoencoder_reconstructs_what_it_memorised(rnn, make_pretrainer, make_store):
+def test_an_autoencoder_reconstructs_what_it_memorised(make_pretrainer, make_store):
     store = make_store(10, longest=6)
     pretrainer = make_pretrainer(
         "autoencoder",
         store,
-        model={"rnn": rnn, "hidden_size": 32, "embedding_dim": 16, "bidirectional": True},
+        model={"rnn": "lstm", "hidden_size": 32, "embedding_dim": 16, "bidirectional": True},
         max_epochs=80,
         lr=0.03,
     )

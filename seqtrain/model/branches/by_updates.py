@@ -20,58 +20,59 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.engines.choice import ops_for
 from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.optimizer import Optimizer
+from seqtrain.engines.schedule import learning_rate
 from seqtrain.model.branches.logistic import Weights
 from seqtrain.sequences.store import Array
 
 EPOCHS, BATCH_SIZE = 3, 32
-PEAK_RATE, WARMUP_SHARE = 0.003, 0.05
-"""Largest learning rate, and the share of the updates until it is reached. Then it falls to 0."""
+SETTINGS = TrainingConfig(
+    optimizer="adam", lr=0.003, schedule="linear", warmup=0.05, weight_decay=0.0, max_grad_norm=None
+)
 GAIN = 20.0
 """Factor of the weighted sums. The values of a row are small, for their squares add up to 1."""
 
 
 class _Linear(nn.Module):
-    def __init__(self, num_features: int, num_classes: int) -> None:
+    """A linear classifier whose parameters share the memory of two tensors."""
+
+    def __init__(self, weight: Tensor, intercept: Tensor) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(num_features, num_classes))
-        self.intercept = nn.Parameter(torch.zeros(num_classes))
+        self.weight, self.intercept = nn.Parameter(weight), nn.Parameter(intercept)
 
 
 def solve_by_updates(
-    features: Any, labels: Array, weights: Weights, num_classes: int, seed: int
-) -> tuple[Array, Array]:
-    """Fit a logistic regression by a few epochs of Adam.
+    weight: Tensor, intercept: Tensor, features: Any, labels: Array, weights: Weights, seed: int
+) -> None:
+    """Fit a logistic regression by a few epochs of Adam, in place.
+
+    Nothing is copied: with many classes, coefficients and Adam's moments take gigabytes.
 
     Args:
+        weight: Receives the coefficients of the logits, (F, C) float32 on the CPU.
+        intercept: Receives the intercepts of the logits, (C,).
         features: Features of each row, a CSR matrix (B, F) of float32.
         labels: Class index of each row, (B,). In a multi-label task a matrix (B, C), with a
             positive number for each class that a row has.
         weights: Weight of each row's loss, (B,), greater than 0.
-        num_classes: Number of classes, C.
         seed: Seed of the order of rows.
-
-    Returns:
-        Coefficients, (C, F), and intercepts, (C,), of the logits.
     """
-    model = _Linear(features.shape[1], num_classes)
-    settings = TrainingConfig(optimizer="adam", weight_decay=0.0, max_grad_norm=None)
-    optimizer = Optimizer(model, [model.weight], settings)
+    model = _Linear(weight.zero_(), intercept.zero_())
+    optimizer = Optimizer(model, [model.weight], SETTINGS)
     sparse = SparseRows(
         torch.from_numpy(features.indices.astype(np.int32)),
         torch.from_numpy(features.data),
         torch.from_numpy(features.indptr.astype(np.int64)),
     )
     targets, shares = torch.from_numpy(labels), torch.from_numpy(weights).float()
-    ops = ops_for(model.weight)
+    ops = ops_for(weight)
     batches = _batches(len(labels), seed)
     for number, rows in enumerate(batches):
         optimizer.forget_gradients()
         sums = ops.sum_rows(model.weight, sparse, rows, sparse=True)
         losses = _losses(GAIN * sums + model.intercept, targets[rows])
         torch.autograd.backward((losses * shares[rows]).mean())
-        optimizer.step(_learning_rate(number, len(batches)))
-    coefficients = GAIN * model.weight.detach()
-    return coefficients.T.numpy(), model.intercept.detach().numpy()
+        optimizer.step(learning_rate(SETTINGS, number, len(batches)))
+    weight.mul_(GAIN)
 
 
 def _batches(num_rows: int, seed: int) -> list[Tensor]:
@@ -86,9 +87,3 @@ def _losses(logits: Tensor, targets: Tensor) -> Tensor:
         return functional.cross_entropy(logits, targets.long(), reduction="none")
     has_class = (targets > 0).float()
     return functional.binary_cross_entropy_with_logits(logits, has_class, reduction="none").sum(1)
-
-
-def _learning_rate(update: int, num_updates: int) -> float:
-    warmup = max(1, round(WARMUP_SHARE * num_updates))
-    left = (num_updates - update) / num_updates
-    return PEAK_RATE * min((update + 1) / warmup, left)

@@ -32,7 +32,7 @@ from seqtrain.config.schema import BatchingConfig, ModelConfig
 from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.logistic import Weights
-from seqtrain.model.branches.solved import LinearBranch, class_matrix
+from seqtrain.model.branches.solved import LinearBranch, SolverInput, class_matrix
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.inputs import SideInputs
 from seqtrain.model.standardization import SeriesStandardization
@@ -215,10 +215,12 @@ class KernelBranch(LinearBranch):
     ) -> Tensor:
         """Return the logits, (B, K), without gradients; see `Branch.forward`.
 
-        Autocast is switched off.
+        Autocast is switched off. The product is in float64: in float32, the order of thousands of
+        sums, and so the logits of a row, would depend on the size of its batch.
         """
         with torch.autocast(steps.device.type, enabled=False):
-            return self.shares(steps, layout) @ self.weight + self.intercept
+            product = self.shares(steps, layout).double() @ self.weight.double()
+            return product.to(self.intercept.dtype) + self.intercept
 
     @torch.no_grad()
     def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:
@@ -322,19 +324,14 @@ class KernelBranch(LinearBranch):
         inside = (read >= 0) & (read < lengths)
         return torch.where(inside, read + begins, bank.series.shape[0])
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
+    def solve(self, given: SolverInput) -> None:
         """Draw the channels of the kernels, and fit gains, biases and the linear classifier.
 
         The classifier is a ridge regression on at most `MAX_ROWS` rows, a random sample. Rows left
         out of it one by one choose its penalty, and the factor that turns its scores into logits.
-
-        Args:
-            store: labelled series.
-            weights: weight of each row, (B,).
-            seed: seed of all random choices.
-            num_train: not used.
         """
-        draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(store))
+        store, weights = given.store, given.weights
+        draw, rows = np.random.default_rng([given.seed, len(KERNELS)]), np.arange(len(store))
         if len(rows) > MAX_ROWS:
             rows = np.sort(draw.choice(rows, MAX_ROWS, replace=False))
             store, weights = store.__getitems__(rows), weights[rows]

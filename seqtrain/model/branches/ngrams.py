@@ -21,8 +21,7 @@ from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.by_updates import solve_by_updates
-from seqtrain.model.branches.logistic import Weights, solve_logistic
-from seqtrain.model.branches.solved import LinearBranch
+from seqtrain.model.branches.solved import LinearBranch, SolverInput
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch
@@ -75,14 +74,16 @@ class NgramBranch(LinearBranch):
         sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=False)
         return sums + self.intercept
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
-        """Fit the weights to the n-grams of labelled rows; see `SolvedBranch.solve`.
-
-        With many rows, a row with a weight of 2 counts in the loss like two equal rows.
-        """
-        solve = solve_logistic if num_train <= MOST_PENALIZED_ROWS else solve_by_updates
-        classes = len(self.intercept)
-        self.keep_coefficients(*solve(self.features(store), store.labels, weights, classes, seed))
+    def solve(self, given: SolverInput) -> None:
+        """Fit the weights to the n-grams of labelled rows."""
+        if given.num_train <= MOST_PENALIZED_ROWS:
+            super().solve(given)
+            return
+        weight, intercept = self.weight.cpu(), self.intercept.cpu()  # themselves on the CPU
+        features, labels = self.features(given.store), given.store.labels
+        solve_by_updates(weight, intercept, features, labels, given.weights, given.seed)
+        self.weight.copy_(weight)
+        self.intercept.copy_(intercept)
 
     def features(self, store: SequenceStore) -> Any:
         """Return the n-gram values of each row of a store, a CSR matrix (B, K) of float32."""

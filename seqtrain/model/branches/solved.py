@@ -9,6 +9,7 @@ B sequences, F features, C classes.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,25 @@ from torch import Tensor
 from seqtrain.model.branches.branch import Branch
 from seqtrain.model.branches.logistic import Weights, solve_logistic
 from seqtrain.sequences.store import Array, SequenceStore
+
+
+@dataclass(frozen=True)
+class SolverInput:
+    """What a solver learns.
+
+    Attributes:
+        store: Labelled rows.
+        weights: Weight of each row, (B,), greater than 0. A row with a weight of 2 counts like two
+            equal rows.
+        seed: Seed of folds and other random choices.
+        num_train: Number of rows of the training split. A refit has more, but keeps the choices
+            that depend on it.
+    """
+
+    store: SequenceStore
+    weights: Weights
+    seed: int
+    num_train: int
 
 
 class SolvedBranch(Branch):
@@ -38,17 +58,8 @@ class SolvedBranch(Branch):
         """Return the features of each row, (B, F): float32, dense or a SciPy CSR matrix."""
 
     @abstractmethod
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
-        """Fit the arrays to labelled rows, in place.
-
-        Args:
-            store: The rows.
-            weights: Weight of each row, (B,), greater than 0. A row with a weight of 2 counts like
-                two equal rows.
-            seed: Seed of folds and other random choices.
-            num_train: Number of rows of the training split. A refit has more, but keeps the
-                choices that depend on it.
-        """
+    def solve(self, given: SolverInput) -> None:
+        """Fit the arrays to labelled rows, in place."""
 
 
 class LinearBranch(SolvedBranch):
@@ -71,10 +82,11 @@ class LinearBranch(SolvedBranch):
         self.register_buffer("weight", torch.zeros(num_features, num_classes))
         self.register_buffer("intercept", torch.zeros(num_classes))
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
-        """Fit a logistic regression to the features of labelled rows; see `SolvedBranch.solve`."""
+    def solve(self, given: SolverInput) -> None:
+        """Fit a logistic regression to the features of labelled rows."""
+        features, labels = self.features(given.store), given.store.labels
         classes = len(self.intercept)
-        found = solve_logistic(self.features(store), store.labels, weights, classes, seed)
+        found = solve_logistic(features, labels, given.weights, classes, given.seed)
         self.keep_coefficients(*found)
 
     def keep_coefficients(self, coefficients: Array, intercepts: Array) -> None:

@@ -18,8 +18,7 @@ from seqtrain.engines.layout import Layout, Packed
 from seqtrain.model.aggregates import AggregateLayout
 from seqtrain.model.boosting import TREE_SPLITS, Trees, fit_trees, most_rounds
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.logistic import Weights
-from seqtrain.model.branches.solved import SolvedBranch, class_matrix
+from seqtrain.model.branches.solved import SolvedBranch, SolverInput, class_matrix
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import collate
@@ -81,21 +80,15 @@ class TreeBranch(SolvedBranch):
             values[rows] = batch.restore(found).numpy()
         return values
 
-    def solve(self, store: SequenceStore, weights: Weights, seed: int, num_train: int) -> None:
-        """Fit the trees to the aggregates of labelled sequences, and set the arrays in place.
-
-        Args:
-            store: labelled sequences.
-            weights: weight of each row, (B,).
-            seed: seed of all random choices.
-            num_train: not used.
-        """
+    def solve(self, given: SolverInput) -> None:
+        """Fit the trees to the aggregates of labelled sequences, and set the arrays in place."""
+        labels = given.store.labels
         trees = fit_trees(
-            torch.from_numpy(self.features(store)),
-            torch.from_numpy(class_matrix(store.labels, len(self.start))),
-            torch.from_numpy(weights),
-            multi_label=store.labels.ndim == 2,
-            seed=seed,
+            torch.from_numpy(self.features(given.store)),
+            torch.from_numpy(class_matrix(labels, len(self.start))),
+            torch.from_numpy(given.weights),
+            multi_label=labels.ndim == 2,
+            seed=given.seed,
         )
         used = len(trees.leaf)
         self.rounds.fill_(used)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,13 +30,11 @@ from seqtrain.sequences.columns.scaling import (
 from seqtrain.sequences.columns.tokens import Parts, VocabularyLimits
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.saved import Saved
-from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks
+from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks, counts_of
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
-    SPECIAL,
+    UNFITTED,
     UNK,
-    GrowingTokens,
-    KnownTokens,
     TokenIndex,
     Vocabulary,
     fit_vocabulary,
@@ -75,8 +74,8 @@ class TokenColumn(Saved):
         vocabulary.
         """
         if self.vocabulary is None:
-            return GrowingTokens(SPECIAL)
-        return KnownTokens(self.vocabulary)
+            return TokenIndex(UNFITTED, inf)
+        return TokenIndex(self.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -303,10 +302,9 @@ class ColumnTable(Saved):
         tokens = list[TokenColumn]()
         for number, column in enumerate(self.tokens):
             index = encoder.indexes[number]
-            counts = np.bincount(train[:, number].astype(np.int64), minlength=len(index.tokens))
             vocabulary, ids = fit_vocabulary(
-                index.tokens,
-                counts,
+                index,
+                counts_of(train[:, number].astype(np.int64), index.size),
                 min_count=limits.min_count if column.min_count is None else column.min_count,
                 max_size=limits.max_size,
                 known=None if known is None else known.tokens[number].vocabulary,

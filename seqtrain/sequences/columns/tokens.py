@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -21,12 +22,8 @@ from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
 from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
-    MOST_SPELLINGS,
-    SPECIAL,
+    UNFITTED,
     UNK,
-    GrowingTokens,
-    KnownTokens,
-    SpelledTokens,
     TokenIndex,
     Vocabulary,
     WordGrams,
@@ -38,6 +35,8 @@ Parts: TypeAlias = dict[str, SequenceStore]
 """Stores by name: train, the other splits, and files of pretraining.data."""
 REMEMBERED_CHARACTERS = 2**22
 """Largest total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
+MOST_SPELLINGS = 2**20
+"""Largest number of different unknown words of an encoder whose character n-grams are stored."""
 LONGEST_NGRAM = 16
 HELD_OUT_SPLITS = ("validation", "test")
 
@@ -180,7 +179,7 @@ class TokenSequence(Saved):
 
     @cached_property
     def _encoder(self) -> TokenEncoder:
-        return TokenEncoder(self.tokenizer, KnownTokens(self.vocabulary or Vocabulary(SPECIAL)))
+        return TokenEncoder(self.tokenizer, TokenIndex(self.vocabulary or UNFITTED))
 
     def encoder(self) -> TokenEncoder:
         """Return an encoder of cells.
@@ -190,10 +189,10 @@ class TokenSequence(Saved):
         words that it meets.
         """
         if self.vocabulary is None:
-            return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
+            return TokenEncoder(self.tokenizer, TokenIndex(UNFITTED, inf))
         if self.subwords is None:
             return self._encoder
-        return TokenEncoder(self.tokenizer, SpelledTokens(self.vocabulary))
+        return TokenEncoder(self.tokenizer, TokenIndex(self.vocabulary, MOST_SPELLINGS))
 
     def fit(
         self,
@@ -213,11 +212,11 @@ class TokenSequence(Saved):
         Returns:
             The fitted column, and the stores with final ids.
         """
-        tokens = encoder.index.tokens
+        index = encoder.index
         counted = [part for name, part in parts.items() if name not in HELD_OUT_SPLITS]
-        counts = np.sum([counts_of(part.values, len(tokens)) for part in counted], axis=0)
+        counts = np.sum([counts_of(part.values, index.size) for part in counted], axis=0)
         vocabulary, ids = fit_vocabulary(
-            tokens,
+            index,
             counts,
             min_count=limits.min_count,
             max_size=limits.max_size,
@@ -226,11 +225,11 @@ class TokenSequence(Saved):
         if limits.extend is not None:
             more = limits.extend(vocabulary)
             numbers = {word: number for number, word in enumerate(more, start=len(vocabulary))}
-            for provisional, token in enumerate(tokens):
+            for provisional, token in enumerate(index.others, start=index.first):
                 ids[provisional] = numbers.get(token, ids[provisional])
             vocabulary = Vocabulary((*vocabulary.tokens, *more))
         if self.subwords is not None:
-            parts = _spelled(parts, self.subwords, tokens, ids)
+            parts = _spelled(parts, self.subwords, index, ids)
         found = {name: replace(part, values=ids[part.values]) for name, part in parts.items()}
         rows = self.subword_rows if known is None else known.subword_rows
         if known is None and self.subwords is not None:
@@ -244,12 +243,12 @@ class TokenSequence(Saved):
             store: Rows that `encoder` encoded.
             encoder: An encoder of this column.
         """
-        index = encoder.index
-        if self.subwords is None or not isinstance(index, SpelledTokens):
+        if self.subwords is None:
             return store
+        index = encoder.index
         spellings = np.maximum(store.values - index.first, -1).astype(np.int32)
         values = np.where(spellings < 0, store.values, UNK).astype(np.int32)
-        words = word_grams(index.tokens, self.subwords[0], self.subwords[1])
+        words = word_grams(index.others, self.subwords[0], self.subwords[1])
         return replace(store, values=values, spellings=spellings, words=words)
 
     def pieces(self, cell: Any) -> list[str]:
@@ -276,14 +275,14 @@ def _are_sizes(sizes: Sequence[int]) -> bool:
 
 
 def _spelled(
-    parts: Parts, sizes: Sequence[int], tokens: Sequence[str], ids: npt.NDArray[np.int32]
+    parts: Parts, sizes: Sequence[int], index: TokenIndex, ids: npt.NDArray[np.int32]
 ) -> Parts:
     """Return copies of the stores with the character n-grams of unknown words.
 
     Args:
         parts: Stores with provisional ids, by name.
         sizes: Lengths of the shortest and of the longest n-gram.
-        tokens: Maps each provisional id to its token.
+        index: Index of all tokens, by which the stores are encoded.
         ids: Maps each provisional id to its final id.
 
     Returns:
@@ -291,11 +290,10 @@ def _spelled(
         words. It is the same for all stores. Their attribute `spellings` has the index in `words`
         of the unknown word at each step, or -1 at other steps.
     """
-    unknown = np.flatnonzero(ids == UNK)
-    unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
-    words = word_grams((tokens[i] for i in unknown.tolist()), sizes[0], sizes[1])
+    unknown = np.flatnonzero(ids[index.first :] == UNK)[:MOST_SPELLINGS]
+    words = word_grams((index.others[i] for i in unknown.tolist()), sizes[0], sizes[1])
     number = np.full(len(ids), -1, dtype=np.int32)
-    number[unknown] = np.arange(len(unknown))
+    number[index.first + unknown] = np.arange(len(unknown))
     return {
         name: replace(part, spellings=number[part.values], words=words)
         for name, part in parts.items()
