@@ -48,7 +48,7 @@ class NativeAdam:
         self.param_groups = groups
         self.state: dict[Tensor, dict[str, Any]] = {}
         self._decay = "decay" if decoupled else "l2"
-        self._described: dict[Tensor, Weight] = {}
+        self._described: dict[Tensor, tuple[dict[str, Any], Weight]] = {}
 
     @torch.no_grad()
     def clipped_step(self, max_norm: float) -> float:
@@ -76,11 +76,10 @@ class NativeAdam:
                 state["exp_avg"] = torch.zeros_like(weight)
                 state["exp_avg_sq"] = torch.zeros_like(weight)
                 self.state[weight] = state
-            known = self._described.get(weight)
-            addresses = weight.data_ptr(), state["exp_avg"].data_ptr()
-            if known is None or (known.weight, known.mean) != addresses:
+            described, known = self._described.get(weight, (None, None))
+            if known is None or described is not state or known.weight != weight.data_ptr():
                 known = describe_weight(weight.detach(), state, **{self._decay: decay})
-                self._described[weight] = known
+                self._described[weight] = state, known
             assert weight.grad is not None
             yield known, weight.grad
 
