@@ -107,7 +107,7 @@ def fit(
         Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
         Exception: If the listener raised it. A checkpoint was saved.
     """
-    source = source or _source_of(config)
+    source = source or config_file(config)
     given = {"train": train, "validation": validation, "test": test}
     resolved, tables = with_given_data(config, given)
     resolved = resolved_config(resolved, device)
@@ -166,7 +166,7 @@ def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
     return init_from.save(Path(folder, init_from.path.name))
 
 
-def _source_of(config: object) -> Path | None:
+def config_file(config: object) -> Path | None:
     """Return the path of a config, or None for a config in memory.
 
     Raises:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -27,19 +27,26 @@ NEVER_DECAYING = ("initial_state",)
 """Endings of the names of matrices without weight decay."""
 
 
-class NativeAdam(torch.optim.Optimizer):
+class NativeAdam:
     """Adam and AdamW of the native library, for dense and sparse gradients on the CPU.
 
     A step is one call for all weights. With torch's SparseAdam, a third of the time of training
-    went into the indexing of rows.
+    went into the indexing of rows. The first `torch.optim.Optimizer` of a process imports torch's
+    compiler, which takes as long as importing torch. So this class has the attributes and methods
+    of one that are used here, but isn't one.
 
     Args:
         groups: Groups of weights with a weight decay each, as in torch.
         decoupled: True for the weight decay of AdamW, False for the L2 penalty of Adam.
+
+    Attributes:
+        param_groups: The groups, with a learning rate each.
+        state: Mean, mean square and number of updates of each weight that was updated.
     """
 
     def __init__(self, groups: list[dict[str, Any]], *, decoupled: bool) -> None:
-        super().__init__(groups, {"lr": 0.0, "weight_decay": 0.0})
+        self.param_groups = [{"lr": 0.0, **group} for group in groups]
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
         self._decay = "decay" if decoupled else "l2"
         self._described: dict[Tensor, Weight] = {}
 
@@ -63,11 +70,13 @@ class NativeAdam(torch.optim.Optimizer):
 
     def _gradients(self) -> Iterator[tuple[Weight, Tensor]]:
         for weight, decay in _with_gradient(self):
-            state = self.state[weight]
-            if not state:
-                state["step"] = torch.zeros((), device="cpu")
-                state["exp_avg"] = torch.zeros_like(weight)
-                state["exp_avg_sq"] = torch.zeros_like(weight)
+            state = self.state.get(weight)
+            if state is None:
+                state = self.state[weight] = {
+                    "step": torch.zeros((), device="cpu"),
+                    "exp_avg": torch.zeros_like(weight),
+                    "exp_avg_sq": torch.zeros_like(weight),
+                }
                 self._described.pop(weight, None)
             known = self._described.get(weight)
             if known is None or known.weight != weight.data_ptr():
@@ -76,10 +85,21 @@ class NativeAdam(torch.optim.Optimizer):
             assert weight.grad is not None
             yield known, weight.grad
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of each weight by its number, and the groups, as torch does."""
+        numbered = enumerate(_weights_of(self))
+        state = {number: self.state[weight] for number, weight in numbered if weight in self.state}
+        return {"state": state, "param_groups": self.param_groups}
+
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore the state, and forget the addresses of the tensors before."""
-        super().load_state_dict(dict(state_dict))
+        weights = _weights_of(self)
+        self.state = {weights[number]: own for number, own in state_dict["state"].items()}
         self._described.clear()
+
+
+Part: TypeAlias = torch.optim.Optimizer | NativeAdam
+"""Optimizer of a part of the weights."""
 
 
 class Optimizer:
@@ -92,7 +112,7 @@ class Optimizer:
             largest norm.
 
     Attributes:
-        parts: Maps a name to the torch optimizer of a part of the weights.
+        parts: Maps a name to the optimizer of a part of the weights.
         weights: All weights that learn.
         tables: Those of them with sparse gradients.
     """
@@ -110,7 +130,7 @@ class Optimizer:
         self.tables = [table for table in tables if table.requires_grad]
         self.weights = [*decaying, *others, *self.tables]
         self.max_norm = math.inf if settings.max_grad_norm is None else settings.max_grad_norm
-        self.parts: dict[str, torch.optim.Optimizer] = {}
+        self.parts: dict[str, Part] = {}
         self._decay, self._rule = settings.weight_decay, settings.optimizer
         groups = [
             {"params": decaying, "weight_decay": settings.weight_decay},
@@ -185,6 +205,7 @@ class Optimizer:
         for table in self.tables:
             self._decay_rows(table, lr)
         for part in self.parts.values():
+            assert isinstance(part, torch.optim.Optimizer)
             part.step()
         return tuple(values)
 
@@ -229,7 +250,7 @@ class Optimizer:
             states[own].setdefault(int(number), {})[key] = tensor
         for name, part in self.parts.items():
             groups = part.state_dict()["param_groups"]
-            weights = [weight for group in part.param_groups for weight in group["params"]]
+            weights = _weights_of(part)
             for place, state in states[name].items():
                 if place >= len(weights):
                     raise ValueError(f"optimizer.{name}.{place}: no weight of this optimizer")
@@ -303,7 +324,11 @@ def can_update_natively(weight: Tensor) -> bool:
     return on_cpu and weight.is_contiguous() and not why_unavailable()
 
 
-def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]]:
+def _weights_of(part: Part) -> list[Tensor]:
+    return [weight for group in part.param_groups for weight in group["params"]]
+
+
+def _with_gradient(part: Part) -> Iterator[tuple[Tensor, float]]:
     """Yield each weight of an optimizer that has a gradient, and its weight decay."""
     for group in part.param_groups:
         for weight in group["params"]:
@@ -311,9 +336,7 @@ def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]
                 yield weight, group["weight_decay"]
 
 
-def _check_state(
-    name: str, state: dict[str, Any], weight: Tensor, part: torch.optim.Optimizer
-) -> None:
+def _check_state(name: str, state: dict[str, Any], weight: Tensor, part: Part) -> None:
     """Check the state of a weight from a file, and convert its number of updates.
 
     Args:

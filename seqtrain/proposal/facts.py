@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.content import read_content
 from seqtrain.sequences.labels import LabelReader
@@ -103,7 +103,8 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
         is_bad |= column.is_odd
     is_known = exists & ((label_of >= 0) | (id is not None and labels.multi_label))
     facts.unlabelled = int((exists & ~is_known).sum())
-    facts.unreadable = int((is_known & is_bad).sum())
+    # A blank id is no sequence: such as a row of units below the header.
+    facts.unreadable = int((is_bad & (is_known | ~exists)).sum())
     facts.empty = int((is_known & ~is_full).sum())
     used = np.flatnonzero(is_known & is_full & ~is_bad)
     found, lengths = label_of[used], sizes[used]
@@ -133,7 +134,7 @@ class _Labels:
 
     def __init__(self, roles: Roles, separator: str | None) -> None:
         self._read(roles.label, "|" if roles.one_hot else separator)
-        if separator is None and not roles.one_hot and roles.label.kind not in LIST_KINDS:
+        if separator is None and not roles.one_hot and roles.label.are_texts:
             separator = separator_of(self.counts(self.codes))
             if separator is not None:
                 self._read(roles.label, separator)
@@ -207,6 +208,12 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(map(int, np.quantile(lengths, (0.5, 0.95, 1), method="nearest")))
 
 
+def symbol_mark(roles: Roles) -> str | None:
+    """Return the mark between the symbols of a cell, or None for blanks."""
+    marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
+    return marks[0] if marks and roles.kind == "tokens" else None
+
+
 def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
     """Set the lengths, the family, the symbols and the channels from rows, as `fit` reads them."""
     cells: dict[Name, Cells] = {}
@@ -217,8 +224,10 @@ def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions)
             cells[column.name] = [column.values[code] for code in column.codes[rows].tolist()]
     decimal = "," if any(column.has_decimal_commas for column in roles.sequence) else "."
     problems = dict[int, str]()
-    content = read_content(cells, problems, kind=roles.kind, decimal=decimal)
-    content = [each for row, each in enumerate(content) if row not in problems]
+    content = read_content(
+        cells, problems, kind=roles.kind, decimal=decimal, separator=symbol_mark(roles)
+    )
+    content = [each for row, each in enumerate(content) if row not in problems] or content
     if roles.kind == "features":
         facts.channels = max((each.shape[1] for each in content), default=0)
         facts.is_missing = any(np.isnan(each).any() for each in content)

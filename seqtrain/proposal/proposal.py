@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shlex
 import time
 from collections import Counter
@@ -336,13 +337,27 @@ def _check_dropped(found: _Findings) -> None:
     if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
         return
     unit = "rows" if found.roles.id is None else "sequences"
-    odd = [odd_cells(column, table, found.roles) for column in odd_numbers(found.roles)]
+    columns = [*odd_numbers(found.roles)]
+    odd = [odd_cells(column, table, found.roles) for column in columns]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
-        f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells",
+        f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
+        "rows out would lose too many, or a class",
         f"{table.name}: write missing numbers as blank cells or NA, or name the other columns "
-        "(--steps, --sequence); leaving these rows out would lose too many, or a class",
+        "(--steps, --sequence)",
+        *_command_for_blanks(table, columns),
     )
+
+
+def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a command that writes blank cells in place of odd ones, or [] for many of them."""
+    marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
+    if len(marks) > MOST_SHOWN or table.dialect.format not in ("csv", "tsv"):
+        return []
+    texts = "|".join(map(re.escape, sorted(marks)))
+    code = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])//g'
+    new = f"blank.{table.dialect.format}"
+    return [f"  {shlex.join(['perl', '-pe', code, table.name])} > {new}"]
 
 
 def _count_bad_rows(table: Table, facts: Facts) -> None:

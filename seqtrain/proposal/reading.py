@@ -15,10 +15,11 @@ import numpy.typing as npt
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
-from seqtrain.proposal.options import FileLayout
+from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.sequences.inputs import QUOTES
 from seqtrain.sequences.sources import table_named
+from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
@@ -35,7 +36,7 @@ from seqtrain.tables.blocks import (
     as_list,
     cells_at,
 )
-from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.cells import BadCellError, is_number, text_of
 from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import (
     ENDINGS,
@@ -54,6 +55,8 @@ from seqtrain.tables.sources import holds_whole_files, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, quote
 
+FEWEST_BLOCKS = 3
+"""Fewest blank lines that divide a file into blocks."""
 FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
 HEAD_ROWS, HEAD_CELLS = 16, 1_000_000
@@ -139,6 +142,7 @@ class Table:
         warnings: Doubts about how the files are read.
         leaves_out: True if files that aren't UTF-8 are left out.
         sheets: Names of the sheets of a workbook, if the user named none.
+        step_columns: Names of the columns of arrays whose rows are time steps, a sequence per file.
     """
 
     path: str
@@ -152,6 +156,7 @@ class Table:
     warnings: list[str] = field(default_factory=list)
     leaves_out: bool = False
     sheets: list[str] = field(default_factory=list)
+    step_columns: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -166,7 +171,7 @@ class Table:
     @property
     def has_columns(self) -> bool:
         """True if the columns have names or indices that a config can name."""
-        return columns_of_format(self.dialect.format) != "none"
+        return columns_of_format(self.dialect.format) != "none" or bool(self.step_columns)
 
     def named(self, name: Name) -> ColumnProfile | None:
         """Return the column with a name, or None."""
@@ -217,10 +222,14 @@ def read_table(
     quotes, sheet = QUOTES.get(options.get("quoting", "auto")), options.get("sheet")
     dialect = Dialect(format, encoding, delimiter, quotes=quotes, sheet=sheet)
     table = Table(path, layout, dialect)
+    if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
+        _refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
     if table.dialect.format in ("csv", "tsv") and not layout.joins:
         _find_header(table, is_train=is_train)
+    if format == "npz" and options.get("id") == FILE:
+        table.step_columns = step_columns(open_source(path, dialect).files()[0])
     _read(table, files, progress, is_train=is_train)
     undecodable = _undecodable(table)
     are_guessed = any(NOT_UTF_8 in problem for problem in undecodable)
@@ -285,6 +294,31 @@ def _first_lines(path: str, dialect: Dialect) -> list[str]:
     return lines
 
 
+def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
+    """Raise a DataError if blank lines divide lines of a few words each, as in CoNLL files.
+
+    A user who names a column wants rows as they are.
+    """
+    lines = _first_lines(path, replace(dialect, blank_lines=True))
+    lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
+    rows = [line.split() for line in lines if line.strip()]
+    blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
+    are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len({*map(len, rows)}) == 1
+    if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
+        return
+    if any(options.named(option) for option in COLUMN_OPTIONS):
+        return
+    name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
+    command = ["awk", "-v", r"OFS=\t", code, name]
+    raise DataError(
+        f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
+        "per token; seqtrain learns a label per sequence",
+        f"{name}: if the lines of a block have one label, number the blocks by these commands:",
+        f"  {shlex.join(command)} > blocks.tsv",
+        "  seqtrain init blocks.tsv --id 0",
+    )
+
+
 def _ends(line: str, mark: str) -> tuple[str, str, str]:
     """Return the first field of a line, the others but the last one, and the last field."""
     first, _, rest = line.partition(mark)
@@ -343,7 +377,10 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     progress.step(f"reading {table.name}", size)
     columns = columns_of_format(dialect.format)
     selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
-    if is_train and columns == "none" and not layout.joins:
+    if table.step_columns:
+        own = tuple(re.compile(layout.pattern or "").groupindex)
+        selection = replace(selection, required=(*table.step_columns, *own))
+    elif is_train and columns == "none" and not layout.joins:
         selection = replace(selection, required=(TEXT, LABEL))
     builder = _TableBuilder(table, is_nested=columns != "delimited")
     source = source_for(files, dialect, layout)
