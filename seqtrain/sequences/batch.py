@@ -199,24 +199,19 @@ class Batch:
         own = self.inputs.data.device
         if own == device or own.type == device.type == "cpu":
             return self
-        tensors: dict[str, Tensor | None]
-        tensors = {"data": self.inputs.data, "labels": self.labels}
-        tensors |= {"static": self.static, "vectors": self.vectors}
-        tensors |= {} if self.spellings is None else vars(self.spellings)
-        present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-        moved = dict(zip(present, move_together([*present.values()], device), strict=True))
-        data, labels = moved.pop("data"), moved.pop("labels")
-        static, vectors = moved.pop("static", None), moved.pop("vectors", None)
+        names = [
+            name for name in ("labels", "static", "vectors") if getattr(self, name) is not None
+        ]
+        tensors = [self.inputs.data, *(getattr(self, name) for name in names)]
+        if self.spellings is not None:
+            tensors += vars(self.spellings).values()
+        data, *moved = move_together(tensors, device)
+        found: dict[str, Any] = dict(zip(names, moved, strict=False))
+        if self.spellings is not None:
+            found["spellings"] = Spellings(*moved[len(names) :])
         sizes = getattr(self.inputs, "batch_sizes", None)
-        return replace(
-            self,
-            inputs=data if sizes is None else PackedSequence(data, sizes),
-            labels=labels,
-            spellings=Spellings(**moved) if moved else None,
-            static=static,
-            vectors=vectors,
-            on_host=self if own.type == "cpu" else None,
-        )
+        found["inputs"] = data if sizes is None else PackedSequence(data, sizes)
+        return replace(self, **found, on_host=self if own.type == "cpu" else None)
 
 
 def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate") -> Batch:

@@ -190,7 +190,7 @@ def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]
             raise _unfit("lengths", f"{len(x)} lengths of at most {x.shape[1]}", lengths)
         found: npt.NDArray[np.bool_] = np.arange(x.shape[1]) < lengths[:, None]
         return found
-    is_known = ~np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2)
+    is_known = np.asarray(~np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
     return np.cumsum(is_known[:, ::-1], axis=1)[:, ::-1] > 0
 
 
