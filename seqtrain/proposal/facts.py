@@ -1,7 +1,6 @@
 """Facts about the sequences of a table: labels, lengths, missing numbers, and family."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -278,18 +277,3 @@ def _look_at_numbers(facts: Facts, roles: Roles, rows: RowNumbers) -> None:
             facts.is_missing |= any(np.isnan(each).any() for each in series)
         facts.lengths = quantiles(np.array(lengths))
     facts.family = Family("series" if facts.channels <= 1 else "channels")
-
-
-def joined_mark(counts: Mapping[str, int]) -> str | None:
-    """Return the mark that seems to join several labels, `/` or a blank, or None.
-
-    The labels must be combinations: each part is in several of them, and there are fewer parts.
-    """
-    for mark in ("/", " "):
-        parts = Counter(part for label in counts for part in {*label.split(mark)} if part)
-        has_single = any(part in counts for part in parts)
-        lists = sum(mark in label for label in counts)
-        are_shared = len(parts) < len(counts) and all(count > 1 for count in parts.values())
-        if lists > 1 and has_single and are_shared:
-            return mark
-    return None

@@ -16,13 +16,13 @@ from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
-from seqtrain.proposal.profile import SPLIT_NAMES, ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import set_command
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, LABEL
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
-from seqtrain.tables.join import ROW, column_of
+from seqtrain.tables.join import ROW, SPLIT_NAMES, column_of
 from seqtrain.text import display_name, quote
 
 NUMBER_IN_NAME = re.compile("[0-9]+")
@@ -260,9 +260,10 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         if "x" in _words(path) and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))
         return []
-    if format == "txt":  # a sequence per line
-        layout = replace(layout, options=layout.options.with_given(format="lines"))
-    table = read_table([path], layout, progress)
+    options = layout.options
+    if format == "txt":
+        options = options.with_given(format="lines")  # a sequence per line
+    table = read_table([path], replace(layout, options=options), progress)
     group, joins = None, []
     for side in _beside(path, {*OWNER_NAMES}):
         join, column = _join_of(table, side, progress)

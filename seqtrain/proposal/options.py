@@ -1,6 +1,7 @@
 """Options of `seqtrain init`, and the layout of files: what is known before they are read."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -30,8 +31,7 @@ class InitOptions:
 
     Attributes:
         settings: The settings, as they were passed.
-        options: Maps each given option to its value.
-        given: The same as `options`, and in addition the settings `data.NAME=value` whose name is
+        given: Maps each given option to its value, and each setting `data.NAME=value` whose name is
             in `LIKE_OPTIONS`. An option has precedence over a setting of the same name.
 
     Args:
@@ -47,8 +47,7 @@ class InitOptions:
 
     def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:
         self.settings = settings
-        self.options = {name: x for name, x in options.items() if x not in (None, "auto", [])}
-        self.given = dict(self.options)
+        self.given = {name: x for name, x in options.items() if x not in (None, "auto", [])}
         for setting in settings:
             key, _, text = setting.partition("=")
             section, _, name = key.strip().partition(".")
@@ -79,8 +78,8 @@ class InitOptions:
 
     def with_given(self, **given: Any) -> "InitOptions":
         """Return options with further values, which follow from the files."""
-        found = InitOptions(self.settings, **self.options)
-        found.given |= given
+        found = copy(self)
+        found.given = self.given | given
         return found
 
 

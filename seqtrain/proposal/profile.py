@@ -14,6 +14,7 @@ from seqtrain.sequences.labels import LIST_STARTS
 from seqtrain.sequences.splits import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
 from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
+from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, NUMBER, SECOND, TIME_TYPES
@@ -70,13 +71,6 @@ FREE_WORDS = 3
 """Texts of this many words or more on average are free text, not names."""
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
-SPLIT_NAMES = {
-    "validation": {"valid", "validation", "val", "dev"},
-    "test": {"test"},
-    "train": {"train", "training"},
-}
-"""Maps each split to the words that name it, in files and in cells. The first match decides."""
-SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 LONGEST_LABEL = 80
 """First characters of lists in cells of text."""
 AT_ONCE = 1024

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.events import assign_fields, events_of
-from seqtrain.proposal.facts import Facts, facts_of, joined_mark
+from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.layouts import NUMBER_IN_NAME, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
@@ -36,7 +35,13 @@ from seqtrain.proposal.roles import (
     row_table,
     set_command,
 )
-from seqtrain.proposal.settings import Setting, Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.settings import (
+    Setting,
+    Settings,
+    Situation,
+    settings_for,
+    share_to_hold_out,
+)
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -105,6 +110,7 @@ class _Findings:
         splits: Maps each split to its value in the config.
         rows: Maps each split that has files to its number of rows.
         encoding: Time that a pretrained encoder takes, as text.
+        command: Command of the user, for a comment.
     """
 
     table: Table
@@ -113,22 +119,24 @@ class _Findings:
     splits: Splits
     rows: dict[str, int] = field(default_factory=dict)
     encoding: str = ""
+    command: str = ""
 
     @property
     def options(self) -> InitOptions:
         """Options of the user, and those that follow from the layout of the files."""
         return self.table.layout.options
 
-    def config(self) -> tuple[str, Config]:
-        """Return the config as text, and parsed."""
-        situation = Situation(self.facts, self.roles, self.options, self.splits["validation"])
+    def config(self) -> tuple[str, Config, Settings]:
+        """Return the config as text, parsed, and its settings."""
+        validation, held_out = self.splits["validation"], self.rows.get("validation")
+        situation = Situation(self.facts, self.roles, self.options, validation, held_out)
         settings = split_settings(self.splits, self.rows, self.table, self.roles, self.facts)
         settings |= column_settings(self.table, self.roles, self.facts)
         settings |= settings_for(situation)
         if self.encoding:
             reason = f"a frozen encoder; {self.encoding}"
             settings["model.pretrained"] = Setting(self.options.get("pretrained"), reason)
-        comments = comments_of(self.splits, self.facts, self.options)
+        comments = comments_of(self.command, self.facts)
         return write_config(settings, comments, self.options)
 
 
@@ -138,6 +146,7 @@ def propose(
     *,
     test: str | None = None,
     progress: ReadingReport | None = None,
+    command: str = "seqtrain.init",
 ) -> Proposal:
     """Inspect data files and return a config for them.
 
@@ -152,6 +161,7 @@ def propose(
         options: Options of the user about the files.
         test: Test file, or None to recognize it by its name.
         progress: Called during steps that take more than a second. None reports nothing.
+        command: Command of the user, for a comment.
 
     Raises:
         ConfigError: If a setting of the user isn't valid.
@@ -164,7 +174,7 @@ def propose(
     try:
         roles = roles_of(table)
         facts = facts_of(roles, layout.options)
-        found = _Findings(table, roles, facts, dict(layout.splits))
+        found = _Findings(table, roles, facts, dict(layout.splits), command=command)
         _check_dropped(found)
         facts.lost_classes |= _classes_of_bad_rows(table, roles, facts)
         _count_bad_rows(table, facts)
@@ -181,20 +191,21 @@ def propose(
     elif "validation" not in found.splits:
         family = facts.family.name if facts.channels else "words"
         found.splits["validation"] = share_to_hold_out(family, facts.rows)
-    text, config = found.config()
+    text, config, settings = found.config()
     warnings += label_doubts(facts.classes, multi_label=facts.multi_label)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
-        except DataError:
-            if "validation" in found.rows or "validation" in options.given:
+        except DataError as error:
+            is_chosen = "validation" in found.rows or "validation" in options.given
+            if is_chosen or not error.problems[0].startswith("data.validation: "):
                 raise
             found.splits["validation"] = None
-            text, config = found.config()
+            text, config, settings = found.config()
             prepared = prepare(config)
         warnings += number_doubts(prepared)
     warnings += [*shared_owner(roles.owner, config), *_few_rows(found, config)]
-    return Proposal(text, [*_uses(found, config)], warnings)
+    return Proposal(text, [*_uses(found, settings)], warnings)
 
 
 def roles_of(table: Table) -> Roles:
@@ -411,13 +422,6 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
             raise DataError(f"{table.name}: this folder holds {held}; did you mean its parent?")
         yield f"this folder holds {held}; if the folder is a class, give its parent"
     yield from facts.variants
-    mark = None if facts.multi_label else joined_mark(facts.classes)
-    if mark is not None:
-        yield (
-            f"labels such as {quote(next(x for x in labels if mark in x), 40)} may be several, "
-            f"joined by {quote(mark)}; now each combination is a class. If each row has several "
-            f"labels: --set data.label_separator={quote(mark)}"
-        )
 
 
 def _read_other_splits(found: _Findings, reading: ReadingProgress) -> Iterator[str]:
@@ -450,7 +454,7 @@ def _facts_of_split(
         joins.append({**join, "file": file})
     options = layout.options
     if found.table.header is not None:
-        options = options.with_given(**(options.given | {"header": found.table.header}))
+        options = options.with_given(header=found.table.header)
     layout = replace(layout, options=options, joins=joins)
     table = read_table(files, layout, reading, is_train=False)
     by_name = {column.name: column for column in table.columns}
@@ -496,47 +500,35 @@ def _encoding_time(found: _Findings) -> str:
     return f"about {duration(seconds)} on this machine for {rows:,} rows, once"
 
 
-def _uses(found: _Findings, config: Config) -> Iterator[str]:
+def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
     """Yield the lines of `Proposal.uses`.
 
-    They are about the sequence and the label, row features, ignored columns, and rows left out.
+    They are about the sequence and the label, other settings of the data, ignored columns, and rows
+    left out.
     """
     roles, facts = found.roles, found.facts
     used = SEQUENCE_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
-    if roles.id is not None:
-        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
-        used += f" = {listed(columns, 8)}; a sequence = the rows of one {_title(roles.id)}"
-        if roles.order is not None and config.data.order is not None:
-            used += f", by {_title(roles.order)}"
-        if roles.window is not None:
-            used += f", in windows of {roles.window['steps']}"
-    elif roles.events is not None:
-        columns = [f"{name} ({_step_kind(kind)})" for name, kind in roles.steps.items()]
-        used += f" = {listed(columns, 8)}; a sequence = the objects of {roles.sequence[0].name}"
-    elif roles.all_others:
-        used += " = all other columns, a time step each"
-    elif roles.has_names:
-        used += f" = {listed([str(column.name) for column in roles.sequence], 4)}"
-    classes = f"{len(facts.classes)} classes: {shown_labels(facts)}"
-    label = None
-    if roles.has_names:
-        label = listed([str(column.name) for column in roles.one_hot or [roles.label]], 4)
-    elif found.table.dialect.format == "fasta":
-        label = "the last word of each line of >"
+    columns = [f"{name} ({flow(kind)})" for name, kind in roles.steps.items()]
+    if roles.all_others:
+        columns = ["all other columns"]
+    elif not columns and roles.has_names:
+        columns = [str(column.name) for column in roles.sequence]
+    if columns:
+        used += f" = {listed(columns, 8)}"
     kind = "several labels per row" if facts.multi_label else "label"
-    if label is not None:
-        yield f"{used}, {kind} = {label} ({classes})"
-    else:
-        yield f"{used}, {kind} ({classes})" if facts.multi_label else f"{used}, {classes}"
-    if roles.static:
-        columns = [f"{name} ({kind})" for name, kind in roles.static.items()]
-        yield f"row features = {listed(columns, 8)}"
+    if roles.has_names:
+        kind += f" = {listed([str(x.name) for x in roles.one_hot or [roles.label]], 4)}"
+    elif found.table.dialect.format == "fasta":
+        kind += " = the last word of each line of >"
+    yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
+    for key in ("sequence", "id", "order", "window", "group", "static"):
+        if f"data.{key}" in settings and (key != "sequence" or roles.steps):
+            value, reason = settings[f"data.{key}"]
+            yield f"{key} = {flow(value)}: {reason}"
     if found.encoding:
         yield f"pretrained encoder: {found.encoding}"
-    if roles.group is not None:
-        yield f"group = {roles.group.name}: its rows stay on one side of a split"
     if roles.ignored:
         yield f"ignored: {listed(roles.ignored, 8)}"
     unit = "row" if roles.id is None else "sequence"
@@ -544,19 +536,6 @@ def _uses(found: _Findings, config: Config) -> Iterator[str]:
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
-
-
-def _title(column: ColumnProfile) -> str:
-    """Return the name of a column without quotes, or such as column 2."""
-    return column.name if isinstance(column.name, str) else column.shown
-
-
-def _step_kind(kind: str | dict[str, Any]) -> str:
-    """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
-    if isinstance(kind, str):
-        return kind
-    name, *options = kind
-    return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
 
 
 def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:

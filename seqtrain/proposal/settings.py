@@ -7,7 +7,6 @@ depend on counts. README.md has the measurement behind each of them.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -49,91 +48,62 @@ Settings: TypeAlias = dict[str, Setting]
 """Maps keys such as "model.pooling" to settings, in the order of the config."""
 
 
-@dataclass(frozen=True)
 class Situation:
     """What the settings of a data set depend on.
 
-    Attributes:
+    Args:
         facts: Facts about train.
         roles: Roles of the columns.
         options: Options of the user.
         validation: Files, a fraction of train, or None: the value of `data.validation`.
+        held_out: Number of rows of the files of validation, or None without such files.
+
+    Attributes:
+        family: Name of the family.
+        preset: Name of the preset of the family, or of a variant of the family.
+        rows: Number of labelled sequences.
+        classes: Number of classes.
+        median: Median length in time steps.
+        multi_label: True if a row can have several labels.
+        held_out: Number of validation rows.
+        has_short_texts: True for short texts of five classes or more, which need half of the
+            updates.
+        has_rare_class: True if one of two classes is so rare that `fit` chooses a threshold for it.
     """
 
-    facts: Facts
-    roles: Roles
-    options: InitOptions
-    validation: object = 0.2
-
-    @property
-    def family(self) -> str:
-        """Name of the family."""
-        return self.facts.family.name
-
-    @property
-    def rows(self) -> int:
-        """Number of labelled sequences."""
-        return self.facts.rows
-
-    @property
-    def classes(self) -> int:
-        """Number of classes."""
-        return len(self.facts.classes)
-
-    @property
-    def median(self) -> int:
-        """Median length in time steps."""
-        return self.facts.lengths[0]
-
-    @property
-    def multi_label(self) -> bool:
-        """True if a row can have several labels."""
-        return self.facts.multi_label
-
-    @property
-    def preset(self) -> str:
-        """Name of the preset of the family, or of a variant of the family."""
+    def __init__(
+        self,
+        facts: Facts,
+        roles: Roles,
+        options: InitOptions,
+        validation: object,
+        held_out: int | None = None,
+    ) -> None:
+        self.facts, self.roles, self.options, self.validation = facts, roles, options, validation
+        self.family, self.rows, self.classes = facts.family.name, facts.rows, len(facts.classes)
+        self.median, self.multi_label = facts.lengths[0], facts.multi_label
+        self.held_out: float = self.rows if held_out is None else held_out
+        if validation is None:
+            self.held_out = 0
+        elif isinstance(validation, float):
+            self.held_out = self.rows * validation
+        self.preset = self.family
         if self.family == "words" and self.classes > 20:
-            return "intents"
-        if self.family == "characters" and self.median < 30:
-            return "names"
-        if self.family == "channels" and self.roles.steps:
-            return "measurements"
-        return self.family
-
-    @property
-    def held_out(self) -> float:
-        """Number of validation rows. For files, the number of rows of train."""
-        if self.validation is None:
-            return 0
-        if isinstance(self.validation, float):
-            return self.rows * self.validation
-        return self.rows
-
-    @property
-    def has_rare_class(self) -> bool:
-        """True if one of two classes is so rare that `fit` chooses a threshold for it."""
-        return not self.multi_label and rare_class([*self.facts.classes.values()]) is not None
-
-    @property
-    def has_short_texts(self) -> bool:
-        """True for short texts of five classes or more, which need half of the updates."""
+            self.preset = "intents"
+        elif self.family == "characters" and self.median < 30:
+            self.preset = "names"
+        elif self.family == "channels" and roles.steps:
+            self.preset = "measurements"
         is_word_task = self.family == "words" and not self.multi_label
-        return is_word_task and self.median < 64 and self.rows >= 1000 and self.classes > 4
-
-    @property
-    def token_columns(self) -> list[str]:
-        """Names of the step columns that hold tokens."""
-        return [name for name, kind in self.roles.steps.items() if kind == "token"]
-
-    def has_fewer_rows(self, total: int, per_class: int) -> bool:
-        """Return True if there are fewer rows than both limits, in total and per class."""
-        return self.rows < min(total, per_class * self.classes)
+        is_short = self.median < 64 and self.rows >= 1000 and self.classes > 4
+        self.has_short_texts = is_word_task and is_short
+        sizes = [*facts.classes.values()]
+        self.has_rare_class = not self.multi_label and rare_class(sizes) is not None
 
 
 def settings_for(data: Situation) -> Settings:
     """Return the settings that suit a data set."""
-    settings = dict(read_preset(data.preset))
+    settings = read_preset("common") | read_preset(data.preset)
     for key, condition in CONDITIONS.items():
         if key in settings and not condition(data):
             del settings[key]
@@ -205,26 +175,30 @@ CONDITIONS: dict[str, Callable[[Situation], bool]] = {
 
 
 def _family(settings: Settings, data: Situation) -> None:
-    """Give the reason for characters, and leave words of the user's tokenizer whole."""
-    if "data.tokenizer" in settings:
+    """Read characters where the family says so, and leave words of the user's tokenizer whole."""
+    if data.family in ("characters", "alphabet"):
         settings["data.tokenizer"] = Setting("char", data.facts.family.reason)
     if data.options.get("tokenizer") == "bpe":
         settings.pop("model.ngrams_spelling", None)
         settings.pop("model.subwords", None)
 
 
-def _missing(settings: Settings, data: Situation) -> None:
-    """Mark missing numbers, instead of carrying the last one forward, where few are missing."""
-    is_often = data.facts.is_often_missing and not data.options.get("standardize")
-    if data.preset == "measurements" and data.facts.is_missing and not is_often:
-        reason = "values are missing; an additional channel marks them"
-        settings["data.missing"] = Setting("mask", reason)
+def _steps(settings: Settings, data: Situation) -> None:
+    """Fit the settings of tables of time steps.
 
-
-def _balance(settings: Settings, data: Situation) -> None:
-    """Favour rare classes less in tables of time steps than in other series."""
-    if data.roles.steps and "training.logit_adjustment" in settings:
+    Few missing numbers are marked, and not replaced by the last one. Rare classes are favoured less
+    than in other series. N-grams of several columns are single tokens.
+    """
+    steps, often = data.roles.steps, data.facts.is_often_missing
+    is_carried = often and not data.options.get("standardize")
+    if data.preset == "measurements" and data.facts.is_missing and not is_carried:
+        settings["data.missing"] = read_preset("steps")["data.missing"]
+    if steps and "training.logit_adjustment" in settings:
         settings["training.logit_adjustment"] = Setting(0.2, "favours rare classes")
+    columns = [name for name, kind in steps.items() if kind == "token"]
+    if len(columns) > 1:
+        reason = "the tokens of each column, in a linear branch next to the GRU"
+        settings["model.ngrams"] = Setting({name: [1, 1] for name in columns}, reason)
 
 
 def _length(settings: Settings, data: Situation) -> None:
@@ -237,29 +211,19 @@ def _length(settings: Settings, data: Situation) -> None:
         settings["model.attention_size"] = Setting(64, "a small hidden layer is enough")
 
 
-def _tokens(settings: Settings, data: Situation) -> None:
-    """Fit n-grams and embeddings to the number of tokens and of rows."""
-    columns = data.token_columns
-    if len(columns) > 1:
-        sizes = {name: [1, 1] for name in columns}
-        reason = "the tokens of each column, in a linear branch next to the GRU"
-        settings["model.ngrams"] = Setting(sizes, reason)
-    if data.family == "characters" and data.has_fewer_rows(5000, 400):
+def _rows(settings: Settings, data: Situation) -> None:
+    """Fit n-grams, embeddings and batches to the number of rows and of tokens."""
+    if data.family == "characters" and data.rows < min(5000, 400 * data.classes):
         reason = "1 to 6 characters in a row, in a linear branch next to the GRU"
         settings["model.ngrams"] = Setting([1, 6], reason)
     if data.family == "symbols" and data.facts.symbols >= 500:
         del settings["model.embedding_std"]
-
-
-def _short_texts(settings: Settings, data: Situation) -> None:
-    """Take large batches, with learning rates to match, for short texts."""
-    if not data.has_short_texts:
-        return
-    reason = "short texts: fewer updates cost less"
-    settings["batching.batch_size"] = Setting(128, reason)
-    value, reason = settings["training.lr"]
-    factor = 1.7 if data.preset == "words" else 1.4
-    settings["training.lr"] = Setting(round(factor * value, 4), reason)
+    if data.has_short_texts:
+        reason = "short texts: fewer updates cost less"
+        settings["batching.batch_size"] = Setting(128, reason)
+        value, reason = settings["training.lr"]
+        factor = 1.7 if data.preset == "words" else 1.4
+        settings["training.lr"] = Setting(round(factor * value, 4), reason)
 
 
 def _epochs(settings: Settings, data: Situation) -> None:
@@ -271,9 +235,7 @@ def _epochs(settings: Settings, data: Situation) -> None:
         updates *= 2
     if data.family == "steps":
         updates = min(updates, STEP_UPDATES)
-    batch_size = 64
-    if "batching.batch_size" in settings:
-        batch_size = settings["batching.batch_size"].value
+    batch_size = settings.get("batching.batch_size", Setting(64, "")).value
     per_epoch = -(-data.rows * 9 // 10 // batch_size)
     epochs = max(1, min(MOST_EPOCHS, round(updates / per_epoch)))
     settings["training.max_epochs"] = Setting(epochs, f"about {epochs * per_epoch:,} updates")
@@ -290,11 +252,9 @@ def _validation(settings: Settings, data: Situation) -> None:
 
 RULES: tuple[Callable[[Settings, Situation], None], ...] = (
     _family,
-    _missing,
-    _balance,
+    _steps,
     _length,
-    _tokens,
-    _short_texts,
+    _rows,
     _epochs,
     _validation,
 )

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from shlex import join
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
 from seqtrain.proposal.facts import Facts
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
+from seqtrain.proposal.options import InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import Table
 from seqtrain.proposal.roles import Roles
@@ -19,12 +18,14 @@ from seqtrain.proposal.settings import Setting, Settings
 from seqtrain.sequences.inspection import RARE
 from seqtrain.sequences.splits import hold_out
 from seqtrain.tables.blocks import LABEL, REST
-from seqtrain.tables.formats import names_of, resolve_format
+from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files
-from seqtrain.text import listed, printable, quote, shorten
+from seqtrain.text import listed, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
+SECTIONS = ("data", "batching", "model", "training")
+"""Sections of the config that settings have, in their order."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 FORMAT_REASONS = {
@@ -37,8 +38,8 @@ FORMAT_REASONS = {
 
 def write_config(
     settings: Settings, comments: list[str], options: InitOptions
-) -> tuple[str, Config]:
-    """Return the proposed config, first as YAML text with comments, then parsed.
+) -> tuple[str, Config, Settings]:
+    """Return the proposed config: as YAML text with comments, parsed, and its settings.
 
     Settings that the user gave with `--set` replace the proposed settings.
 
@@ -60,16 +61,16 @@ def write_config(
             if named.startswith(f"{key}.") or f"{key}.".startswith(named):
                 found[key] = Setting(value, f"--set {shorten(text, 60)}")
     head = [f"# {comment}" for comment in comments]
-    return "\n".join([*head, *_lines(found), ""]), config
+    return "\n".join([*head, *_lines(found), ""]), config, found
 
 
-def comments_of(splits: Splits, facts: Facts, options: InitOptions) -> list[str]:
+def comments_of(command: str, facts: Facts) -> list[str]:
     """Return the lines at the beginning: the command, the lengths, and the sizes of classes."""
     median, most, longest = facts.lengths
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
     sizes = f"{smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
     lines = [
-        f"Written by: {command_line(splits, options)}",
+        f"Written by: {command}",
         f"lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}",
         f"rows per class: {sizes}",
     ]
@@ -77,29 +78,6 @@ def comments_of(splits: Splits, facts: Facts, options: InitOptions) -> list[str]
     if rare:
         lines.append(f"classes with fewer than {RARE} rows: {len(rare)}, such as {rare[0]}")
     return lines
-
-
-def command_line(splits: Splits, options: InitOptions) -> str:
-    """Return the `seqtrain init` command that proposes this config again, quoted for a shell.
-
-    Control characters are escaped by `printable`, so that the command is one line.
-    """
-    words = ["seqtrain", "init", *names_of(splits["train"])]
-    words += names_of(splits.get("validation"))
-    given = options.options
-    for option in COLUMN_OPTIONS:
-        for column in options.named(option) if option in given else ():
-            words += [f"--{option}", str(column)]
-    if "header" in given:
-        words.append("--header" if given["header"] else "--no-header")
-    for option in ("format", "delimiter", "encoding", "pretrained"):
-        if option in given:
-            words += [f"--{option}", given[option]]
-    for name in names_of(splits.get("test")):
-        words += ["--test", name]
-    for setting in options.settings:
-        words += ["--set", setting]
-    return printable(join(words))
 
 
 def shown_labels(facts: Facts) -> str:
@@ -128,7 +106,7 @@ def split_settings(
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
     validation = splits["validation"]
-    reason = "there are few rows, so all of them are learned"
+    reason = "few different rows: all of them are learned"
     if isinstance(validation, float):
         held_out = round(validation * facts.rows)
         if not facts.multi_label and roles.window is None and roles.group is None:
@@ -234,12 +212,12 @@ def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
     """Yield the lines of a YAML config with a comment per setting, grouped by section."""
-    sections: dict[str, list[tuple[str, Setting]]] = {}
+    sections: dict[str, list[tuple[str, Setting]]] = {section: [] for section in SECTIONS}
     for key, setting in settings.items():
         section, _, name = key.rpartition(".")
         sections.setdefault(section, []).append((name, setting))
     for section, members in sections.items():
-        if section:
+        if section and members:
             yield f"{section}:"
         for name, setting in members:
             is_table = f"{section}.{name}" in TABLE_KEYS and setting.value

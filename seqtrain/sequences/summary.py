@@ -250,6 +250,21 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     return None
 
 
+def _shared_mark(counts: Mapping[str, int]) -> str | None:
+    """Return the mark that seems to join several labels, `/` or a blank, or None.
+
+    The labels must be combinations: each part is in several of them, and there are fewer parts.
+    """
+    for mark in ("/", " "):
+        parts = Counter(part for label in counts for part in {*label.split(mark)} if part)
+        has_single = any(part in counts for part in parts)
+        lists = sum(mark in label for label in counts)
+        are_shared = len(parts) < len(counts) and all(count > 1 for count in parts.values())
+        if lists > 1 and has_single and are_shared:
+            return mark
+    return None
+
+
 def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[str]:
     """Yield warnings if labels look like lists or like a quantity, or if one of two is rare.
 
@@ -258,8 +273,10 @@ def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[st
         multi_label: True if a row may have any number of the labels.
     """
     mark = separator_of(counts)
+    if mark is None and not multi_label:
+        mark = _shared_mark(counts)
     if mark is not None:
-        example = quote(next(label for label in counts if mark in label.strip(mark)))
+        example = quote(next(label for label in counts if mark in label.strip(mark)), 40)
         yield (
             f"labels look like lists separated by {quote(mark)}, such as {example}. If each row "
             f"has several labels, set data.label_separator: {quote(mark)}; now each list is a class"

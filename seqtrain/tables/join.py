@@ -29,7 +29,14 @@ from seqtrain.text import counted, listed, quote
 
 ROW = "row"
 """Value of `on` of a join of files that are aligned row by row."""
-SPLIT_WORDS = r"(?<![a-z])(?:train(?:ing)?|test(?:ing)?|valid(?:ation)?|val|dev|eval)(?![a-z])"
+SPLIT_NAMES = {
+    "validation": {"valid", "validation", "val", "dev", "eval"},
+    "test": {"test", "testing"},
+    "train": {"train", "training"},
+}
+"""Maps each split to the words that name it, in files and in cells. The first match decides."""
+SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
+SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
 NUMBER_LINE = re.compile(rb"\s*[-+]?[0-9.]+\s*\Z")

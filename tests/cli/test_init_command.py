@@ -117,7 +117,8 @@ def test_a_row_per_time_step(init):
     kinds = {"event": "token", "code": "token", "temp": "number", "elapsed": "order"}
     assert config.data.steps == kinds
     assert config.model.ngrams == {"event": [1, 1], "code": [1, 1]}
-    assert "one run, by start" in said
+    assert "id = run: " in said
+    assert "order = start: " in said
     assert config.data.static == {"machine": "token"}
     assert "'machine': one value per run" in said
     reasons = {"row": "unique", "unit": "one value", "note": "blank"}

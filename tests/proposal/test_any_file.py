@@ -147,9 +147,27 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
         config = proposed(write_npz(tmp_path / "a.npz", [8] * rows))
         assert (config.data.validation, config.training.refit) == (validation, refit)
         assert config.training.patience == patience
-    other = write_npz(tmp_path / "validation.npz", [8] * 50)
-    config = proposed(write_npz(tmp_path / "train.npz", [8] * 40), other)
-    assert (config.data.validation, config.training.refit) == (other, False)
+    for rows, patience in ((39, None), (50, "auto")):
+        other = write_npz(tmp_path / "validation.npz", [8] * rows)
+        config = proposed(write_npz(tmp_path / "train.npz", [8] * 140), other)
+        assert (config.data.validation, config.training.refit) == (other, False)
+        assert config.training.patience == patience
+
+
+def test_of_many_rows_few_of_which_differ_none_is_held_out_for_that_reason(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,text\n" + "yes,that is so\nno,that is wrong\n" * 200)
+    text = propose([str(path)], InitOptions()).text
+    assert "validation: null" in text
+    assert "there are few rows" not in text
+
+
+@pytest.mark.parametrize("name", ["eval", "dev", "testing"])
+def test_each_word_for_a_split_names_it(tmp_path, name):
+    train = write_texts(tmp_path / "train.csv", ["go", "come"] * 60)
+    other = write_texts(tmp_path / f"{name}.csv", ["come", "go"] * 50)
+    data = proposed(train, other).data
+    assert (data.test if name == "testing" else data.validation) == other
 
 
 def write_texts(path: Path, labels: list[str], gap: str = " ") -> str:

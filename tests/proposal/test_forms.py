@@ -116,7 +116,7 @@ def test_combinations_that_share_parts_are_doubted(tmp_path, draw, mark):
         [sentence(draw), mark.join(draw.sample(labels, draw.choice([1, 2])))] for _ in range(200)
     ]
     _, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
-    assert any("data.label_separator=" in line for line in proposal.warnings)
+    assert any(f"data.label_separator: {mark!r}" in line for line in proposal.warnings)
 
 
 def test_spellings_of_one_value_are_one_class_and_said(tmp_path, draw):

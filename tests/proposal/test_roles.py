@@ -345,15 +345,15 @@ def test_all_wrong_column_names_are_reported(tmp_path):
     assert [line.partition(":")[0] for line in refused.value.problems] == ["--label", "--sequence"]
 
 
-def test_the_whole_command_is_written_into_the_config(tmp_path, monkeypatch):
+def test_the_whole_command_is_written_into_the_config(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     rows = [["yn"[i % 2], s] for i, s in enumerate(sentences())]
     write(tmp_path / "a.csv", ["y", "text"], rows)
-    _, proposal = proposed("a.csv", label="y", settings=["seed=3", "training.lr=0.01"])
-    command = "seqtrain init a.csv --label y --set seed=3 --set training.lr=0.01"
-    assert proposal.text.startswith(f"# Written by: {command}\n")
-    assert 'label: "y"' in proposal.text
-    assert "in quotes" in proposal.text
+    words = ["a.csv", "--label", "y", "--set", "seed=3", "--set", "training.lr=0.01", "-o", "-"]
+    text = cli("init", *words).out
+    assert text.startswith(f"# Written by: seqtrain init {' '.join(words)}\n")
+    assert 'label: "y"' in text
+    assert "in quotes" in text
 
 
 def test_symbols_in_both_cases_stay_apart(tmp_path):

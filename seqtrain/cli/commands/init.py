@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import TYPE_CHECKING
+
+import typer
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.tables.formats import TrainingFormat
+from seqtrain.text import printable
 
 if TYPE_CHECKING:
     from seqtrain.proposal import InitOptions
@@ -64,6 +67,7 @@ OUTPUT = option(
 
 
 def init(
+    context: typer.Context,
     data: list[str] = DATA,
     label: list[str] | None = LABEL,
     sequence: list[str] | None = SEQUENCE,
@@ -101,11 +105,18 @@ def init(
     )
     for path in data:
         data_format(path, format or "auto")
-    _write_proposal(data, init_options, test, output, force=force)
+    command = printable(join(["seqtrain", *context.obj]))
+    _write_proposal(data, init_options, test, output, command, force=force)
 
 
 def _write_proposal(
-    data: list[str], init_options: InitOptions, test: str | None, output: str | None, *, force: bool
+    data: list[str],
+    init_options: InitOptions,
+    test: str | None,
+    output: str | None,
+    command: str,
+    *,
+    force: bool,
 ) -> None:
     """Write the config that is proposed for the data, and print its path.
 
@@ -121,15 +132,12 @@ def _write_proposal(
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
     from seqtrain.proposal.options import INIT_COMMAND
-    from seqtrain.proposal.write import command_line
     from seqtrain.runs.destination import check_destination
 
     path, screen = output or default_name(data[0]), ReadingScreen()
     try:
-        found = propose(data, init_options, test=test, progress=screen)
+        found = propose(data, init_options, test=test, progress=screen, command=command)
     except DataError as error:
-        command = command_line({"train": data, "test": test}, init_options)
-        command += (f" --output {quote(output)}" if output else "") + " --force" * force
         advice = [line.replace(INIT_COMMAND, command) for line in error.problems]
         raise DataError(*advice) from None
     finally:
