@@ -237,22 +237,22 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         raise DataError("collate: found no sequences; expected at least one for a batch")
     if not isinstance(rows, SequenceStore):
         rows = store_of_items(rows)
-    numbers, spelled = rows.spellings, None
-    inputs: PackedSequence | Tensor
+    numbers, spelled, batch_sizes = rows.spellings, None, None
     if sort == "module":
         order, lengths = np.arange(len(rows)), rows.lengths
-        inputs = _tensor(_padded(rows.values, lengths))
+        values = _padded(rows.values, lengths)
         numbers = None if numbers is None else _padded(numbers, lengths, -1)
     else:
         order = np.argsort(-rows.lengths, kind="stable")
         lengths = rows.lengths[order]
         steps, batch_sizes = _packed_steps(rows.offsets[:-1][order], lengths)
-        inputs = PackedSequence(_tensor(rows.values[steps]), torch.from_numpy(batch_sizes))
+        values = rows.values[steps]
         numbers = None if numbers is None else numbers[steps]
+    data = torch.from_numpy(values.astype(np.int64) if values.dtype == np.int32 else values)
     if numbers is not None and rows.words is not None:
         spelled = spellings(numbers, rows.words)
     return Batch(
-        inputs=inputs,
+        inputs=data if batch_sizes is None else PackedSequence(data, torch.from_numpy(batch_sizes)),
         lengths=torch.from_numpy(lengths),
         labels=torch.from_numpy(rows.labels[order]),
         groups=None if rows.groups is None else rows.groups[order],
@@ -314,7 +314,9 @@ def _batches(
     for rows in plan:
         examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
         with memory_errors(store.lengths[examples], lower):
-            batch = replace(collate(store.__getitems__(examples)), examples=examples).to(device)
+            batch = replace(collate(store.__getitems__(examples)), examples=examples)
+            if device.type != "cpu":
+                batch = batch.to(device)
         yield batch
 
 
@@ -411,11 +413,6 @@ def _packed_steps(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     step = np.arange(longest).repeat(batch_sizes)
     sequence = np.arange(len(step)) - (batch_sizes.cumsum() - batch_sizes).repeat(batch_sizes)
     return starts[sequence] + step, batch_sizes
-
-
-def _tensor(steps: npt.NDArray[Any]) -> Tensor:
-    """Return steps as a tensor: ids as int64."""
-    return torch.from_numpy(steps.astype(np.int64) if steps.dtype == np.int32 else steps)
 
 
 def augmented(

@@ -197,12 +197,12 @@ class Schema(Saved):
             return self.sequence
         return () if self.sequence is None else (self.sequence,)
 
-    @property
+    @cached_property
     def has_columns(self) -> bool:
         """True if the columns of the format have names or indexes."""
         return FORMATS[self.format].columns != "none"
 
-    @property
+    @cached_property
     def is_wide(self) -> bool:
         """True if all columns without another meaning are the time steps of a series."""
         return self.kind == "features" and self.sequence is None and self.has_columns
@@ -232,7 +232,9 @@ class Schema(Saved):
             content = self.sequence_columns or content
         names = [self.group, self.weight if labelled else None]
         others = [name for name in names if name is not None]
-        required = [*content, *column_names(self.static)]
+        required = [*content]
+        if self.static is not None:
+            required += column_names(self.static)
         if self.has_columns:
             required, others = required + others, []
         if labelled:
