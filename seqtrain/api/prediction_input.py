@@ -129,7 +129,12 @@ def memory_parts(
         except BadCellError as error:
             raise DataError(f"sequence {row + 1}: {error}") from None
     content = read_content(
-        {TEXT: cells}, problems, kind=fitted.kind, decimal=schema.decimal, named=False
+        {TEXT: cells},
+        problems,
+        kind=fitted.kind,
+        decimal=schema.decimal,
+        separator=schema.symbol_separator,
+        named=False,
     )
     if problems:
         first = min(problems)

@@ -29,6 +29,8 @@ Places: TypeAlias = dict[Keys, tuple[str, str]]
 The paths have the order of the document. For the items of a list, both places are equal.
 """
 
+LONE_MARK = re.compile(r"[^\w\s~'\"]|->|=>")
+"""A mark of punctuation, or an arrow, which is a text as the whole value of an option."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -85,6 +87,19 @@ class _Composer(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+
+def read_option(text: str) -> Any:
+    """Return the value of an option `section.key=value`, which is written in YAML.
+
+    A single mark or blank is a text, as in `data.label_separator=|`, though it isn't one in YAML.
+
+    Args:
+        text: The value.
+    """
+    if text == " " or LONE_MARK.fullmatch(text.strip()):
+        return text.strip() or text
+    return read_yaml(text)[0]
 
 
 def read_yaml(text: str, name: str = "") -> tuple[Any, Places]:

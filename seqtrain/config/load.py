@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from seqtrain.config.document import Places, Unreadable, brief, read_yaml
+from seqtrain.config.document import Places, Unreadable, brief, read_option, read_yaml
 from seqtrain.config.messages import nearest_key
 from seqtrain.config.schema import SECTIONS, Config
 from seqtrain.errors import ConfigError
@@ -24,11 +24,6 @@ SIZE_LIMIT = 2**20
 """Largest size of a config file, in bytes."""
 RUN_CONFIG = "config.yaml"
 """Name of the config file in a run directory."""
-BLOCK_MARKS = ("|", ">")
-"""Characters that begin a block of text in YAML. If an option's whole value is one, it is a text.
-
-An example is `data.label_separator=|`.
-"""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -170,7 +165,7 @@ def _apply_override(values: dict[str, Any], places: Places, option: str) -> None
     *sections, key = name.strip().split(".")
     value: Any = Unreadable("expected the form section.key=value, such as training.lr=0.001")
     if equals:
-        value = text.strip() if text.strip() in BLOCK_MARKS else read_yaml(text)[0]
+        value = read_option(text)
     here = f"--set {shorten(option, 50)}"
     for depth, section in enumerate(sections, 1):
         if not isinstance(values.get(section), dict | Unreadable):

@@ -36,6 +36,7 @@ KINDS_OF_KEYS: dict[str, tuple[str, ...]] = {
     "data.order": ("steps",),
     "data.window": ("steps",),
     "data.number_bins": ("steps",),
+    "data.symbol_separator": ("tokens",),
     "data.standardize": ("features", "steps"),
     "model.freeze": ("text", "tokens"),
     "model.kernels": ("features", "steps"),

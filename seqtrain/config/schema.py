@@ -94,6 +94,8 @@ class DataConfig(Section):
     steps of a series. rest, in csv and tsv: the list of all fields without another meaning, unless
     a column has this name. steps without data.id: the column whose cells are lists of objects, one
     for each time step. null, in a csv of single numbers: all other columns."""
+    symbol_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
+    """tokens: text between the symbols of a cell, such as ">". null: blanks."""
     id: ColumnKey | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: ColumnKey | None = None
@@ -113,7 +115,7 @@ class DataConfig(Section):
     label: ColumnKey | Columns | None = None
     """Column of the label: its name, or its index from 0. A list of columns is multi-label: each
     column is named after a label. A row has the label if the cell is 1, true or yes, and lacks it
-    if the cell is 0, false, no or blank."""
+    if the cell is 0, false, no or blank. Yes and no may be in other languages, such as ja, nein."""
     label_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """Separator of the labels of a multi-label row, such as "|". null: one label per row, or lists
     of labels in jsonl and parquet."""

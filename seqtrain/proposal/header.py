@@ -31,6 +31,7 @@ def has_header(
        (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
     7. A row of which a cell occurs again in its column is data.
     8. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
+    9. A row with a single word above a column of free text is a header.
 
     Args:
         file: Name of the file, for messages.
@@ -73,6 +74,8 @@ def has_header(
         return True
     if repeated:
         return False
+    if any(column.is_free_text and len(name.split()) == 1 for name, column in pairs):
+        return True
     raise DataError(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
         "columns; give --header or --no-header"

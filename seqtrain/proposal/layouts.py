@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.files.reading import path_problems
-from seqtrain.proposal.names import OWNER_NAMES
+from seqtrain.files.reading import path_problems, uncompressed
+from seqtrain.proposal.names import LABEL_NAMES, OWNER_NAMES
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import set_command
 from seqtrain.sequences.sources import files_of
+from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, LABEL
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, SPLIT_NAMES, column_of
@@ -37,6 +38,8 @@ FEWEST_FILES = 4
 """Fewest files whose names are compared."""
 RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
 """Formats of files of which each can be one sequence."""
+BETWEEN_PARTS = "[._ -]+"
+"""Pattern of what divides the name of a file into parts."""
 KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
 """Maps the kinds of parts of file names to their patterns."""
 
@@ -213,13 +216,15 @@ def _beside(path: str, words: set[str] = TARGET_WORDS) -> list[str]:
         path: The data file, such as `X_train.csv` or `train.csv`.
         words: Words of the other files: `y_train.csv`, `train_labels.csv`.
     """
-    own, found = _words(path) - INPUT_WORDS, list[str]()
-    for other in _paths(os.path.dirname(path)):
-        names = _words(other)
-        is_data = other != path and os.path.isfile(other) and resolve_format(other, "auto")
-        if is_data and names & words and names - words - INPUT_WORDS == own:
-            found.append(other)
-    return found
+    own = _words(path) - INPUT_WORDS
+    others = _data_files(os.path.dirname(path), path, words)
+    return [other for other in others if _words(other) - words - INPUT_WORDS == own]
+
+
+def _data_files(folder: str, but: str, words: set[str]) -> list[str]:
+    """Return the data files of a folder, but for one, in whose names is one of some words."""
+    found = [path for path in _paths(folder) if path != but and _words(path) & words]
+    return [path for path in found if os.path.isfile(path) and resolve_format(path, "auto")]
 
 
 def _labels_missing(path: str) -> str:
@@ -246,17 +251,10 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         if "x" in _words(path) and not _beside(path):
             raise DataError(_labels_missing(path))
         return []
+    loose = _data_files(os.path.dirname(path), path, TARGET_WORDS)
     targets = _beside(path)
-    if not targets:
-        loose = [other for other in _paths(os.path.dirname(path)) if _words(other) & TARGET_WORDS]
-        for other in loose:
-            if (
-                os.path.isfile(other)
-                and resolve_format(other, "auto")
-                and _words(other) - TARGET_WORDS <= SPLIT_NAMES["train"]
-            ):
-                targets.append(other)
-    if not targets:
+    targets = targets or [x for x in loose if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
+    if not targets and not loose:
         if "x" in _words(path) and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))
         return []
@@ -270,9 +268,11 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         if join is not None:
             group, joins = column, [join]
     choices = []
-    for target in targets:
+    has_label = any(column.word in LABEL_NAMES for column in table.columns)
+    for target in targets or loose:
         join, column = _join_of(table, target, progress)
-        if join is not None:
+        is_loose = not targets and (has_label or join is None or join["on"] == ROW)
+        if join is not None and not is_loose:
             given = {} if column is None else {"label": [column]}
             options = layout.options.with_given(**given)
             found_joins = [join, *joins]
@@ -356,9 +356,10 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
     A way is a value of data.path. Names must have equally many parts, such as `walking_003.csv`. A
     label is a part of letters that several files share.
     """
-    stems = [os.path.basename(file).partition(".")[0] for file in files]
-    split = [re.split("[_ -]+", stem) for stem in stems]
-    separators = re.findall("[_ -]+", stems[0]) if stems else []
+    names = [uncompressed(os.path.basename(file)) for file in files]
+    stems = [os.path.splitext(name)[0] for name in names]
+    split = [re.split(BETWEEN_PARTS, stem) for stem in stems]
+    separators = re.findall(BETWEEN_PARTS, stems[0]) if stems else []
     if {len(parts) for parts in split} == {1}:  # walking003
         found = [re.fullmatch("([A-Za-z]+)([0-9]+)", stem) for stem in stems]
         split, separators = [[*each.groups()] for each in found if each], [""]
@@ -372,7 +373,7 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
             continue
         pattern = ""
         for at, kind in enumerate(kinds):
-            text = KINDS_OF_PART.get(kind, "[^_ -]+")
+            text = KINDS_OF_PART.get(kind, "[^._ -]+")
             name = LABEL if at == label else SUBJECT if kind == "code" else None
             if name and f"<{name}>" not in pattern:
                 text = f"(?P<{name}>{text})"
@@ -400,7 +401,7 @@ def _with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
     format = resolve_format((recordings or files)[0], "auto") or "csv"
     if f"(?P<{LABEL}>" in pattern and not layout.options.named("label"):
         given["label"] = [LABEL]
-    if columns_of_format(format) != "none":
+    if columns_of_format(format) != "none" or step_columns((recordings or files)[0]):
         given["id"] = layout.options.get("id", FILE)
     if os.path.isdir(files[0]) and recordings:
         given["format"] = format

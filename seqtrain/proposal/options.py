@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from seqtrain.config.document import Unreadable, read_yaml
+from seqtrain.config.document import Unreadable, read_option
 from seqtrain.tables.blocks import Name
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
@@ -51,7 +51,7 @@ class InitOptions:
         for setting in settings:
             key, _, text = setting.partition("=")
             section, _, name = key.strip().partition(".")
-            value = read_yaml(text)[0]
+            value = read_option(text)
             is_given = not isinstance(value, Unreadable) and value != "auto"
             if section == "data" and name in LIKE_OPTIONS and is_given:
                 self.given.setdefault(name, value)

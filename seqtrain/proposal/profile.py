@@ -24,12 +24,23 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 NUMBER_TEXT = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
-CLOCK_TIME = r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+CLOCK_TIME = (
+    r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+    r"(?:\s?[AaPp]\.?[Mm]\.?)?"
+)
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
-MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-CALENDAR_DAY = r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T -].*)?"
-STAMP = r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
-WRITTEN = rf"\[?(?:[A-Z][a-z]{{2}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]{MONTH}[ /-]).*[0-9].*"
+MONTH = r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[A-Za-z]*"
+CALENDAR_DAY = (
+    r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
+    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*"
+)
+STAMP = (
+    r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
+    r"|[0-9]{8}[T -][0-9]{1,2}:[0-9]{2}.*"
+)
+WRITTEN = (
+    rf"(?:[A-Z][a-z]{{2,8}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]?{MONTH}[ /-]?).*[0-9].*"
+)
 UNIT = r"°?[A-Za-zµ]{0,6}(?:/[a-z]+)?"
 AMOUNT = (
     rf"(?P<before>[€$£¥]?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?"
@@ -38,7 +49,9 @@ AMOUNT = (
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),
-    "time": re.compile(f"{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}", re.DOTALL),
+    "time": re.compile(
+        rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN})", re.DOTALL
+    ),
     "decimal": re.compile(r"[-+]?[0-9]+,[0-9]+"),
     "amount": re.compile(AMOUNT),
     "numbers": re.compile(
@@ -53,8 +66,8 @@ COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
 """Cells without a value, in lower case."""
-JOINED = re.compile(r"\w+(?:(?:->|>|\|)\w+)+")
-"""Symbols that are joined by one mark, such as a>b>c."""
+MARKS = ("->", "=>", "→", ">", "|", ";", ",")
+"""Marks that can join symbols in a cell, such as a>b>c."""
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LABEL_KINDS = ("text", "number", "amount")
@@ -63,6 +76,8 @@ LONGEST_NUMBER = 15
 """Whole numbers of more digits are codes: float64 doesn't hold them."""
 MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
+MOST_MARKS = 3
+"""Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""
 REPEATS = 4
 """Values repeat if each occurs this many times or more on average."""
 FEWEST_MEASURED = 8
@@ -209,14 +224,28 @@ class ColumnProfile:
     def reading(self) -> tuple[str, tuple[str, ...]]:
         """Kind of nearly all cells that aren't missing, and the kinds of cells that belong to it.
 
-        The kind is "text" if there is none.
+        More cells may be of another kind if they are a few marks that repeat, such as ERR among
+        many different numbers. The kind is "text" if there is none.
         """
         counts = self.kind_counts
         least = max(1, MOSTLY * (counts.total() - counts["missing"]))
         for kind, members in self._readings():
-            if sum(counts[member] for member in members) >= least:
+            count = sum(counts[member] for member in members)
+            if count >= least or (kind in ("number", "time") and self._has_marks(members)):
                 return kind, members
         return "text", ()
+
+    def _has_marks(self, members: tuple[str, ...]) -> bool:
+        """Return True if most cells are of some kinds, and the others are a few marks that repeat.
+
+        Args:
+            members: Kinds of the cells that aren't marks.
+        """
+        is_mark = np.array([kind not in ("missing", *members) for kind in self.cell_kinds])
+        is_value = np.array([kind in members for kind in self.cell_kinds])
+        marks, values = self.counts[is_mark], self.counts[is_value]
+        are_few = len(marks) <= MOST_MARKS and len(values) >= FEWEST_MEASURED * len(marks)
+        return bool(are_few and marks.min() > 1 and marks.sum() < values.sum())
 
     def _readings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the kinds that the column may have, and the kinds of cells that belong to each."""
@@ -244,8 +273,8 @@ class ColumnProfile:
             return "symbols" if self.are_list_codes else "series"
         if kind == "strings":
             return self._kind_of_strings()
-        if kind == "joined":
-            return "text" if self.repeats_as_labels else "symbols"
+        if kind == "text" and self.mark is not None:
+            return "symbols"
         if kind == "number" and self.kind_counts["missing"] > MOST_MISSING * self.rows:
             words = self.kind_counts["missing"] - np.count_nonzero(self.is_blank)
             is_named = words > MOST_MISSING * self.rows
@@ -253,9 +282,34 @@ class ColumnProfile:
                 return "text"
         return kind
 
+    @cached_property
+    def mark(self) -> str | None:
+        """Mark that joins the symbols in the cells of a column, such as > in a>b>c, or None.
+
+        Most cells have the mark, no part has a blank inside, and parts repeat. Cells that repeat
+        are labels instead.
+        """
+        if self.repeats_as_labels or not self.are_texts:
+            return None
+        texts = [value for value in self.sampled_values if value.lower() not in MISSING]
+        for mark in MARKS:
+            lists = [[part.strip() for part in text.split(mark)] for text in texts]
+            parts = Counter(part for each in lists for part in each)
+            are_many = 2 * sum(len(each) > 1 for each in lists) > len(lists)
+            if are_many and parts.total() >= REPEATS * len(parts):
+                has_blank = any(len(part.split()) > 1 for part in parts)
+                return None if has_blank else mark
+        return None
+
+    def strings_of(self, value: Any) -> list[str]:
+        """Return the strings of a list in the column, also of one written in a cell of text."""
+        if isinstance(value, str) and self.mark is not None:
+            return [part.strip() for part in value.split(self.mark)]
+        return [str(item) for item in items_of(value, bare=True) or ()]
+
     def _kind_of_strings(self) -> str:
         """Return "turns" for lists of sentences, or "symbols" for lists of names."""
-        strings = [string for value in self.sampled_values for string in strings_of(value)]
+        strings = [string for value in self.sampled_values for string in self.strings_of(value)]
         words = sum(len(string.split()) for string in strings)
         are_sentences = words >= 2 * len(strings) and REPEATS * len(set(strings)) > len(strings)
         return "turns" if are_sentences else "symbols"
@@ -268,6 +322,12 @@ class ColumnProfile:
             return np.zeros(self.rows, dtype=bool)
         found: Mask = np.array([kind not in allowed for kind in self.cell_kinds])[self.codes]
         return found
+
+    @property
+    def odd_codes(self) -> list[int]:
+        """Codes of the values of another kind."""
+        codes: list[int] = np.unique(self.codes[self.is_odd]).tolist()
+        return codes
 
     # Numbers
 
@@ -325,6 +385,7 @@ class ColumnProfile:
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
                 plain = value.replace(",", ".") if self.has_decimal_commas else value
+                plain = plain.replace("True", "1").replace("False", "0")
                 found.append(np.array(re.findall(NUMBER_TEXT, plain), dtype=np.float64))
         return found
 
@@ -333,7 +394,7 @@ class ColumnProfile:
         """True if lists of one line hold whole numbers from 0 on, and neighbours aren't similar."""
         for value in self.sampled_values:
             if isinstance(value, str):
-                is_bare = not value.startswith("[")
+                is_bare = not value.startswith(("[", "("))
                 if any(x in value for x in ("[[", ";", "\n")) or (is_bare and "," in value):
                     return False
             elif np.asarray(value).dtype.kind not in "iu" or np.ndim(value) > 1:
@@ -507,7 +568,7 @@ def parsed_numbers(values: Sequence[Any]) -> Floats | None:
 
 
 def kind_of_cell(cell: Any) -> str:
-    """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, joined, or list kind.
+    """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, or list kind.
 
     A list holds numbers, strings, turns (objects with a text) or events (other objects).
     """
@@ -515,8 +576,6 @@ def kind_of_cell(cell: Any) -> str:
         return _kind_of_items(cell)
     if cell.lower() in MISSING:
         return "missing"
-    if JOINED.fullmatch(cell):
-        return "joined"
     if PLAIN_TEXT.match(cell) and not KIND_PATTERNS["time"].fullmatch(cell):
         return "text"
     if cell.isdigit() and len(cell) > LONGEST_NUMBER:
@@ -526,7 +585,7 @@ def kind_of_cell(cell: Any) -> str:
             return kind
     if "\n" in cell and _is_recording(cell):
         return "numbers"
-    items = items_of(cell, bare=True) if cell[:1] in LIST_STARTS else None
+    items = items_of(cell, bare=True) if cell.startswith(LIST_STARTS) else None
     return _kind_of_items(items) if items else "text"
 
 
@@ -556,13 +615,6 @@ def _kind_of_items(items: Any) -> str:
 def text_field(fields: dict[str, Any]) -> str | None:
     """Return the name of the field of an object that holds its text, or None."""
     return next((name for name in TEXT_FIELDS if isinstance(fields.get(name), str)), None)
-
-
-def strings_of(value: Any) -> list[str]:
-    """Return the strings of a list, also of one written in a cell of text."""
-    if isinstance(value, str) and JOINED.fullmatch(value):
-        return re.split(r"\W+", value)
-    return [str(item) for item in items_of(value, bare=True) or ()]
 
 
 def are_smooth(lists: Iterable[Floats]) -> bool:

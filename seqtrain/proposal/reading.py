@@ -15,10 +15,11 @@ import numpy.typing as npt
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
-from seqtrain.proposal.options import FileLayout
+from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.sequences.inputs import QUOTES
 from seqtrain.sequences.sources import table_named
+from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
@@ -35,7 +36,7 @@ from seqtrain.tables.blocks import (
     as_list,
     cells_at,
 )
-from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.cells import BadCellError, is_number, text_of
 from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import (
     ENDINGS,
@@ -54,8 +55,12 @@ from seqtrain.tables.sources import holds_whole_files, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, quote
 
+FEWEST_BLOCKS = 3
+"""Fewest blank lines that divide a file into blocks."""
 FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
+HEAD_ROWS, HEAD_CELLS = 16, 1_000_000
+"""Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
 RAGGED = 0.05
@@ -137,6 +142,7 @@ class Table:
         warnings: Doubts about how the files are read.
         leaves_out: True if files that aren't UTF-8 are left out.
         sheets: Names of the sheets of a workbook, if the user named none.
+        step_columns: Names of the columns of arrays whose rows are time steps, a sequence per file.
     """
 
     path: str
@@ -150,6 +156,7 @@ class Table:
     warnings: list[str] = field(default_factory=list)
     leaves_out: bool = False
     sheets: list[str] = field(default_factory=list)
+    step_columns: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -164,7 +171,7 @@ class Table:
     @property
     def has_columns(self) -> bool:
         """True if the columns have names or indices that a config can name."""
-        return columns_of_format(self.dialect.format) != "none"
+        return columns_of_format(self.dialect.format) != "none" or bool(self.step_columns)
 
     def named(self, name: Name) -> ColumnProfile | None:
         """Return the column with a name, or None."""
@@ -215,22 +222,26 @@ def read_table(
     quotes, sheet = QUOTES.get(options.get("quoting", "auto")), options.get("sheet")
     dialect = Dialect(format, encoding, delimiter, quotes=quotes, sheet=sheet)
     table = Table(path, layout, dialect)
+    if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
+        _refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
-    reading = _Reading(table, files, progress, is_train=is_train)
-    undecodable = [x for x in reading.problems() if NOT_UTF_8 in x or BINARY in x]
-    if undecodable and "encoding" not in options.given and not _leave_out(table, undecodable):
-        if any(NOT_UTF_8 in each for each in undecodable):
-            _guess_encoding(table)
-        reading = _Reading(table, files, progress, is_train=is_train)
+    if table.dialect.format in ("csv", "tsv") and not layout.joins:
+        _find_header(table, is_train=is_train)
+    if format == "npz" and options.get("id") == FILE:
+        table.step_columns = step_columns(open_source(path, dialect).files()[0])
+    _read(table, files, progress, is_train=is_train)
+    undecodable = _undecodable(table)
+    are_guessed = any(NOT_UTF_8 in problem for problem in undecodable)
+    if undecodable and not _leave_out(table, undecodable) and are_guessed:
+        _guess_encoding(table)
+        _read(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)
-    if is_train:
-        _check_shape(table, reading.cells)
-    if reading.first is not None:
-        reading.name_columns()
-        if is_train and not table.header:
-            _read_ragged(table, files)
+    if is_train and table.header is None:
+        _check_shape(table, [])
+    if is_train and table.header is False:
+        _read_ragged(table, files)
     return table
 
 
@@ -283,6 +294,31 @@ def _first_lines(path: str, dialect: Dialect) -> list[str]:
     return lines
 
 
+def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
+    """Raise a DataError if blank lines divide lines of a few words each, as in CoNLL files.
+
+    A user who names a column wants rows as they are.
+    """
+    lines = _first_lines(path, replace(dialect, blank_lines=True))
+    lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
+    rows = [line.split() for line in lines if line.strip()]
+    blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
+    are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len({*map(len, rows)}) == 1
+    if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
+        return
+    if any(options.named(option) for option in COLUMN_OPTIONS):
+        return
+    name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
+    command = ["awk", "-v", r"OFS=\t", code, name]
+    raise DataError(
+        f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
+        "per token; seqtrain learns a label per sequence",
+        f"{name}: if the lines of a block have one label, number the blocks by these commands:",
+        f"  {shlex.join(command)} > blocks.tsv",
+        "  seqtrain init blocks.tsv --id 0",
+    )
+
+
 def _ends(line: str, mark: str) -> tuple[str, str, str]:
     """Return the first field of a line, the others but the last one, and the last field."""
     first, _, rest = line.partition(mark)
@@ -290,80 +326,67 @@ def _ends(line: str, mark: str) -> tuple[str, str, str]:
     return first, middle, last
 
 
-class _Reading:
-    """Rows of files, read into the columns of a table.
+def _undecodable(table: Table) -> list[str]:
+    """Return the places and reasons of rows that can't be decoded, if no encoding is given."""
+    if "encoding" in table.layout.options.given:
+        return []
+    return [x for x in table.problems if NOT_UTF_8 in x or BINARY in x]
 
-    Attributes:
-        first: The first row of csv and tsv, which may be a header, or None.
-        cells: Its cells, or [].
+
+def _find_header(table: Table, *, is_train: bool) -> None:
+    """Decide if the first row of csv or tsv names the columns, by the first rows of a file.
+
+    Raises:
+        DataError: If it isn't clear. Of train, also if there are no rows, or only one column.
     """
-
-    def __init__(
-        self, table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
-    ) -> None:
-        self.table, self.cells = table, list[str]()
-        self.first: Block | None = None
-        layout, dialect = table.layout, table.dialect
-        size = 0
-        if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
-            size = sum(map(os.path.getsize, files))
-        progress.step(f"reading {table.name}", size)
-        columns = columns_of_format(dialect.format)
-        has_first = dialect.format in ("csv", "tsv") and not layout.joins
-        optional = () if layout.pattern is None else (FILE, FOLDER)
-        selection = Selection(optional=optional)
-        if is_train and columns == "none" and not layout.joins:
-            selection = Selection((TEXT, LABEL), optional)
-        self._rows = _TableBuilder(table, is_nested=columns != "delimited")
-        source = source_for(files, replace(dialect, header=not has_first), layout)
-        file = None
-        for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
-            if has_first and len(block) and block.file != file:
-                file = block.file
-                block = self._without_first_row(block)
-            self._rows.add(block)
-        self._rows.finish()
-
-    def problems(self) -> list[str]:
-        """Return the places and reasons of rows that can't be read, also of the first row."""
-        problems = [*self.table.problems]
-        if self.first is not None:
-            problems += [f"{self.table.name}:1: {x}" for x in self.first.problems.values()]
-        return problems
-
-    def name_columns(self) -> None:
-        """Name the columns by the first row if it is a header. Otherwise, add it to the rows."""
-        assert self.first is not None
-        table = self.table
-        own = [column for column in table.columns if isinstance(column.name, int)]
-        table.header = has_header(table.name, self.cells, own, table.layout.options)
+    head, first = _head_of(table)
+    if any(NOT_UTF_8 in problem for problem in _undecodable(head)):
+        _guess_encoding(table)
+        head, first = _head_of(table)
+    if is_train:
+        _check_shape(head, first)
+    if first:
+        table.header = has_header(table.name, first, head.columns, table.layout.options)
         table.dialect = replace(table.dialect, header=table.header)
-        if not table.header:
-            self._rows.add(self.first)
-            self._rows.finish()
-            if not self.first.problems:  # its place is before the others
-                table.lines = np.roll(table.lines, 1)
-                for column in table.columns:
-                    column.codes = np.roll(column.codes, 1)
-            return
-        columns = [column for column in table.columns if isinstance(column.name, str)]
-        for name, column in zip(self.cells, own, strict=True):
-            if name.strip() or column.kind != "blank":
-                table.bad_cells[name] = table.bad_cells.get(column.name, [])
-                column.name = name
-                columns.append(column)
-        table.columns = columns
 
-    def _without_first_row(self, block: Block) -> Block:
-        """Return the first block of a file without the header, and keep the first row of all."""
-        names = [name for name in block.columns if isinstance(name, int)]
-        row = np.zeros(1, np.int64)
-        cells = [str(as_list(cells_at(block.columns[name], row))[0]) for name in names]
-        if self.first is None:
-            self.first, self.cells = block.at(row), cells
-        elif cells != self.cells:
-            return block
-        return block.at(np.arange(1, len(block)))
+
+def _head_of(table: Table) -> tuple[Table, list[str]]:
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    head = Table(table.path, table.layout, replace(table.dialect, header=False))
+    builder, first = _TableBuilder(head), list[str]()
+    file = open_source(table.path, head.dialect).files()[0]
+    for block in open_source(file, head.dialect).blocks(Selection(), HEAD_ROWS):
+        if not first:
+            row, block = block.at(np.zeros(1, np.int64)), block.at(np.arange(1, len(block)))
+            first = [str(as_list(cells)[0]) for cells in row.columns.values()]
+            if row.problems:
+                builder.add(row)
+        builder.add(block)
+        if builder.rows >= FIRST_LINES or builder.rows * len(first) >= HEAD_CELLS:
+            break
+    builder.finish()
+    return head, first
+
+
+def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool) -> None:
+    """Read the rows of files into the columns of a table."""
+    layout, dialect = table.layout, table.dialect
+    size = 0
+    if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
+        size = sum(map(os.path.getsize, files))
+    progress.step(f"reading {table.name}", size)
+    columns = columns_of_format(dialect.format)
+    selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
+    if table.step_columns:
+        own = tuple(re.compile(layout.pattern or "").groupindex)
+        selection = replace(selection, required=(*table.step_columns, *own))
+    elif is_train and columns == "none" and not layout.joins:
+        selection = replace(selection, required=(TEXT, LABEL))
+    builder = _TableBuilder(table, is_nested=columns != "delimited")
+    source = source_for(files, dialect, layout)
+    for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
+        builder.add(block)
+    builder.finish()
 
 
 class _TableBuilder:

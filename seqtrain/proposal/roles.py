@@ -22,7 +22,6 @@ from seqtrain.proposal.names import (
     LABEL_NAMES,
     ROW_NAMES,
     TEXT_NAMES,
-    is_code,
     is_code_or_owner,
     is_time,
 )
@@ -37,7 +36,7 @@ from seqtrain.proposal.profile import (
     are_smooth,
     determines,
 )
-from seqtrain.tables.cells import items_of
+from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
 from seqtrain.text import counted, listed, quote
 
 FEWEST_WIDE = 8
@@ -56,8 +55,6 @@ MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
-YES_OR_NO = {"1", "0", "1.0", "0.0", "true", "false", "yes", "no", ""}
-"""Cells that mark or deny the label of their column, in lower case."""
 
 Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
@@ -65,7 +62,7 @@ LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word in LABEL_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
     (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
-    (-1, lambda column: is_code(column) or is_time(column)),
+    (-1, lambda column: is_code_or_owner(column) or is_time(column)),
 )
 """Points of a column as the label."""
 
@@ -197,7 +194,8 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line that advises to read columns of marks such as 0 and 1 as labels, or none."""
-    if not all({str(x).lower() for x in column.values} <= YES_OR_NO for column in columns):
+    values = {name_of(str(value)).lower() for column in columns for value in column.values}
+    if not values <= TRUTH_VALUES.keys():
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
     return [f"  {set_command(setting)}  # a row can have several labels"]
@@ -211,23 +209,22 @@ def set_command(setting: str) -> str:
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
     lines = []
-    for column in columns[:MOST_LISTED]:
-        name = str(column.name)
-        chosen = either(
-            f"{INIT_COMMAND} --{option} {shlex.quote(name)}", f"{option}={column.name!r}"
-        )
-        lines.append(f"  {chosen}  # {counted(column.distinct, 'value')}")
-    return [*lines, *_more(columns)]
+    for column in columns:
+        words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
+        command = either(words, f"{option}={column.name!r}")
+        lines.append(f"{command}  # {counted(column.distinct, 'value')}")
+    return _lines(lines)
 
 
 def _described(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with the kind of its content."""
-    return [*(f"  {column.describe()}" for column in columns[:MOST_LISTED]), *_more(columns)]
+    return _lines([column.describe() for column in columns])
 
 
-def _more(columns: Sequence[ColumnProfile]) -> list[str]:
-    more = len(columns) - MOST_LISTED
-    return [f"  and {more:,} more"] if more > 0 else []
+def _lines(texts: list[str]) -> list[str]:
+    """Return texts as lines of a message, and the number of those that aren't shown."""
+    more = [f"and {len(texts) - MOST_LISTED:,} more"] if len(texts) > MOST_LISTED else []
+    return [f"  {text}" for text in [*texts[:MOST_LISTED], *more]]
 
 
 def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
-from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import Table
@@ -155,6 +155,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "label_separator": (facts.separator, "a row can have several labels, or none"),
         "group": (_name(roles.group), "the rows of one value stay on one side of a split"),
         "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
+        "symbol_separator": (symbol_mark(roles), "between the symbols of a cell"),
         "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
         "bad_rows": ("drop" if bad else "error", ", ".join(bad)),
     }

@@ -40,6 +40,7 @@ def read_content(
     *,
     kind: str,
     decimal: str = ".",
+    separator: str | None = None,
     named: bool = True,
 ) -> Sequence[Any]:
     """Return the sequence of each row, from the cells of its sequence columns.
@@ -55,13 +56,14 @@ def read_content(
             rows whose cells it can't read. Their sequences are empty.
         kind: text, tokens or features.
         decimal: Decimal mark of numbers in text.
+        separator: Text between the symbols of a cell, or None for blanks.
         named: False if columns have no names, so that messages can't give them.
     """
     if kind == "features" and len(columns) > 1:
         return _wide(columns, problems, decimal)
     readers: dict[str, Callable[[Any], Any]] = {
         "text": sentence_of,
-        "tokens": symbols_of,
+        "tokens": partial(symbols_of, separator=separator),
         "features": partial(series_of, decimal=decimal),
     }
     read = readers[kind]
@@ -165,17 +167,22 @@ def _turn(value: Any) -> str:
     return f"{role} : {text}" if role else text
 
 
-def symbols_of(cell: Any) -> list[str]:
+def symbols_of(cell: Any, separator: str | None = None) -> list[str]:
     """Return the symbols in a cell: the items of a list, or the words of a text.
+
+    Args:
+        cell: The cell.
+        separator: Text between the symbols of a text, or None for blanks.
 
     Raises:
         BadCellError: If the cell is neither, or an item is no text and no whole number.
     """
     if cell is None:
         return []
-    items = items_of(cell) if not isinstance(cell, str) or cell[:1] in "[({" else None
+    is_list = not isinstance(cell, str) or cell[:1] in "[({"
+    items = items_of(cell, bare=True) if is_list else None
     if items is None and isinstance(cell, str):
-        return cell.split()
+        return [part.strip() for part in cell.split(separator) if part.strip()]
     if items is None:
         found = json_type(cell)
         raise BadCellError(f"expected a list of strings or a string, found {found}")
@@ -191,7 +198,7 @@ def _symbol(item: Any) -> str:
         except ValueError:
             problem = "found an integer of thousands of digits as a symbol"
             raise BadCellError(problem) from None
-    found = "a number with a fraction" if isinstance(item, float) else json_type(item)
+    found = repr(item) if isinstance(item, float) else json_type(item)
     raise BadCellError(f"expected strings or integers in the list, found {found}")
 
 

@@ -45,8 +45,8 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-LIST_STARTS = "[({<"
-"""First characters of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
+LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(")
+"""Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -332,14 +332,20 @@ class LabelReader:
             return self._problem(f"the label: {error}")
 
     def _read_text(self, text: str) -> int:
-        items = items_of(text, bare=text[0] == "<") if text[:1] in LIST_STARTS and text else None
+        items = items_of(text, bare=text[0] == "<") if text.startswith(LIST_STARTS) else None
         if items is not None:
             # Numbers in brackets are a label, unless they mark positions: "(0, 5]" is a range.
             holds_labels = not items or any(isinstance(each, str) for each in items)
             if holds_labels or self.separator is not None or _are_bits(items):
                 return self._code_of_items(items, text)
-        elif text[:1] in LIST_STARTS and self.separator is not None and text.rstrip()[-1:] == "]":
-            return self._problem("the label looks like a list, but is no valid JSON")
+        elif (
+            text.startswith(LIST_STARTS)
+            and self.separator is not None
+            and text.rstrip()[-1:] == "]"
+        ):
+            if '"' in text:
+                return self._problem("the label looks like a list, but is no valid JSON")
+            text = text.strip()[1:-1]
         if self.separator is not None:
             return self._several(part.strip() for part in text.split(self.separator))
         if text.strip():

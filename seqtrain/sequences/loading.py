@@ -14,6 +14,7 @@ from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.tables.cells import name_of
 from seqtrain.text import quote
 
 
@@ -78,7 +79,7 @@ class Loader:
         for lines, part in numbered(self._parts(source), end):
             end = max(end, int(lines.max(initial=0)))
             if part.ids is not None:
-                ids = part.ids.cells()
+                ids = [*map(name_of, part.ids.cells())]
                 self._refuse_divided(part, ids)
                 report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)

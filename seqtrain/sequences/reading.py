@@ -57,7 +57,7 @@ class SequenceReader:
         if schema.steps is not None:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
-            self._ids = CodedColumn(str.strip)
+            self._ids = CodedColumn(lambda text: name_of(text.strip()))
             self._times = TimeColumn(schema.order_type, schema.decimal)
         if schema.static is not None:
             self._static = FeatureReader(schema.static, schema.decimal)
@@ -154,6 +154,7 @@ class SequenceReader:
                 problems,
                 kind=schema.kind,
                 decimal=schema.decimal,
+                separator=schema.symbol_separator,
                 named=self._format.columns != "none",
             )
         found = Sequences(content, block.lines, None, offsets, problems)
@@ -176,7 +177,7 @@ class SequenceReader:
                     ids.codes[row] = -1
                 else:
                     problems.setdefault(row, f"{schema.id}: the id is blank")
-            found.ids = ids
+            found.ids = Coded(ids.codes, self._ids.known.spellings)
         return found
 
     def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:

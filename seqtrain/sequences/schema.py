@@ -27,6 +27,7 @@ ColumnKinds: TypeAlias = dict[str, Any]
 OF_CONFIG = (
     *("kind", "group", "weight", "id", "order", "steps", "static", "window", "label_separator"),
     *("quoting", "delimiter", "encoding", "decimal", "bad_rows", "path", "sheet"),
+    "symbol_separator",
 )
 """Attributes of `Schema` that are the keys of data with these names."""
 EVERY_COLUMN = "\0"
@@ -88,6 +89,7 @@ class Schema(Saved):
         join: Further files whose columns are joined, as in data.join. A saved model has their names
             without folders, and joins files of these names in the folder of an input.
         sheet: Name of the sheet of a workbook, or None for the first one.
+        symbol_separator: Text between the symbols of a cell, or None for blanks.
     """
 
     format: str = "jsonl"
@@ -115,6 +117,7 @@ class Schema(Saved):
     path: str | None = None
     join: tuple[dict[str, str | dict[str, str]], ...] = ()
     sheet: str | None = None
+    symbol_separator: str | None = None
 
     def __post_init__(self) -> None:
         one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()

@@ -243,7 +243,9 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
         lists = [label for label in counts if mark in label.strip(mark)]
         if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
             continue
-        parts = Counter(part.strip() for label in lists for part in label.split(mark))
+        parts = Counter(
+            part.strip() for label in lists for part in label.strip("[]{}()").split(mark)
+        )
         is_bar = mark == JOINING_MARKS[0] and not parts.keys().isdisjoint(counts)
         if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
             return mark

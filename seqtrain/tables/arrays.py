@@ -97,6 +97,21 @@ def read_whole_array(
     yield Block({name: columns[name] for name in selection.among(columns)}, np.ones(1, np.int64))
 
 
+def step_columns(path: str) -> list[str]:
+    """Return the names of the columns of a file npy whose rows are time steps: "0", "1" and so on.
+
+    The list is empty for another file.
+    """
+    if not path.endswith(".npy") or labels_file(path):
+        return []
+    try:
+        shape = np.load(path, mmap_mode="r", allow_pickle=False).shape
+    except DAMAGE:
+        return []
+    width = shape[1] if len(shape) == 2 else 1
+    return [str(index) for index in range(width)] if len(shape) in (1, 2) else []
+
+
 def labels_file(path: str) -> str:
     """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist."""
     folder, name = os.path.split(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -21,19 +22,25 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 MISSING_NUMBERS = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 """Cells of a missing number, in lower case."""
 TRUTH = {"true": 1.0, "false": 0.0}
-TRUTH_VALUES = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "": False,
-}
+YES = (
+    *("1", "true", "yes", "y", "j", "t", "x", "+", "✓", "✔", "on", "sí", "si", "ja", "oui", "да"),
+    *("tak", "sim", "evet", "ano", "kyllä", "igen", "ναι", "是", "はい", "예"),
+)
+NO = (
+    *("0", "false", "no", "n", "f", "-", "off", "nein", "non", "нет", "nie", "não", "nao"),
+    *("hayır", "ne", "ei", "nej", "nem", "όχι", "否", "いいえ", "아니오"),
+)
+TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
 WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 """A whole number with decimals, as pandas writes it where a cell of the column is missing."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
+PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
+WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
+NAMED_LIST = re.compile(
+    r"(?:frozenset|set|list|tuple|array)\((?P<list>[\[({].*[])}])(?:, dtype=\w+)?\)", re.DOTALL
+)
+"""A list as Python prints one with its type, such as ``frozenset({'a', 'b'})``."""
 TAGS = re.compile(r"(?:<[^<>]+>)+")
 """Names in pointed brackets, such as ``<a><b>``."""
 IN_QUOTES = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -96,7 +103,7 @@ def mark_of(cell: Any) -> bool:
     """Return True if a cell of a one-hot label column means that the row has the label.
 
     Raises:
-        BadCellError: If the cell is neither blank nor one of 1, 0, true, false, yes, no.
+        BadCellError: If the cell is neither blank nor a key of `TRUTH_VALUES`.
     """
     text = name_of(text_of(cell).strip().lower())
     if text not in TRUTH_VALUES:
@@ -277,6 +284,8 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     text = cell.strip()
     if bare and TAGS.fullmatch(text):
         return text[1:-1].split("><")
+    named = NAMED_LIST.fullmatch(text)
+    text = named["list"] if named else text
     if len(text) < 2 or CLOSING_BRACKETS.get(text[0]) != text[-1]:
         return None
     if text[0] == "[":
@@ -287,6 +296,10 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
         else:
             items: list[Any] = found
             return items
+    if text.startswith("[{"):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            objects: list[Any] = ast.literal_eval(text)
+            return objects
     return _printed_items(text, bare=bare and text[0] != "(")
 
 
@@ -363,14 +376,21 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
         return None
     items = list[Any]()
     for word in words:
-        if word[0] in "'\"":
-            items.append(_unescaped(word))
-        else:
-            items.append(None if word in ("None", "nan") else word)
+        items.append(_unescaped(word) if word[0] in "'\"" else _bare_item(word))
     is_quoted = any(word[0] in "'\"" for word in words)
-    if bare or is_quoted or all(item is None or is_number(item) for item in items):
+    if bare or is_quoted or not any(isinstance(item, str) for item in items):
         return items
     return None
+
+
+def _bare_item(word: str) -> Any:
+    """Return a word of a list without quotes as a value: None, true or false, a number, or text."""
+    if word in PRINTED_VALUES:
+        return PRINTED_VALUES[word]
+    if WHOLE.fullmatch(word):
+        return int(word)
+    number = None if len(word) > 1 and word[0] == "0" and word[1] != "." else _parsed(word)
+    return word if number is None else number
 
 
 def _unescaped(literal: str) -> str:

@@ -199,6 +199,9 @@ ADVICE = {
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
     ".xz": "decompress it first: unxz -k '{path}'",
     ".zip": "unpack it first: unzip '{path}'",
+    **dict.fromkeys(
+        (".conll", ".conllu", ".iob"), "a tag per token, by its name; give --format tsv"
+    ),
     ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
 }
 """Maps the ending of a file that can't be read to advice on converting the file."""

@@ -35,57 +35,65 @@ LOG_YEAR = 2000
 Moment: TypeAlias = tuple[int, bool]
 """Nanoseconds since 1970, and True if the date names its time zone."""
 
+DECIMALS = r"(?:(?:[.,]|:(?=\d{3}))(?P<decimals>\d+))?"
+HALF = r"(?:[ \u00a0\u202f]?(?P<half>[AaPp])\.?[Mm]\.?)?"
 CLOCK = (
     r"(?P<hour>\d{1,2})(?P<colon>[:.])(?P<minute>\d\d)"
-    r"(?:(?P=colon)(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?"
+    rf"(?:(?P=colon)(?P<second>\d\d){DECIMALS})?{HALF}"
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
+YEAR, WEEKDAY = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z]{3,9},? )?"
+NAME = r"(?P<name>[A-Za-z]{3})[A-Za-z]*\.?"
 DATE_FORMS = (
-    # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31
-    r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
+    # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31, 2024.12.31
+    r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     rf"(?:[T _-]+{CLOCK})?{ZONE}",
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
+    # 24/12/31 23:59, although the last number may be the year, too
+    rf"(?P<year>\d\d)(?P<mark>[-/])(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?:[T _-]+{CLOCK})?",
     # 2024-12-31T23+01:00
     rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d){ZONE}",
-    # 20151018T180204, 20240101T103000.123456789
-    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[T ](?P<hour>\d\d)(?:(?P<minute>\d\d)"
-    rf"(?:(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?)?{ZONE}",
-    rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)T{CLOCK}{ZONE}",
+    # 20151018T180204, 20151018_180204, 20240101T103000.123456789
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[T _-](?P<hour>\d\d)(?:(?P<minute>\d\d)"
+    rf"(?:(?P<second>\d\d){DECIMALS})?)?{ZONE}",
+    # 20151018-18:02:04:250
+    rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[T -]{CLOCK}{ZONE}",
     # 151018 180153
-    r"(?P<short_year>\d\d)(?P<month>\d\d)(?P<day>\d\d)[T ](?P<hour>\d\d)(?P<minute>\d\d)"
-    r"(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?",
+    r"(?P<year>\d\d)(?P<month>\d\d)(?P<day>\d\d)[T _](?P<hour>\d\d)(?P<minute>\d\d)"
+    rf"(?P<second>\d\d){DECIMALS}",
     # Oct 18 18:02:25
-    rf"(?P<name>[A-Za-z]{{3}})\.? +(?P<day>\d\d?) +{CLOCK}",
-    # [18/Oct/2015:18:02:40 +0000], 18-Oct-2015 18:02:40, 18 Oct 2015
-    r"\[?(?:[A-Za-z]{3}, )?(?P<day>\d\d?)[/ -](?P<name>[A-Za-z]{3})[a-z]*\.?[/ -](?P<year>\d{4})"
-    rf"(?:[:T ]+{CLOCK})?{ZONE}\]?",
-    # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015 18:01
-    r"(?:[A-Za-z]{3},? )?(?P<name>[A-Za-z]{3})[a-z]*\.? +(?P<day>\d\d?),? +(?P<year>\d{4})"
+    rf"{NAME} +(?P<day>\d\d?) +{CLOCK}",
+    # 18/Oct/2015:18:02:40 +0000, 18-OCT-15 06.02.40 PM, 18OCT2015:18:02:40
+    rf"{WEEKDAY}(?P<day>\d\d?)[/ -]?{NAME}[/ -]?{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
+    # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015, 6:01 PM
+    rf"{WEEKDAY}{NAME} +(?P<day>\d\d?),? +(?P<year>\d{{4}})"
     rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
     # Sun Oct 18 18:01:50 UTC 2015
-    r"(?:[A-Za-z]{3},? )?(?P<name>[A-Za-z]{3}) +(?P<day>\d\d?) +"
-    rf"{CLOCK}{ZONE} (?P<year>\d{{4}})",
+    rf"{WEEKDAY}{NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
 )
-"""Forms of dates whose parts can't be mistaken for one another."""
+"""Forms of dates. Brackets around a date, as in the logs of web servers, are left out before."""
 WEEK = re.compile(r"(\d{4})-?W(\d\d)(?:-?([1-7]))?", re.ASCII)
-LOCAL_DATE = (
-    r"(?P<{first}>\d{{1,2}})(?P<mark>[{marks}])(?P<{other}>\d{{1,2}})(?P=mark)(?P<year>\d{{4}})"
-    r"(?:[ T,]+(?P<hour>\d{{1,2}}):(?P<minute>\d\d)"
-    r"(?::(?P<second>\d\d)(?:[.,](?P<decimals>\d+))?)?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?)?"
-)
-"""A date whose year comes last, with an optional time of day."""
+
+
+def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
+    """Return the forms of dates whose year comes last, or is missing before a time of day."""
+    day = rf"(?P<{first}>\d{{1,2}})(?P<mark>[%s])(?P<{other}>\d{{1,2}})"
+    forms = (rf"{day % marks}(?P=mark){YEAR}(?:[ T,]+{CLOCK})?", rf"{day % './-'} {CLOCK}")
+    return [re.compile(form, re.ASCII) for form in forms]
+
+
 FORMS = {
     DATE: [re.compile(form, re.ASCII) for form in DATE_FORMS],
-    DAY_FIRST: [re.compile(LOCAL_DATE.format(first="day", other="month", marks="./-"), re.ASCII)],
-    MONTH_FIRST: [re.compile(LOCAL_DATE.format(first="month", other="day", marks="/-"), re.ASCII)],
+    DAY_FIRST: _local_dates("day", "month", "./-"),
+    MONTH_FIRST: _local_dates("month", "day", "/-"),
 }
 """Forms of each type of date."""
 TIME_OF_DAY = re.compile(
     r"(?:(?P<days>[-+]?\d{1,9}) days?,? )?(?P<sign>[-+]?)(?P<hour>\d{1,9}):(?P<minute>[0-5]\d)"
-    r"(?::(?P<second>[0-5]\d)(?:[.,](?P<decimals>\d+))?)?",
+    rf"(?::(?P<second>[0-5]\d)(?:[.,](?P<decimals>\d+))?)?{HALF}",
     re.ASCII,
 )
-"""A time of day or a duration: HH:MM, HH:MM:SS, 2 days 03:04:05.
+"""A time of day or a duration: HH:MM, HH:MM:SS, 3:04 PM, 2 days 03:04:05.
 
 10:30.5 isn't one: for ISO 8601 it is 30 seconds after half past ten, for a stopwatch 10.5 minutes.
 """
@@ -144,7 +152,8 @@ def read_duration(text: str) -> int:
     text = text.strip()
     found = TIME_OF_DAY.fullmatch(text)
     if found is not None:
-        seconds = int(found["hour"]) * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
+        hour = _hour_of_day(int(found["hour"]), found["half"] or "", text)
+        seconds = hour * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
         clock = _signed(found["sign"], _nanoseconds(seconds, found["decimals"] or ""))
         return int(found["days"] or 0) * DAY * SECOND + clock
     found = ISO_DURATION.fullmatch(text)
@@ -166,8 +175,9 @@ READERS: dict[str, Callable[[str], Moment]] = {
 
 
 def _read_date(text: str, type: str) -> Moment:
+    stripped = text.strip().removeprefix("[").removesuffix("]")
     for form in FORMS[type]:
-        found = form.fullmatch(text.strip())
+        found = form.fullmatch(stripped)
         if found is not None:
             return _moment(found.groupdict(""), text, type)
     raise _unlike(text, type)
@@ -177,7 +187,7 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     """Return the moment of the parts of a date.
 
     Args:
-        parts: Texts of the year, month, day and so on, "" for a missing one. `short_year` has two
+        parts: Texts of the year, month, day and so on, "" for a missing one. The year may have two
             digits, `name` is the name of a month, and `half` the first letter of AM or PM.
         text: The date, for the message.
         type: Type of the date, for the message.
@@ -185,18 +195,15 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     decimals = parts.pop("decimals", "")
     found = {key: int(part) for key, part in parts.items() if part.isdigit()}
     hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
-    year, month, half = found.get("year", LOG_YEAR), found.get("month", 1), parts.get("half", "")
-    if "short_year" in found:
-        year = found["short_year"] + (1900 if found["short_year"] >= 70 else 2000)
+    year, month = found.get("year", LOG_YEAR), found.get("month", 1)
+    if len(parts.get("year", "")) == 2:
+        year += 1900 if year >= 70 else 2000
     name = parts.get("name", "").lower()
     if name and name not in MONTHS:
         raise _unlike(text, type)
     if name:
         month = MONTHS.index(name) + 1
-    if half in ("A", "a") and hour > 12:
-        raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
-    if half:
-        hour = hour % 12 + (12 if half in ("P", "p") else 0)
+    hour = _hour_of_day(hour, parts.get("half", ""), text)
     try:
         days = date(year, month, found["day"]).toordinal() - EPOCH
     except ValueError:
@@ -207,6 +214,13 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     zone = parts.get("zone", "")
     seconds = days * DAY + hour * 3600 + minute * 60 + second - _offset(zone, text)
     return _nanoseconds(seconds, decimals), zone != ""
+
+
+def _hour_of_day(hour: int, half: str, text: str) -> int:
+    """Return the hour of a clock with 24 hours. `half` is the first letter of AM or PM, or ""."""
+    if half in ("A", "a") and hour > 12:
+        raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
+    return hour % 12 + 12 * (half in ("P", "p")) if half else hour
 
 
 def _offset(zone: str, text: str) -> int:

@@ -223,7 +223,7 @@ KINDS = {"event": "token", "bp": "number", "cost": "number"}
     "when",
     [
         lambda d, m: f"03/0{d}/2024 09:{m:02d} AM",
-        lambda d, m: f"0{d}.03.24",
+        lambda d, m: f"0{d}/03/24",
         lambda d, m: f"2024/03/0{d}" if d > 1 else f"0{d}.03.2024",
     ],
 )
@@ -242,6 +242,7 @@ def test_dates_that_cannot_sort_rows_are_doubted(init, when):
         (lambda d, m: f"0{d}.03.2024 09:{m:02d}", {"elapsed": "order"}),
         (lambda d, m: f"03/{d + 12}/2024 09:{m:02d} AM", {"elapsed": "order"}),
         (lambda d, m: f"2024/03/0{d}", {}),
+        (lambda d, m: f"0{d}.03.24", {}),
         (lambda d, m: f"0{d}:{m:02d}", {"elapsed": "order"}),
         (lambda d, m: 20240300 + d, {}),
         (lambda d, m: d, {}),
@@ -368,7 +369,7 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "text before the label in a .txt": (
         {"a.txt": "".join(f"{word(i)} {i}\t{y}\n" for i, y in enumerate(LABELS))},
-        {"format": "tsv", "sequence": 0, "label": 1}, "2 classes: run, idle",
+        {"format": "tsv", "sequence": 0, "label": 1}, "2 classes: idle, run",
     ),
     "names, whose case may matter": (
         csv("name,y\n", lambda i: ["ABCDE"[i % 5] + "nlr"[i % 3] + "aeiou"[i // 12]]),

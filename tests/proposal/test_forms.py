@@ -45,9 +45,13 @@ def write(path: Path, names: list[str], rows: list[list[Any]], mark: str = ",") 
 
 
 def proposed(path: str, **options: Any) -> tuple[Config, Proposal]:
+    """Return what `init` proposes. It counts classes and time steps as `fit` does."""
     proposal = propose([path], InitOptions(**options))
     config = parse_config(proposal.text)
-    prepare(config)
+    data = prepare(config)
+    longest = max(int(store.lengths.max()) for store in data.splits.values())
+    assert f"longest {longest:,}\n" in proposal.text
+    assert f", {len(data.preprocessing.labels)} classes" in proposal.text
     return config, proposal
 
 
@@ -63,6 +67,11 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
     "Python": str,
     "a set": lambda names: "{" + ", ".join(map(repr, names)) + "}",
     "a tuple": lambda names: f"({', '.join(map(repr, names))},)",
+    "a frozen set": lambda names: "frozenset({" + ", ".join(map(repr, names)) + "})",
+    "numpy": lambda names: "[" + " ".join(map(repr, names)) + "]",
+    "without quotes": lambda names: f"[{', '.join(names)}]",
+    "commas": ", ".join,
+    "bars": " | ".join,
     "tags": lambda names: "".join(f"<{each}>" for each in names),
 }
 
@@ -80,7 +89,16 @@ def test_lists_of_labels_are_several_labels(tmp_path, draw, form):
     assert f"several labels per row = {column} ({len(labels)} classes" in proposal.uses[0]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+MARKS: dict[str, Callable[[list[int]], str]] = {
+    "csv": str,
+    "numpy": lambda marks: f"[{' '.join(map(str, marks))}]",
+    "numpy floats": lambda marks: f"[{'. '.join(map(str, marks))}.]",
+    "a tuple": lambda marks: str(tuple(marks)),
+    "true": lambda marks: str([*map(bool, marks)]),
+}
+
+
+@pytest.mark.parametrize("ending", [*MARKS, "jsonl"])
 @pytest.mark.parametrize("most", [6, 12])
 def test_multi_hot_lists_are_as_many_classes_as_positions(tmp_path, draw, ending, most):
     classes = draw.randint(most // 2, most)
@@ -89,7 +107,8 @@ def test_multi_hot_lists_are_as_many_classes_as_positions(tmp_path, draw, ending
         marks = [int(draw.random() < 0.4) for _ in range(classes)]
         rows.append([sentence(draw, *(f"k{i}" for i, x in enumerate(marks) if x)), marks])
     draw.shuffle(rows)
-    if ending == "csv":
+    if ending in MARKS:
+        rows = [[text, MARKS[ending](marks)] for text, marks in rows]
         path = write(tmp_path / "a.csv", ["text", "targets"], rows)
     else:
         path = tmp_path / "a.jsonl"
@@ -199,6 +218,30 @@ def test_leaving_out_rows_is_not_advised_where_a_class_would_go(tmp_path, draw):
     assert "bad_rows" not in str(refused.value)
 
 
+def test_marks_among_numbers_are_named_with_a_command_that_blanks_them(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    rows, odd = log(draw, 60, steps=20), draw.choice(["ERR", "n.d.", "--", "<LOD", "#N/A"])
+    for row in draw.sample(rows, draw.randint(30, 200)):
+        row[2] = odd
+    write(Path("a.csv"), LOG, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert odd in refused
+    subprocess.run(re.findall(r"perl .*", refused)[0], shell=True, check=True)
+    config, proposal = proposed("blank.csv", label="state")
+    assert config.data.steps == {"temp": "number", "vib": "number"}
+    assert "60 sequences" in proposal.text
+
+
+def test_a_row_of_units_is_named_and_left_out(tmp_path, draw):
+    units = draw.choice([["", "s", "°C", "g", ""], ["", "ms", "[K]", "mm/s²", ""]])
+    path = write(tmp_path / "a.csv", LOG, [units, *log(draw, 60)])
+    config, proposal = proposed(path, label="state")
+    assert (config.data.bad_rows, config.data.order) == ("drop", "t_ms")
+    assert sum("(line 2)" in line for line in proposal.warnings) == 3
+
+
 @pytest.mark.parametrize(("bad", "is_advised"), [(1, True), (20, False)])
 def test_rows_of_another_length_are_only_advised_to_go_if_they_are_few(
     tmp_path, draw, bad, is_advised
@@ -251,6 +294,15 @@ STAMPS: dict[str, Callable[[int], str]] = {
     "compact": lambda n: f"2015101{n // 900 % 9}T18{n // 30 % 30 + 10}{n % 30 + 10}",
     "of loghub": lambda n: f"1510{n // 900 % 20 + 10} 18{n // 30 % 30 + 10}{n % 30 + 10}",
     "of syslog": lambda n: f"Oct {n // 900 % 20 + 10} 18:{n // 30 % 30 + 10}:{n % 30 + 10}",
+    "of Apache": lambda n: f"[Sun Oct 18 18:{n // 30 % 30 + 10}:{n % 30 + 10} 2015]",
+    "of a phone": lambda n: f"10-{n // 900 % 9 + 13} 18:{n // 30 % 30 + 10}:{n % 30 + 10}.250",
+    "of a watch": lambda n: f"20151018-18:{n // 30 % 30 + 10}:{n % 30 + 10}:125",
+    "of Oracle": lambda n: f"18-OCT-15 06.{n // 30 % 30 + 10}.{n % 30 + 10}.000000 PM",
+    "of SAS": lambda n: f"18OCT2015:18:{n // 30 % 30 + 10}:{n % 30 + 10}",
+    "with points": lambda n: f"2015.10.18 18:{n // 30 % 30 + 10}:{n % 30 + 10}",
+    "with a short year": lambda n: f"18.10.15 18:{n // 30 % 30 + 10}:{n % 30 + 10}",
+    "of twelve hours": lambda n: f"10/18/2015 {n // 1800 + 3}:{n // 30 % 60:02d}:{n % 30:02d} PM",
+    "of a day": lambda n: f"{n // 1800 + 3}:{n // 30 % 60:02d}:{n % 30:02d} pm",
     "of a web server": lambda n: f"[18/Oct/2015:18:{n // 30 % 30 + 10}:{n % 30 + 10} +0000]",
 }
 
@@ -291,12 +343,13 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
 # symbols and codes
 
 
-@pytest.mark.parametrize("mark", [">", "->", "|"])
+@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", "])
 def test_symbols_joined_in_a_cell(tmp_path, draw, mark):
     pages = [name(draw) for _ in range(6)]
-    rows = [[mark.join(draw.choices(pages, k=draw.randint(3, 9))), i % 2] for i in range(200)]
+    rows = [[mark.join(draw.choices(pages, k=draw.randint(1, 9))), i % 2] for i in range(200)]
     config, proposal = proposed(write(tmp_path / "a.csv", ["path", "converted"], rows))
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
+    assert config.data.symbol_separator == mark.strip()
     assert "symbols = path" in proposal.uses[0]
 
 
@@ -554,8 +607,18 @@ def test_arrays_with_the_label_in_their_names(tmp_path, monkeypatch, draw):
     for i in range(30):
         values = np.random.default_rng(i).normal(size=(20 + i, 3))
         np.save(f"rec/{['walk', 'rest'][i % 2]}_{i:03d}.npy", values)
-    config, _ = proposed("rec")
-    assert config.data.kind == "features"
+    config, proposal = proposed("rec")
+    assert (config.data.id, [*config.data.steps]) == ("file", ["0", "1", "2"])
+    assert "30 sequences, 2 classes" in proposal.text
+
+
+@pytest.mark.parametrize("mark", ["_", ".", "-"])
+def test_parts_of_names_are_divided_by_any_mark(tmp_path, monkeypatch, draw, mark):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(24):
+        write(Path(f"rec/{labels[i % 2]}{mark}{i:03d}.csv"), ["ax", "ay"], recording(draw, i % 2))
+    assert "24 sequences, 2 classes" in proposed("rec")[1].text
 
 
 def test_several_parts_of_a_name_that_may_be_the_label_are_commands(
@@ -644,6 +707,50 @@ def test_labels_of_a_text_file_are_joined_row_by_row(tmp_path, monkeypatch, draw
         write(Path(f"y_{split}.txt"), [], [[r % 2 + 1] for r in range(150)])
     config, _ = proposed("X_train.txt")
     assert (config.data.kind, config.data.label) == ("features", "y")
+
+
+def test_labels_in_a_file_of_another_name_by_a_key(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    key, rows = name(draw) + "Id", []
+    for block in range(80):
+        rows += [[f"b{block}", f"E{draw.choice([1, 2, 3]) + block % 2 * 2}"] for _ in range(7)]
+    write(Path("logs.csv"), [key, "Event"], rows)
+    labels = [[f"b{block}", ["Normal", "Anomaly"][block % 2]] for block in range(80)]
+    write(Path("anomaly_label.csv"), [key, "Label"], labels)
+    config, _ = proposed("logs.csv")
+    assert (config.data.id, config.data.label) == (key, "Label")
+    assert config.data.join == [{"file": "anomaly_label.csv", "on": key}]
+
+
+@pytest.mark.parametrize("ending", ["txt", "tsv"])
+def test_blocks_of_tokens_are_refused_with_commands_that_work(
+    tmp_path, monkeypatch, draw, cli, ending
+):
+    monkeypatch.chdir(tmp_path)
+    text = "# made by hand\n"
+    for block in range(60):
+        words = [name(draw) for _ in range(draw.randint(2, 7))]
+        text += "".join(
+            f"{word}{chr(9) if ending == 'tsv' else ' '}{block % 2}\n" for word in words
+        )
+        text += "\n"
+    Path(f"a.{ending}").write_text(text)
+    refused = cli("init", f"a.{ending}", "-o", "c.yaml", code=2).err
+    command, init = re.findall(r"awk .*|seqtrain init .*", refused)
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert "60 sequences, 2 classes" in Path("c.yaml").read_text()
+
+
+@pytest.mark.parametrize("words", [("sí", "no"), ("ja", "nein"), ("да", "нет"), ("x", "-")])
+def test_marks_of_labels_in_other_languages(tmp_path, draw, words):
+    labels, rows = [name(draw) + x for x in "abc"], []
+    for _ in range(90):
+        own = {label for label in labels if draw.random() < 0.5}
+        rows.append([sentence(draw, *own), *(words[label not in own] for label in labels)])
+    config, proposal = proposed(write(tmp_path / "a.csv", ["text", *labels], rows), label=labels)
+    assert config.data.label == labels
+    assert "several labels" in proposal.uses[0]
 
 
 def test_a_synonym_of_the_label_is_not_the_sequence(tmp_path, draw):

@@ -120,7 +120,7 @@ def test_lists_as_json_and_python_print_them(items):
         ("['a' 'b'\n 'c']", ["a", "b", "c"]),
         ("[\"it's\", 'x']", ["it's", "x"]),
         ("[0, 1, 0]", [0, 1, 0]),
-        ("[0 1 0]", ["0", "1", "0"]),
+        ("[0 1 0]", [0, 1, 0]),
         ("[None, 'x']", [None, "x"]),
         ("[]", []),
         ("plain", None),
