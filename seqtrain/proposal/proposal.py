@@ -215,33 +215,13 @@ def roles_of(table: Table) -> Roles:
     Raises:
         DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    layout, columns = table.layout, table.columns
-    options = layout.options
-    if table.has_columns:
-        _check_names(columns, options)
-        labels = columns_named(columns, options, "label")
-        if len(labels) > 1:
-            joined = _joined_marks(labels)
-            columns = [*(column for column in columns if column not in labels), joined]
-            options = options.with_given(label=joined.name)
-        roles = step_table(columns, options)
-        if roles is None:
-            label = next(iter(columns_named(columns, options, "label")), None)
-            roles = row_table(columns, options, label)
-            if roles.kind == "events":
-                assign_fields(roles, options)
-        roles.one_hot = labels if len(labels) > 1 else []
-    else:
-        roles = _fixed_roles(table)
-    if layout.joins:  # "all other columns" would be those of the joined files, too
+    roles, group = _roles_of(table, table.columns), table.named(table.layout.group or "")
+    if group not in (None, roles.label, roles.id):
+        others = [column for column in table.columns if column is not group]
+        roles = _roles_of(table, others)
+        roles.group = group
+    if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    group = None if layout.group is None else table.named(layout.group)
-    if group is not None and group is not roles.label and group is not roles.id:
-        roles.group, name = group, str(group.name)
-        for kinds in (roles.static, roles.steps):
-            kinds.pop(name, None)
-        roles.ignored = [x for x in roles.ignored if not x.startswith(group.shown)]
-        roles.warnings = [x for x in roles.warnings if not x.startswith(group.shown)]
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
@@ -252,11 +232,32 @@ def roles_of(table: Table) -> Roles:
     return roles
 
 
-def _fixed_roles(table: Table) -> Roles:
+def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+    """Return the roles of some columns of a table."""
+    options = table.layout.options
+    if not table.has_columns:
+        return _fixed_roles(table, columns)
+    _check_names(columns, options)
+    labels = columns_named(columns, options, "label")
+    one_hot = labels if len(labels) > 1 else []
+    if one_hot:
+        joined = _joined_marks(one_hot)
+        columns = [*(column for column in columns if column not in one_hot), joined]
+        options, labels = options.with_given(label=joined.name), [joined]
+    roles = step_table(columns, options)
+    if roles is None:
+        roles = row_table(columns, options, next(iter(labels), None))
+    if roles.kind == "events":
+        assign_fields(roles, options)
+    roles.one_hot = one_hot
+    return roles
+
+
+def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
     options, format = table.layout.options, table.dialect.format
     text, label = table.named(TEXT), table.named(LABEL)
-    others = [x for x in table.columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
+    others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     if others:
         named = columns_named(others, options, "label")
         label = named[0] if named else choose_label(others)
@@ -268,7 +269,7 @@ def _fixed_roles(table: Table) -> Roles:
     kind = {"series": "features", "symbols": "tokens"}.get(text.kind, "text")
     if format in ("fasttext", "fasta"):
         kind = "text"
-    roles = Roles(options.kind or kind, label, [text], table.columns, has_names=False)
+    roles = Roles(options.kind or kind, label, [text], columns, has_names=False)
     unused = [column for column in others if column is not label]
     roles.owner = owner_of(unused)
     roles.ignored = [column.describe() for column in unused]

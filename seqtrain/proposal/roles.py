@@ -209,23 +209,22 @@ def set_command(setting: str) -> str:
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
     lines = []
-    for column in columns[:MOST_LISTED]:
-        name = str(column.name)
-        chosen = either(
-            f"{INIT_COMMAND} --{option} {shlex.quote(name)}", f"{option}={column.name!r}"
-        )
-        lines.append(f"  {chosen}  # {counted(column.distinct, 'value')}")
-    return [*lines, *_more(columns)]
+    for column in columns:
+        words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
+        command = either(words, f"{option}={column.name!r}")
+        lines.append(f"{command}  # {counted(column.distinct, 'value')}")
+    return _lines(lines)
 
 
 def _described(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with the kind of its content."""
-    return [*(f"  {column.describe()}" for column in columns[:MOST_LISTED]), *_more(columns)]
+    return _lines([column.describe() for column in columns])
 
 
-def _more(columns: Sequence[ColumnProfile]) -> list[str]:
-    more = len(columns) - MOST_LISTED
-    return [f"  and {more:,} more"] if more > 0 else []
+def _lines(texts: list[str]) -> list[str]:
+    """Return texts as lines of a message, and the number of those that aren't shown."""
+    more = [f"and {len(texts) - MOST_LISTED:,} more"] if len(texts) > MOST_LISTED else []
+    return [f"  {text}" for text in [*texts[:MOST_LISTED], *more]]
 
 
 def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
-from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import Table
@@ -155,7 +155,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "label_separator": (facts.separator, "a row can have several labels, or none"),
         "group": (_name(roles.group), "the rows of one value stay on one side of a split"),
         "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
-        "symbol_separator": (_mark(roles), "between the symbols of a cell"),
+        "symbol_separator": (symbol_mark(roles), "between the symbols of a cell"),
         "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
         "bad_rows": ("drop" if bad else "error", ", ".join(bad)),
     }
@@ -179,11 +179,6 @@ def _format(table: Table) -> tuple[str, str]:
 
 def _name(column: ColumnProfile | None) -> Any:
     return None if column is None else column.name
-
-
-def _mark(roles: Roles) -> str | None:
-    marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
-    return marks[0] if marks and roles.kind == "tokens" else None
 
 
 def _has_decimal_commas(roles: Roles) -> bool:

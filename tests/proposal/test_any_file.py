@@ -162,6 +162,16 @@ def test_of_many_rows_few_of_which_differ_none_is_held_out_for_that_reason(tmp_p
     assert "there are few rows" not in text
 
 
+@pytest.mark.parametrize("first", ["0,go to platform,7", "label,text,place"])
+def test_equal_first_rows_of_files_are_data_if_they_name_no_columns(tmp_path, first):
+    rows = [f"{i % 2},{'go' if i % 2 else 'come'} to platform {i},{i}" for i in range(60)]
+    for part in "12":
+        (tmp_path / f"a-{part}.csv").write_text("\n".join([first, *rows]))
+    files = [str(tmp_path / "a-1.csv"), str(tmp_path / "a-2.csv")]
+    rows_read = 122 if first[0] == "0" else 120
+    assert f"{rows_read} rows, 2 classes" in propose(files, InitOptions()).text
+
+
 @pytest.mark.parametrize("name", ["eval", "dev", "testing"])
 def test_each_word_for_a_split_names_it(tmp_path, name):
     train = write_texts(tmp_path / "train.csv", ["go", "come"] * 60)
