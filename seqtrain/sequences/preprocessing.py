@@ -22,7 +22,7 @@ from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
 from seqtrain.sequences.labels import UNKNOWN, LabelArray, LabelSet, unknown_rows
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.pretrained import PretrainedEncoder
-from seqtrain.sequences.saved import Saved
+from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary, runs
@@ -597,26 +597,29 @@ class Preprocessing(Saved):
 
     def check(self) -> None:
         """Raise ValueError if parts of a fitted preprocessing contradict each other."""
-        schema = self.schema
-        if schema.join != schema.join_names():
-            raise ValueError("schema.join: expected names of files without folders")
-        if schema.kind != self.kind:
-            raise ValueError("schema.kind: expected that of the sequence")
-        if schema.label_separator != self.label_set.separator:
-            raise ValueError("schema.label_separator: expected that of the labels")
-        if (self.label_set.separator or "") == "" and self.multi_label:
-            raise ValueError("label_set.separator: expected a text if multi_label is true")
-        if self.label_set.separator is not None and not self.multi_label:
-            raise ValueError("label_set.separator: expected null unless multi_label is true")
-        if len(self.label_set) < 2:
-            raise ValueError("label_set.classes: expected at least 2 classes")
-        if self.lengths.empty == "blank" or schema.bad_rows == "blank":
-            raise ValueError("lengths.empty: expected error, drop or unk")
-        if self.sequence.tokenizer_name == "bpe" and getattr(self.sequence, "bpe_model", 0) is None:
-            raise ValueError("sequence.bpe_model: expected merges")
-        for column in (self.sequence, self.row_features):
-            if isinstance(column, ColumnTable):
-                _check_scales(column)
+        schema, labels, column = self.schema, self.label_set, self.sequence
+        lacks_merges = column.tokenizer_name == "bpe" and getattr(column, "bpe_model", 0) is None
+        faults = {
+            "schema.join: expected names of files without folders": (
+                schema.join != schema.join_names()
+            ),
+            "schema.kind: expected that of the sequence": schema.kind != self.kind,
+            "label_set.separator: expected a text if multi_label is true": (
+                labels.multi_label and not labels.separator
+            ),
+            "label_set.separator: expected null unless multi_label is true": (
+                labels.separator is not None and not labels.multi_label
+            ),
+            "label_set.classes: expected at least 2 classes": len(labels) < 2,
+            "lengths.empty: expected error, drop or unk": (
+                self.lengths.empty == "blank" or schema.bad_rows == "blank"
+            ),
+            "sequence.bpe_model: expected merges": lacks_merges,
+        }
+        refuse(faults)
+        for table in (self.sequence, self.row_features):
+            if isinstance(table, ColumnTable):
+                _check_scales(table)
 
 
 def _check_scales(table: ColumnTable) -> None:

@@ -233,7 +233,7 @@ class SequenceReader:
             codes, wrong = labels.read_marks({name: columns[name] for name in names})
         else:
             cells = columns.get(names[0], [None] * len(block))
-            if schema.format == "fasttext" and schema.label_separator is None:
+            if schema.format == "fasttext" and labels.separator is None:
                 lists = as_list(cells)
                 cells = [[each for each in own if each.strip()] or None for own in lists]
             codes, wrong = labels.read(cells)
