@@ -168,23 +168,25 @@ def propose(
         ConfigError: If a setting of the user isn't valid.
         DataError: If a file can't be read, or if the data is ambiguous without a further option.
     """
-    reading = ReadingProgress(progress)
-    layout = find_layout(files, test, options, reading)
-    table = read_table(files_of("train", layout.splits["train"]), layout, reading)
+    reports = ReadingProgress(progress)
+    layout = find_layout(files, test, options, reports)
+    table = read_table(files_of("train", layout.splits["train"]), layout, reports)
     sheets = [*_about_sheets(table)]
     try:
         roles = roles_of(table)
         facts = facts_of(roles, layout.options)
+        if facts.family.name == "symbols":
+            roles.kind = "tokens"
         found = _Findings(table, roles, facts, dict(layout.splits), command=command)
         _check_dropped(found)
         facts.lost_classes |= _classes_of_bad_rows(table, roles, facts)
-        _count_bad_rows(table, facts)
+        _check_bad_rows(table, facts)
         _check_classes(found)
     except DataError as error:
         raise DataError(*error.lines, *sheets) from None
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
-    warnings += [*_read_other_splits(found, reading), *table.warnings, *roles.warnings]
+    warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:
@@ -215,7 +217,7 @@ def roles_of(table: Table) -> Roles:
     Raises:
         DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    roles, group = _roles_of(table, table.columns), table.named(table.layout.group or "")
+    roles, group = _roles_of(table, table.columns), table.column(table.layout.group)
     if group not in (None, roles.label, roles.id):
         others = [column for column in table.columns if column is not group]
         roles = _roles_of(table, others)
@@ -256,7 +258,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
 def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
     options, format = table.layout.options, table.dialect.format
-    text, label = table.named(TEXT), table.named(LABEL)
+    text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     if others:
         named = columns_named(others, options, "label")
@@ -360,8 +362,8 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     return [f"  {shlex.join(['perl', '-pe', code, table.name])} > {new}"]
 
 
-def _count_bad_rows(table: Table, facts: Facts) -> None:
-    """Count the rows that can't be read, if they may be left out.
+def _check_bad_rows(table: Table, facts: Facts) -> None:
+    """Check that rows that can't be read may be left out, and count them.
 
     Raises:
         DataError: If rows can't be read, and the user didn't ask to leave them out.
@@ -440,13 +442,13 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
     yield from facts.variants
 
 
-def _read_other_splits(found: _Findings, reading: ReadingProgress) -> Iterator[str]:
+def _read_other_splits(found: _Findings, reports: ReadingProgress) -> Iterator[str]:
     """Read the files of validation and test, and yield a warning about files without labels."""
     facts = found.facts
     for name in ("validation", "test"):
         if name not in found.splits:
             continue
-        other = _facts_of_split(files_of(name, found.splits[name]), found, reading)
+        other = _facts_of_split(files_of(name, found.splits[name]), found, reports)
         if other is None:
             path = found.splits.pop(name)
             yield f"{path} has no labels, so it isn't data.{name}; it is for predict"
@@ -459,7 +461,7 @@ def _read_other_splits(found: _Findings, reading: ReadingProgress) -> Iterator[s
 
 
 def _facts_of_split(
-    files: Sequence[str], found: _Findings, reading: ReadingProgress
+    files: Sequence[str], found: _Findings, reports: ReadingProgress
 ) -> Facts | None:
     """Return the facts about the files of validation or test, or None if they have no labels."""
     layout, roles, joins = found.table.layout, found.roles, []
@@ -472,7 +474,7 @@ def _facts_of_split(
     if found.table.header is not None:
         options = options.with_given(header=found.table.header)
     layout = replace(layout, options=options, joins=joins)
-    table = read_table(files, layout, reading, is_train=False)
+    table = read_table(files, layout, reports, is_train=False)
     by_name = {column.name: column for column in table.columns}
     one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]
     label = _joined_marks(one_hot) if one_hot else by_name.get(roles.label.name)
@@ -494,7 +496,7 @@ def _facts_of_split(
     if roles.events is not None:
         same.events = events_of(same.sequence[0])
     facts = facts_of(same, options)
-    _count_bad_rows(table, facts)
+    _check_bad_rows(table, facts)
     return facts
 
 
