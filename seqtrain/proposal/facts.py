@@ -29,8 +29,11 @@ OFTEN_MISSING = 0.2
 FAMILY_TOKENIZERS = {"words": "word", "symbols": "whitespace"}
 """Maps a family of texts to its tokenizer. Texts of other families are split into characters."""
 CHOSEN_FAMILIES = {
-    **dict.fromkeys(("word", "whitespace", "bpe"), "words"),
-    **dict.fromkeys(("char", "byte"), "characters"),
+    "word": "words",
+    "whitespace": "words",
+    "bpe": "words",
+    "char": "characters",
+    "byte": "characters",
 }
 """Maps a tokenizer that the user chose to the family of the texts."""
 RowNumbers = npt.NDArray[np.intp]

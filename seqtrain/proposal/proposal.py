@@ -28,6 +28,7 @@ from seqtrain.proposal.reading import (
     read_table,
 )
 from seqtrain.proposal.roles import (
+    SEQUENCE_KINDS,
     Roles,
     choose_label,
     columns_named,
@@ -268,7 +269,7 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
             raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     if label is None or text is None or label.distinct == 0:
         raise DataError(f"{table.name}: {NO_LABELS}")
-    kind = {"series": "features", "symbols": "tokens"}.get(text.kind, "text")
+    kind = SEQUENCE_KINDS.get(text.kind, "text")
     if format in ("fasttext", "fasta"):
         kind = "text"
     roles = Roles(options.kind or kind, label, [text], columns, has_names=False)
@@ -475,22 +476,24 @@ def _facts_of_split(
         options = options.with_given(header=found.table.header)
     layout = replace(layout, options=options, joins=joins)
     table = read_table(files, layout, reports, is_train=False)
-    by_name = {column.name: column for column in table.columns}
-    one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]
-    label = _joined_marks(one_hot) if one_hot else by_name.get(roles.label.name)
-    if label is None or label.distinct == 0 or len(one_hot) < len(roles.one_hot):
+    own = {column.name: column for column in table.columns}
+    one_hot = [own[column.name] for column in roles.one_hot if column.name in own]
+    label = own.get(roles.label.name)
+    if one_hot and len(one_hot) == len(roles.one_hot):
+        label = _joined_marks(one_hot)
+    if label is None or label.distinct == 0:
         return None
-    present = [str(name) for name in by_name]
-    for column in (*roles.sequence, *([roles.id] if roles.id else [])):
-        if column.name not in by_name:
-            raise DataError(f"{table.name}: {missing_name('column', str(column.name), present)}")
+    needed = [*roles.sequence, *filter(None, [roles.id])]
+    missing = [str(column.name) for column in needed if column.name not in own]
+    if missing:
+        raise DataError(f"{table.name}: {missing_name('column', missing[0], [*map(str, own)])}")
     same = replace(
         roles,
         label=label,
-        sequence=[by_name[column.name] for column in roles.sequence],
+        sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
-        id=by_name[roles.id.name] if roles.id else None,
-        order=by_name.get(roles.order.name) if roles.order else None,
+        id=roles.id and own[roles.id.name],
+        order=roles.order and own.get(roles.order.name),
         one_hot=one_hot,
     )
     if roles.events is not None:
