@@ -188,7 +188,7 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
     """Return the value of data.sequence, and its reason."""
     if roles.id is not None or roles.all_others or not roles.has_names:
         return None, ""
-    if roles.events is not None:
+    if roles.steps:
         return roles.sequence[0].name, "lists of objects; each object is a time step"
     if len(roles.sequence) == 1:
         return roles.sequence[0].name, "column of the sequence"
