@@ -173,7 +173,7 @@ class Table:
         """True if the columns have names or indices that a config can name."""
         return columns_of_format(self.dialect.format) != "none" or bool(self.step_columns)
 
-    def named(self, name: Name) -> ColumnProfile | None:
+    def column(self, name: Name | None) -> ColumnProfile | None:
         """Return the column with a name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
@@ -401,25 +401,21 @@ class _TableBuilder:
         self.table, self.is_nested, self.rows = table, is_nested, 0
         self._columns = dict[Name, _GrowingColumn]()
         self._lines = list[npt.NDArray[np.int64]]()
-        self._problems, self._bad_cells = list[str](), dict[Name, list[Any]]()
+        table.problems, table.bad_cells = [], {}
 
     def add(self, block: Block) -> None:
         """Append the rows of a block."""
         if block.problems:
             place = block.file or self.table.name
             for row, reason in block.problems.items():
-                self._problems.append(f"{place}:{block.lines[row]}: {reason}")
+                self.table.problems.append(f"{place}:{block.lines[row]}: {reason}")
             bad = np.array([*block.problems])
             for name, cells in block.columns.items():
-                self._bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
+                self.table.bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
             block = block.at(np.delete(np.arange(len(block)), [*block.problems]))
-        columns: Any = block.columns
-        if self.is_nested:
-            columns = dict(_flattened(columns))
-        for name, cells in columns.items():
-            column = self._columns.get(name)
-            if column is None:
-                column = self._columns[name] = _GrowingColumn()
+        columns = _flattened(block.columns) if self.is_nested else block.columns.items()
+        for name, cells in columns:
+            column = self._columns.setdefault(name, _GrowingColumn())
             column.fill(self.rows)
             column.add(cells)
         self._lines.append(block.lines)
@@ -430,62 +426,55 @@ class _TableBuilder:
         columns = []
         for name, column in self._columns.items():
             column.fill(self.rows)
-            values = column.known.distinct
-            if name not in (FILE, FOLDER) or len(values) > 1:
-                columns.append(ColumnProfile(name, values, column.codes()))
-        self.table.columns, self.table.problems = columns, self._problems
-        self.table.bad_cells = self._bad_cells
+            if name not in (FILE, FOLDER) or len(column.distinct) > 1:
+                columns.append(ColumnProfile(name, column.distinct, column.codes()))
+        self.table.columns = columns
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 
 
-class _GrowingColumn:
-    """Codes of the cells of a column, which grow block by block."""
+class _GrowingColumn(dict[Any, int]):
+    """Codes of the cells of a column, which grows block by block.
+
+    As a dict, it maps each cell to the code of its value, in the order of first appearance.
+
+    Attributes:
+        distinct: The value of each code.
+        rows: Number of cells so far.
+    """
 
     def __init__(self) -> None:
-        self.known, self.rows = _KnownValues(), 0
+        self.distinct, self.rows = list[Any](), 0
         self._parts = list[Codes]()
 
     def fill(self, rows: int) -> None:
         """Append missing cells until the column has so many rows."""
         if rows > self.rows:
-            self._append(np.full(rows - self.rows, self.known[""], dtype=np.int32))
+            self._append_codes(np.full(rows - self.rows, self[""], dtype=np.int32))
 
     def add(self, cells: Cells) -> None:
         """Append cells."""
-        known = self.known
-        if isinstance(cells, Coded):
-            codes = [*map(known.code, cells.values), known[""] if -1 in cells.codes else 0]
-            self._append(np.array(codes, dtype=np.int32)[cells.codes])
-        elif isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
             values, places = np.unique(cells, return_inverse=True)
-            self._append(np.array([*map(known.code, values.tolist())], dtype=np.int32)[places])
-        else:
-            try:
-                if not known:
-                    known.learn(cells)
-                self._append(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
-            except TypeError:  # lists aren't hashable
-                self._append(np.array([known.code(cell) for cell in cells], dtype=np.int32))
+            cells = Coded(places.astype(np.int32), values.tolist())
+        if isinstance(cells, Coded):
+            table = [*map(self.code, cells.values), self[""] if -1 in cells.codes else 0]
+            self._append_codes(np.array(table, dtype=np.int32)[cells.codes])
+            return
+        try:
+            if not self:
+                self.learn(cells)
+            codes = np.fromiter(map(self.__getitem__, cells), np.int32, len(cells))
+        except TypeError:  # lists aren't hashable
+            codes = np.array([self.code(cell) for cell in cells], dtype=np.int32)
+        self._append_codes(codes)
 
     def codes(self) -> Codes:
         """Return the codes so far."""
-        self._parts = [np.concatenate([np.zeros(0, np.int32), *self._parts])]
-        return self._parts[0]
+        return np.concatenate([np.zeros(0, np.int32), *self._parts])
 
-    def _append(self, codes: Codes) -> None:
+    def _append_codes(self, codes: Codes) -> None:
         self._parts.append(codes)
         self.rows += len(codes)
-
-
-class _KnownValues(dict[Any, int]):
-    """Codes of the distinct cells of a column, in the order of first appearance.
-
-    Attributes:
-        distinct: The value of each code.
-    """
-
-    def __init__(self) -> None:
-        self.distinct = list[Any]()
 
     def __missing__(self, cell: Any) -> int:
         if type(cell) is not str:
@@ -497,8 +486,7 @@ class _KnownValues(dict[Any, int]):
         if value != cell:
             code = self[cell] = self[value]
             return code
-        code = self[cell] = len(self.distinct)
-        self.distinct.append(cell)
+        code = self[cell] = self._append(cell)
         return code
 
     def learn(self, cells: Any) -> None:
@@ -611,7 +599,7 @@ def _read_ragged(table: Table, files: Sequence[str]) -> None:
         lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
         builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
     builder.finish()
-    label = ragged.named(0)
+    label = ragged.column(0)
     if label is not None and label.can_be_label and not ragged.problems:
         table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []
 

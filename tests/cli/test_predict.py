@@ -296,6 +296,20 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     assert f"{names[1]}:1: expected UTF-8 text" in ended.err
 
 
+def test_new_recordings_of_numbers_are_read_as_files_of_training_were(tmp_path, cli):
+    for number in range(12):
+        (tmp_path / "train" / "xy"[number % 2]).mkdir(parents=True, exist_ok=True)
+        lines = ["a,b", *(f"{number % 2},{step}" for step in range(3 + number % 4))]
+        (tmp_path / "train" / "xy"[number % 2] / f"{number}.csv").write_text("\n".join(lines))
+    fit(tmp_path, f"data: {{train: train, kind: features}}\n{CONFIG[CONFIG.index('model:') :]}")
+    folder = tmp_path / "train" / "x"
+    expected = read(cli("predict", tmp_path / "train", tmp_path / "run").out)[1:7]
+    assert read(cli("predict", folder, tmp_path / "run").out)[1:] == expected
+    assert read(cli("predict", f"{folder}/*.csv", tmp_path / "run").out)[1:] == expected
+    one = cli("predict", expected[2][0], tmp_path / "run").out
+    assert read(one)[1] == expected[2][1:]
+
+
 def test_input_of_another_encoding_is_read_as_named(trained, tmp_path, cli):
     latin, utf_8 = tmp_path / "latin.tsv", tmp_path / "utf-8.tsv"
     latin.write_bytes("text\nrise très\n".encode("cp1252"))
