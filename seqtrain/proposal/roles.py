@@ -33,7 +33,7 @@ from seqtrain.proposal.profile import (
     LABEL_KINDS,
     LIST_KINDS,
     ColumnProfile,
-    are_smooth,
+    are_codes,
     determines,
 )
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
@@ -300,7 +300,7 @@ def about_splits(column: ColumnProfile) -> str:
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
-    if any(x.reading[0] == "numbers" and x.are_whole_lists for x in chosen):
+    if any(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
     is_wide = len(chosen) > 1 and chosen[0].kind == "number"
     return is_wide and not any(column.has_decimals for column in chosen)
@@ -542,14 +542,11 @@ def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
 
     Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
     """
-    if any(x.has_decimal_commas or x.has_decimals or x.kind == "amount" for x in columns):
+    if any(column.has_decimal_commas or column.kind == "amount" for column in columns):
         return False
     rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
-    if not len(rows) or rows.min() < 0:
-        return False
-    distinct = len(np.unique(rows))
-    return FEWEST_MEASURED < distinct <= rows.size / 4 and not are_smooth(rows)
+    return FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4 and are_codes(rows)
 
 
 def owner_of(columns: Sequence[ColumnProfile]) -> ColumnProfile | None:
