@@ -6,6 +6,7 @@ B sequences, N steps of all sequences.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -354,8 +355,7 @@ def _contents(sequences: Sequences, *, lowers: bool) -> Iterator[bytes]:
             text = content.strip()
             yield (text.lower() if lowers else text).encode("utf-8", "surrogatepass")
         elif isinstance(content, list):
-            sizes = np.array([len(symbol) for symbol in content], np.int64).tobytes()
-            yield "".join(content).encode("utf-8", "surrogatepass") + sizes
+            yield json.dumps(content).encode() if content else b""
         else:
             yield content.tobytes()
 
