@@ -29,8 +29,11 @@ OFTEN_MISSING = 0.2
 FAMILY_TOKENIZERS = {"words": "word", "symbols": "whitespace"}
 """Maps a family of texts to its tokenizer. Texts of other families are split into characters."""
 CHOSEN_FAMILIES = {
-    **dict.fromkeys(("word", "whitespace", "bpe"), "words"),
-    **dict.fromkeys(("char", "byte"), "characters"),
+    "word": "words",
+    "whitespace": "words",
+    "bpe": "words",
+    "char": "characters",
+    "byte": "characters",
 }
 """Maps a tokenizer that the user chose to the family of the texts."""
 RowNumbers = npt.NDArray[np.intp]
@@ -89,15 +92,15 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     facts.variants = labels.reader.notices()
     label_of = labels.codes if id is None else labels.of_ids(id)
     sizes = np.ones(len(label_of), np.intp)
-    owners: npt.NDArray[Any] = np.zeros(0) if roles.events is None else roles.events.owners
     if id is not None:
-        owners, sizes = id.codes, np.bincount(id.codes, minlength=len(label_of)).astype(np.intp)
+        sizes = np.bincount(id.codes, minlength=len(label_of)).astype(np.intp)
         sizes[id.codes[id.is_blank]] = 0
     exists = is_full = sizes > 0
     if roles.sequence:
         is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
     is_bad = np.zeros(len(label_of), dtype=bool)
     for column in roles.number_columns():
+        owners = column.owners if id is None else id.codes
         is_bad[owners[column.is_odd]] = True
     for column in roles.sequence:
         is_bad |= column.is_odd
@@ -113,12 +116,12 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     facts.rows, facts.classes = len(found), labels.counts(found)
     facts.lost_classes = {*labels.counts(label_of[is_full])} - {*facts.classes}
     if roles.steps:
-        if roles.events is not None:
-            lengths = np.unique(owners, return_counts=True)[1]
+        if id is None and roles.columns:
+            lengths = np.unique(roles.columns[0].owners, return_counts=True)[1]
         facts.lengths = quantiles(lengths)
-        _look_at_steps(facts, roles)
+        _add_steps(facts, roles)
     elif len(used):
-        _look_at(facts, roles, used[:: -(-len(used) // SAMPLED_SEQUENCES)], options)
+        _add_content(facts, roles, used[:: -(-len(used) // SAMPLED_SEQUENCES)], options)
     return facts
 
 
@@ -188,7 +191,7 @@ def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
     return windows.labels(codes[rows], roles.window["label"]), windows.ends - windows.starts
 
 
-def _look_at_steps(facts: Facts, roles: Roles) -> None:
+def _add_steps(facts: Facts, roles: Roles) -> None:
     """Set the missing numbers, the channels and the family of time steps in columns."""
     for column in roles.number_columns():
         if column is roles.order:
@@ -214,7 +217,7 @@ def symbol_mark(roles: Roles) -> str | None:
     return marks[0] if marks and roles.kind == "tokens" else None
 
 
-def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
+def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
     """Set the lengths, the family, the symbols and the channels from rows, as `fit` reads them."""
     cells: dict[Name, Cells] = {}
     for column in roles.sequence:
@@ -243,8 +246,6 @@ def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions)
         facts.texts = texts[:TIMED_TEXTS]
         tokenizer = FAMILY_TOKENIZERS.get(facts.family.name, "char")
         content = [*map(make_tokenizer(tokenizer, lowercase=not facts.family.keeps_case), texts)]
-    if facts.family.name == "symbols":
-        roles.kind = "tokens"
     if not facts.channels:
         facts.symbols = len({*chain.from_iterable(content)})
     facts.lengths = quantiles(np.array([*map(len, content)]))

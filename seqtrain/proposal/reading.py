@@ -173,7 +173,7 @@ class Table:
         """True if the columns have names or indices that a config can name."""
         return columns_of_format(self.dialect.format) != "none" or bool(self.step_columns)
 
-    def named(self, name: Name) -> ColumnProfile | None:
+    def column(self, name: Name | None) -> ColumnProfile | None:
         """Return the column with a name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
@@ -599,7 +599,7 @@ def _read_ragged(table: Table, files: Sequence[str]) -> None:
         lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
         builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
     builder.finish()
-    label = ragged.named(0)
+    label = ragged.column(0)
     if label is not None and label.can_be_label and not ragged.problems:
         table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []
 

@@ -11,7 +11,6 @@ from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
 from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
-from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import Table
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
@@ -146,14 +145,17 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "path": (layout.pattern, "parts of the names of files are columns"),
         "join": ([*layout.joins] or None, "columns of another file"),
         "sequence": _sequence(roles),
-        "id": (_name(roles.id), "the rows of one value are a sequence"),
-        "order": (_name(roles.order), "sorts them"),
+        "id": (roles.id and roles.id.name, "the rows of one value are a sequence"),
+        "order": (roles.order and roles.order.name, "sorts them"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
         "label": _label(roles, facts),
         "label_separator": (facts.separator, "a row can have several labels, or none"),
-        "group": (_name(roles.group), "the rows of one value stay on one side of a split"),
+        "group": (
+            roles.group and roles.group.name,
+            "the rows of one value stay on one side of a split",
+        ),
         "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
         "symbol_separator": (symbol_mark(roles), "between the symbols of a cell"),
         "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
@@ -177,10 +179,6 @@ def _format(table: Table) -> tuple[str, str]:
     return "txt" if format == "lines" else format, reason  # joined labels
 
 
-def _name(column: ColumnProfile | None) -> Any:
-    return None if column is None else column.name
-
-
 def _has_decimal_commas(roles: Roles) -> bool:
     columns = roles.sequence if roles.kind == "features" else roles.number_columns()
     return any(column.has_decimal_commas for column in columns if column is not roles.order)
@@ -190,7 +188,7 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
     """Return the value of data.sequence, and its reason."""
     if roles.id is not None or roles.all_others or not roles.has_names:
         return None, ""
-    if roles.events is not None:
+    if roles.steps:
         return roles.sequence[0].name, "lists of objects; each object is a time step"
     if len(roles.sequence) == 1:
         return roles.sequence[0].name, "column of the sequence"

@@ -6,6 +6,7 @@ B sequences, N steps of all sequences.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -99,7 +100,9 @@ class EncodingReport:
         learned_ids: Sequences whose id also has rows in train.
         shown: Messages about the first unreadable or unanswered rows, and the first rows with
             unknown labels, as ``FILE:LINE: …`` lines.
-        refused: Messages about the first rows that were left out, as ``FILE:LINE: …`` lines.
+        refused: Messages about the first rows that were left out although no policy leaves them
+            out, as ``FILE:LINE: …`` lines.
+        num_refused: Number of such rows. A fit would end with an error.
         unknown_names: The labels that train lacks.
         remarks: Lines about the input as a whole, such as labels that are spelled in two ways.
     """
@@ -114,6 +117,7 @@ class EncodingReport:
     unknown_labels: int = 0
     blank_labels: int = 0
     learned_ids: int = 0
+    num_refused: int = 0
     shown: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unknown_names: set[str] = field(default_factory=set)
@@ -351,8 +355,7 @@ def _contents(sequences: Sequences, *, lowers: bool) -> Iterator[bytes]:
             text = content.strip()
             yield (text.lower() if lowers else text).encode("utf-8", "surrogatepass")
         elif isinstance(content, list):
-            sizes = np.array([len(symbol) for symbol in content], np.int64).tobytes()
-            yield "".join(content).encode("utf-8", "surrogatepass") + sizes
+            yield json.dumps(content).encode() if content else b""
         else:
             yield content.tobytes()
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Selection
-from seqtrain.tables.formats import FORMATS, IN_MEMORY, formats_holding, resolve_format
+from seqtrain.tables.formats import (
+    FORMATS,
+    IN_MEMORY,
+    columns_of_format,
+    formats_holding,
+    resolve_format,
+)
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
@@ -295,6 +301,8 @@ class Schema(Saved):
             found = resolve_format(path, "auto") if self.by_name else None
             format = found if found in FORMATS else format
             whole_files = self.whole_files and (format == "txt" or self.kind == "features")
+            if whole_files and columns_of_format(format) == "delimited":
+                format = self.format  # a csv file of numbers is a sequence, as it was in training
             if path == STDIN and not self.reads_tables:
                 format, whole_files = "lines", False
             elif format == "txt" and self.format != "txt" and not whole_files:
