@@ -76,11 +76,11 @@ def find_layout(
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
         return layout
+    if options.get("path"):
+        layout = _with_pattern(layout, options.get("path"))
     if options.get("join"):
         return replace(layout, joins=options.get("join"))
-    if options.get("path"):
-        return _with_pattern(layout, options.get("path"))
-    if options.named("label"):
+    if options.get("path") or options.named("label"):
         return layout
     choices = [choice for recognise in RECOGNISERS for choice in recognise(layout, progress)]
     if len(choices) > 1:

@@ -895,3 +895,55 @@ def test_rows_without_any_cells_are_no_class(tmp_path, draw):
     with pytest.raises(DataError) as caught:
         proposed(str(tmp_path / "a.txt"))
     assert "None" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [[], ["--header"]])
+def test_the_header_of_a_txt_file_of_tabs_is_no_class(tmp_path, monkeypatch, draw, cli, given):
+    monkeypatch.chdir(tmp_path)
+    text, label = name(draw) + "x", name(draw) + "y"
+    rows = [["ab"[i % 2], sentence(draw, "ab"[i % 2])] for i in range(60)]
+    write(tmp_path / "a.txt", [label, text], rows, "\t")
+    cli("init", "a.txt", *given, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.label, config.data.sequence) == (label, text)
+    assert sorted(prepare(config).preprocessing.labels) == ["a", "b"]
+    shown = cli("init", "a.txt", "-o", "c.yaml", code=2).err
+    assert "-o FILE" in shown
+
+
+def test_the_first_class_of_a_txt_file_of_tabs_is_no_name(tmp_path, draw):
+    rows = [["label" if i % 2 else "text", sentence(draw)] for i in range(60)]
+    config, proposal = proposed(write(tmp_path / "a.txt", [], rows, "\t"))
+    assert config.data.format == "auto"
+    assert "60 rows, 2 classes" in proposal.text
+
+
+def test_numbers_with_commas_between_thousands_are_named_with_a_command_that_works(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    id, when, one, state = (name(draw) + x for x in "abcd")
+    rows = []
+    for unit in range(60):
+        for k in range(6):
+            amount = (
+                f"{draw.uniform(1000, 3000):,.2f}"
+                if k == 3 and unit % 12 == 0
+                else f"{draw.random():.2f}"
+            )
+            rows.append([f"u{unit}", k, amount, "xy"[unit % 2]])
+    write(tmp_path / "a.csv", [id, when, one, state], rows)
+    refused = cli("init", "a.csv", "--id", id, "-o", "c.yaml", code=2).err
+    assert "thousands" in refused
+    subprocess.run(re.findall(r"perl .*", refused)[0], shell=True, check=True)
+    cli("init", "plain.csv", "--id", id, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.bad_rows == "error"
+    assert prepare(config).splits["train"].lengths.min() == 6
+
+
+def test_a_header_is_refused_where_a_format_has_none(tmp_path, draw):
+    lines = [f"__label__{'ab'[i % 2]} {sentence(draw)}\n" for i in range(60)]
+    (tmp_path / "a.txt").write_text("".join(lines))
+    with pytest.raises(DataError, match="header"):
+        proposed(str(tmp_path / "a.txt"), header=True)
