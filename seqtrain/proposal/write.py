@@ -8,7 +8,7 @@ import numpy as np
 
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
-from seqtrain.config.schema import DataConfig
+from seqtrain.config.schema import SECTIONS, DataConfig
 from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
 from seqtrain.proposal.reading import Table
@@ -23,8 +23,6 @@ from seqtrain.text import listed, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
-SECTIONS = ("data", "batching", "model", "training")
-"""Sections of the config that settings have, in their order."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 FORMAT_REASONS = {
