@@ -99,7 +99,7 @@ def fit(
         its path is empty.
 
     Raises:
-        ConfigError: If the config, an parameter or the device is wrong. Nothing was written.
+        ConfigError: If the config, a parameter or the device is wrong. Nothing was written.
         DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.

@@ -92,15 +92,15 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     facts.variants = labels.reader.notices()
     label_of = labels.codes if id is None else labels.of_ids(id)
     sizes = np.ones(len(label_of), np.intp)
-    owners: npt.NDArray[Any] = np.zeros(0) if roles.events is None else roles.events.owners
     if id is not None:
-        owners, sizes = id.codes, np.bincount(id.codes, minlength=len(label_of)).astype(np.intp)
+        sizes = np.bincount(id.codes, minlength=len(label_of)).astype(np.intp)
         sizes[id.codes[id.is_blank]] = 0
     exists = is_full = sizes > 0
     if roles.sequence:
         is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
     is_bad = np.zeros(len(label_of), dtype=bool)
     for column in roles.number_columns():
+        owners = column.owners if id is None else id.codes
         is_bad[owners[column.is_odd]] = True
     for column in roles.sequence:
         is_bad |= column.is_odd
@@ -116,8 +116,8 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     facts.rows, facts.classes = len(found), labels.counts(found)
     facts.lost_classes = {*labels.counts(label_of[is_full])} - {*facts.classes}
     if roles.steps:
-        if roles.events is not None:
-            lengths = np.unique(owners, return_counts=True)[1]
+        if id is None and roles.columns:
+            lengths = np.unique(roles.columns[0].owners, return_counts=True)[1]
         facts.lengths = quantiles(lengths)
         _add_steps(facts, roles)
     elif len(used):

@@ -112,10 +112,12 @@ class ColumnProfile:
         values: Distinct cells in the order of first appearance: texts without blanks around them,
             or lists and arrays. A missing cell is "".
         codes: Index of the value of each row, (rows,).
+        owners: Row of the list to which each object belongs, if the column is a field of objects
+            in lists, else None.
     """
 
-    def __init__(self, name: Name, values: list[Any], codes: Codes) -> None:
-        self.name, self.values, self.codes = name, values, codes
+    def __init__(self, name: Name, values: list[Any], codes: Codes, owners: Any = None) -> None:
+        self.name, self.values, self.codes, self.owners = name, values, codes, owners
         self.rows = len(codes)
 
     @cached_property

@@ -14,7 +14,7 @@ import numpy as np
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
-from seqtrain.proposal.events import assign_fields, events_of
+from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.layouts import NUMBER_IN_NAME, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
@@ -228,7 +228,7 @@ def roles_of(table: Table) -> Roles:
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
-            f"{odd_cells(column, table, roles)}; the others are {column.kind}s. {rows} with such a "
+            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a "
             "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
             "blank cell or NA"
         )
@@ -310,18 +310,15 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
         raise DataError(*problems)
 
 
-def odd_cells(column: ColumnProfile, table: Table, roles: Roles | None = None) -> str:
+def odd_cells(column: ColumnProfile, table: Table) -> str:
     """Return the cells of a column that aren't of its kind, with their lines, for a message.
 
     Args:
         column: A column of the table, or a field of the objects in one.
         table: The table.
-        roles: Roles of its columns. It is needed if the column is a field.
     """
     rows = np.flatnonzero(column.is_odd)
-    lines = table.lines
-    if roles is not None and roles.events is not None and column in roles.events.columns:
-        lines = lines[roles.events.owners]
+    lines = table.lines if column.owners is None else table.lines[column.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
         shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
@@ -341,7 +338,7 @@ def _check_dropped(found: _Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = [*odd_numbers(found.roles)]
-    odd = [odd_cells(column, table, found.roles) for column in columns]
+    odd = [odd_cells(column, table) for column in columns]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
@@ -496,8 +493,8 @@ def _facts_of_split(
         order=roles.order and own.get(roles.order.name),
         one_hot=one_hot,
     )
-    if roles.events is not None:
-        same.events = events_of(same.sequence[0])
+    if roles.steps and roles.id is None:
+        same.columns = fields_of(same.sequence[0])[0]
     facts = facts_of(same, options)
     _check_bad_rows(table, facts)
     return facts

@@ -284,14 +284,19 @@ def _format_of_lines(path: str, dialect: Dialect) -> str:
     return "txt"
 
 
+def _first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
+    """Yield the first rows of a file in blocks of `rows`, about `FIRST_LINES` in all."""
+    count = 0
+    for block in open_source(path, dialect).blocks(Selection(), rows):
+        yield block
+        count += len(block)
+        if count >= FIRST_LINES:
+            return
+
+
 def _first_lines(path: str, dialect: Dialect) -> list[str]:
-    lines = list[str]()
-    source = open_source(path, replace(dialect, format="lines"))
-    for block in source.blocks(Selection(), PROFILED_ROWS):
-        lines += as_list(block.columns[TEXT])
-        if len(lines) >= FIRST_LINES:
-            break
-    return lines
+    blocks = _first_blocks(path, replace(dialect, format="lines"))
+    return [line for block in blocks for line in as_list(block.columns[TEXT])]
 
 
 def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
@@ -355,14 +360,14 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = _TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
-    for block in open_source(file, head.dialect).blocks(Selection(), HEAD_ROWS):
+    for block in _first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
             row, block = block.at(np.zeros(1, np.int64)), block.at(np.arange(1, len(block)))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
         builder.add(block)
-        if builder.rows >= FIRST_LINES or builder.rows * len(first) >= HEAD_CELLS:
+        if builder.rows * len(first) >= HEAD_CELLS:
             break
     builder.finish()
     return head, first
@@ -669,10 +674,8 @@ def _can_be_read(path: str, dialect: Dialect) -> bool:
     """Return True if nearly all of the first rows of a csv file have equally many fields."""
     rows = bad = width = 0
     try:
-        for block in open_source(path, dialect).blocks(Selection(), PROFILED_ROWS):
+        for block in _first_blocks(path, dialect):
             rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
-            if rows >= FIRST_LINES:
-                break
     except DataError:
         return False
     return width > 1 and bad <= RAGGED * rows

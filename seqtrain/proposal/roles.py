@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either, marked
@@ -67,21 +66,6 @@ LABEL_RULES: tuple[Points, ...] = (
 """Points of a column as the label."""
 
 
-@dataclass(frozen=True)
-class Events:
-    """Objects in the lists of a column, as a table with a row for each object.
-
-    Attributes:
-        owners: Row of the list to which each object belongs, (objects,).
-        columns: The fields that can be read as columns.
-        nested: Names of the fields that hold lists or objects.
-    """
-
-    owners: npt.NDArray[np.intp]
-    columns: list[ColumnProfile]
-    nested: list[str]
-
-
 @dataclass
 class Roles:
     """Roles of the columns of a table.
@@ -90,11 +74,10 @@ class Roles:
         kind: text, tokens, features, or steps.
         label: Column of the label.
         sequence: Columns of the sequence: one, texts to join, channels, or time steps.
-        columns: All columns of the table.
+        columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
         order: Column that sorts them, or None.
-        events: Objects of the sequence, if it is a column of lists of objects, or None.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -114,7 +97,6 @@ class Roles:
     all_others: bool = False
     id: ColumnProfile | None = None
     order: ColumnProfile | None = None
-    events: Events | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -129,8 +111,7 @@ class Roles:
     def number_columns(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold, and the order."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        columns = self.columns if self.events is None else self.events.columns
-        used = [column for column in columns if str(column.name) in names]
+        used = [column for column in self.columns if str(column.name) in names]
         return used if self.order is None else [*used, self.order]
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:

@@ -70,6 +70,18 @@ def test_top_k_every_class_and_jsonl(trained, cli):
     assert list(row["probabilities"]) == ["down", "up"]
 
 
+def test_the_names_of_a_piped_table_are_no_sequence(trained, cli):
+    run, table = trained / "run", "number,text\n7,rise\n8,fall\n"
+    for header in (table, "text\nrise\n"):
+        ended = cli("predict", "-", run, stdin=header, code=2)
+        assert "stdin:1: " in ended.err
+        assert not ended.out
+    as_table = read(cli("predict", "-", run, "--input-format", "csv", stdin=table).out)
+    assert as_table == read(cli("predict", "-", run, stdin="rise\nfall\n").out)
+    cli("predict", "-", run, "--input-format", "lines", stdin="text\n")
+    cli("predict", "-", run, stdin="rise\ntext\n")
+
+
 def test_bad_row_midstream_keeps_the_rows_before(trained, tmp_path, cli):
     write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", {}, "x")])
     for source, more, stdin in (

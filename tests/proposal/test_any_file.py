@@ -162,6 +162,20 @@ def test_of_many_rows_few_of_which_differ_none_is_held_out_for_that_reason(tmp_p
     assert "there are few rows" not in text
 
 
+def test_lengths_are_those_of_the_texts_that_fit_reads(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("w") as file:
+        table = csv.writer(file)
+        table.writerow(["y", "talk"])
+        for i in range(120):
+            turns = [{"role": "user", "content": f"word {i % 7} " * (1 + i % 5)}] * 2
+            table.writerow([f"{'stay' if i % 2 else 'go'}", json.dumps(turns)])
+    text = propose([str(path)], InitOptions()).text
+    train, held = prepare(parse_config(text)).splits.values()
+    lengths = np.concatenate([train.lengths, held.lengths])
+    assert f"longest {lengths.max()}" in text
+
+
 @pytest.mark.parametrize("first", ["0,go to platform,7", "label,text,place"])
 def test_equal_first_rows_of_files_are_data_if_they_name_no_columns(tmp_path, first):
     rows = [f"{i % 2},{'go' if i % 2 else 'come'} to platform {i},{i}" for i in range(60)]
