@@ -31,24 +31,24 @@ class NativeAdam:
     """Adam and AdamW of the native library, for dense and sparse gradients on the CPU.
 
     A step is one call for all weights. With torch's SparseAdam, a third of the time of training
-    went into the indexing of rows. The first `torch.optim.Optimizer` of a process imports torch's
-    compiler, which takes as long as importing torch. So this class has the attributes and methods
-    of one that are used here, but isn't one.
+    went into the indexing of rows. Groups and states are kept as torch.optim.Optimizer keeps them,
+    but this class isn't one: its methods import torch's compiler, which takes a second and 70 MB
+    (`python -X importtime -c "import torch._dynamo"`).
 
     Args:
-        groups: Groups of weights with a weight decay each, as in torch.
+        groups: Groups of weights with a weight decay each.
         decoupled: True for the weight decay of AdamW, False for the L2 penalty of Adam.
 
     Attributes:
-        param_groups: The groups, with a learning rate each.
-        state: Mean, mean square and number of updates of each weight that was updated.
+        param_groups: The same groups, with the learning rate as "lr".
+        state: Maps each weight to its "step", "exp_avg" and "exp_avg_sq".
     """
 
     def __init__(self, groups: list[dict[str, Any]], *, decoupled: bool) -> None:
-        self.param_groups = [{"lr": 0.0, **group} for group in groups]
-        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.param_groups = groups
+        self.state: dict[Tensor, dict[str, Any]] = {}
         self._decay = "decay" if decoupled else "l2"
-        self._described: dict[Tensor, Weight] = {}
+        self._described: dict[Tensor, tuple[dict[str, Any], Weight]] = {}
 
     @torch.no_grad()
     def clipped_step(self, max_norm: float) -> float:
@@ -72,33 +72,19 @@ class NativeAdam:
         for weight, decay in _with_gradient(self):
             state = self.state.get(weight)
             if state is None:
-                state = self.state[weight] = {
-                    "step": torch.zeros((), device="cpu"),
-                    "exp_avg": torch.zeros_like(weight),
-                    "exp_avg_sq": torch.zeros_like(weight),
-                }
-                self._described.pop(weight, None)
-            known = self._described.get(weight)
-            if known is None or known.weight != weight.data_ptr():
+                state = {"step": torch.zeros((), device="cpu")}
+                state["exp_avg"] = torch.zeros_like(weight)
+                state["exp_avg_sq"] = torch.zeros_like(weight)
+                self.state[weight] = state
+            described, known = self._described.get(weight, (None, None))
+            if known is None or described is not state or known.weight != weight.data_ptr():
                 known = describe_weight(weight.detach(), state, **{self._decay: decay})
-                self._described[weight] = known
+                self._described[weight] = state, known
             assert weight.grad is not None
             yield known, weight.grad
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of each weight by its number, and the groups, as torch does."""
-        numbered = enumerate(_weights_of(self))
-        state = {number: self.state[weight] for number, weight in numbered if weight in self.state}
-        return {"state": state, "param_groups": self.param_groups}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the state, and forget the addresses of the tensors before."""
-        weights = _weights_of(self)
-        self.state = {weights[number]: own for number, own in state_dict["state"].items()}
-        self._described.clear()
-
-
-Part: TypeAlias = torch.optim.Optimizer | NativeAdam
+Part: TypeAlias = "torch.optim.Optimizer | NativeAdam"
 """Optimizer of a part of the weights."""
 
 
@@ -133,8 +119,8 @@ class Optimizer:
         self.parts: dict[str, Part] = {}
         self._decay, self._rule = settings.weight_decay, settings.optimizer
         groups = [
-            {"params": decaying, "weight_decay": settings.weight_decay},
-            {"params": others, "weight_decay": 0.0},
+            {"params": decaying, "weight_decay": settings.weight_decay, "lr": 0.0},
+            {"params": others, "weight_decay": 0.0, "lr": 0.0},
         ]
         if self._rule == "sgd":
             self.parts["dense"] = torch.optim.SGD(groups, momentum=MOMENTUM)
@@ -205,7 +191,7 @@ class Optimizer:
         for table in self.tables:
             self._decay_rows(table, lr)
         for part in self.parts.values():
-            assert isinstance(part, torch.optim.Optimizer)
+            assert not isinstance(part, NativeAdam)
             part.step()
         return tuple(values)
 
@@ -226,9 +212,9 @@ class Optimizer:
         """
         tensors = {}
         for name, part in self.parts.items():
-            # In one order, so that a resumed run writes the same bytes.
-            for number, state in sorted(part.state_dict()["state"].items()):
-                for key, value in sorted(state.items()):
+            for number, weight in enumerate(_weights_of(part)):
+                # In one order, so that a resumed run writes the same bytes.
+                for key, value in sorted(part.state.get(weight, {}).items()):
                     tensors[f"{name}.{number}.{key}"] = torch.as_tensor(value, device="cpu")
         return tensors
 
@@ -249,7 +235,6 @@ class Optimizer:
                 raise ValueError(f"optimizer.{name[:80]}: no tensor of this optimizer")
             states[own].setdefault(int(number), {})[key] = tensor
         for name, part in self.parts.items():
-            groups = part.state_dict()["param_groups"]
             weights = _weights_of(part)
             for place, state in states[name].items():
                 if place >= len(weights):
@@ -257,7 +242,13 @@ class Optimizer:
                 _check_state(f"optimizer.{name}.{place}", state, weights[place], part)
             if complete and len(states[name]) < len(weights):
                 raise ValueError(f"optimizer.{name}: found no state of some weights")
-            part.load_state_dict({"state": states[name], "param_groups": groups})
+            part.state.clear()
+            for place, state in states[name].items():
+                weight = weights[place]
+                for key, value in state.items():
+                    if isinstance(value, Tensor):
+                        state[key] = value.to(weight.device)
+                part.state[weight] = state
 
 
 class JoinedTables:
@@ -325,6 +316,7 @@ def can_update_natively(weight: Tensor) -> bool:
 
 
 def _weights_of(part: Part) -> list[Tensor]:
+    """Return the weights of all groups of an optimizer, in order."""
     return [weight for group in part.param_groups for weight in group["params"]]
 
 

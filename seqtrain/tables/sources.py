@@ -39,7 +39,7 @@ from seqtrain.tables.formats import FORMATS, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
 from seqtrain.text import display_name, printable, quote
 
-WHOLE = "whole"
+ONE_ROW = "whole"
 """Format of a file that is one row as a whole."""
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 """Names of sub-folders whose files have no label, and so are skipped."""
@@ -101,21 +101,24 @@ class SourceFile:
         return digests[0] if len(digests) == 1 else _hash("".join(digests).encode())
 
 
+@dataclass(frozen=True)
 class FileSource(Source):
     """A file, or several files that are read as one: a folder, or the files of a pattern.
 
     Besides the columns of the file, every row has the columns `file`, the path, and `folder`, the
     name of the folder, unless the file has columns of these names.
 
-    Args:
+    Attributes:
+        name: Name for messages.
         path: The file, the folder, or the pattern.
-        parts: The files, in the order in which they are read.
         has_files: True if `path` isn't the only file itself.
+        parts: The files, in the order in which they are read.
     """
 
-    def __init__(self, path: str, parts: Sequence[SourceFile], *, has_files: bool) -> None:
-        self.path, self.parts, self.has_files = path, tuple(parts), has_files
-        self.name = display_name(path)
+    name: str
+    path: str
+    has_files: bool
+    parts: Sequence[SourceFile] = ()
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of all files, in order.
@@ -141,7 +144,7 @@ class FileSource(Source):
                 problem = located(name, error)
             except DataError as error:
                 problem = error
-            if part.dialect.format != WHOLE or not self.has_files:
+            if part.dialect.format != ONE_ROW or not self.has_files:
                 raise problem from None
             columns: dict[Name, Cells] = {}
             for each in selection.required or (TEXT, LABEL):
@@ -202,12 +205,13 @@ def open_source(
             if not files:
                 shown = display_name(each)
                 raise DataError(f"{shown}: no files in it; expected a file per sequence")
-            parts += [_part(file, WHOLE, dialect, {}) for file in files]
+            parts += [_part(file, ONE_ROW, dialect, {}) for file in files]
         else:
             parts += _folder(each, dialect)
     if pattern is not None:
         parts = [replace(part, fixed={**part.fixed, **_groups(pattern, part)}) for part in parts]
-    return FileSource(name, parts, has_files=[part.path for part in parts] != [path])
+    has_files = [part.path for part in parts] != [path]
+    return FileSource(display_name(name), name, has_files, parts)
 
 
 def _groups(pattern: str, part: SourceFile) -> dict[str, str]:
@@ -231,11 +235,11 @@ def reader_of(format: str, path: str = "") -> Reader:
     """Import and return the function that reads an open file of a format; see `Format.reader`.
 
     Args:
-        format: Name of the format, or `WHOLE`.
+        format: Name of the format, or `ONE_ROW`.
         path: Path of the file. A whole file may be an array.
     """
-    name = "lines.read_whole" if format == WHOLE else FORMATS[format].reader
-    if format == WHOLE and resolve_format(path, "auto") == "npz":
+    name = "lines.read_whole" if format == ONE_ROW else FORMATS[format].reader
+    if format == ONE_ROW and resolve_format(path, "auto") == "npz":
         name = "arrays.read_whole_array"
     module, function = name.split(".")
     reader: Reader = getattr(import_module(f"seqtrain.tables.{module}"), function)
@@ -330,7 +334,7 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
         raise DataError(f"{shown}: {found}; expected one kind")
     for label in in_folders:
         for name, _ in _entries(path, label):
-            parts.append(_part(os.path.join(path, label, name), WHOLE, dialect, {LABEL: label}))
+            parts.append(_part(os.path.join(path, label, name), ONE_ROW, dialect, {LABEL: label}))
     if not parts:
         advice = "expected one sub-folder or one file <class>.txt per class"
         for name, _ in entries:
