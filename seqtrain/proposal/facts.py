@@ -94,9 +94,9 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     is_blank = np.ones(len(labels.codes), dtype=bool)
     is_odd = np.zeros(len(labels.codes), dtype=bool)
     for column in roles.sequence:
-        is_blank &= np.array([type(x) is str and x in ("", "[]") for x in column.values])[
-            column.codes
-        ]
+        if is_blank.any():
+            are_blank = [type(value) is str and value in ("", "[]") for value in column.values]
+            is_blank &= np.array(are_blank)[column.codes]
         is_odd |= column.is_odd
     if roles.events is not None:
         for column in roles.number_columns():

@@ -394,13 +394,12 @@ class _Reading:
     def _without_first_row(self, block: Block) -> Block:
         """Return the first block of a file without the header, and keep the first row of all."""
         names = [name for name in block.columns if isinstance(name, int)]
-        row = np.zeros(1, np.int64)
-        cells = [str(as_list(cells_at(block.columns[name], row))[0]) for name in names]
+        cells = [str(as_list(block.columns[name])[0]) for name in names]
         if self.first is None:
-            self.first, self.cells = block.at(row), cells
+            self.first, self.cells = block.at(slice(1)), cells
         elif cells != self.cells:
             return block
-        return block.at(np.arange(1, len(block)))
+        return block.at(slice(1, None))
 
 
 class _TableBuilder:
