@@ -77,13 +77,21 @@ class Facts:
     texts: list[str] = field(default_factory=list)
 
 
-def facts_of(roles: Roles, options: InitOptions) -> Facts:
+def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     """Return the facts about the sequences of a table.
 
     Args:
         roles: Roles of its columns.
         options: Options of the user.
+        unread: Number of further sequences of each label, whose content wasn't read.
     """
+    facts = _facts_of_rows(roles, options)
+    facts.rows += unread.total()
+    facts.classes += unread
+    return facts
+
+
+def _facts_of_rows(roles: Roles, options: InitOptions) -> Facts:
     facts = Facts()
     labels = _Labels(roles, options.get("label_separator"))
     facts.multi_label, facts.separator = labels.multi_label, labels.separator

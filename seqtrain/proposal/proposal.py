@@ -174,7 +174,7 @@ def propose(
     sheets = [*_about_sheets(table)]
     try:
         roles = roles_of(table)
-        facts = facts_of(roles, layout.options)
+        facts = facts_of(roles, layout.options, table.unread)
         found = _Findings(table, roles, facts, dict(layout.splits), command=command)
         _check_dropped(found)
         facts.lost_classes |= _classes_of_bad_rows(table, roles, facts)
@@ -492,7 +492,7 @@ def _facts_of_split(
     )
     if roles.events is not None:
         same.events = events_of(same.sequence[0])
-    facts = facts_of(same, options)
+    facts = facts_of(same, options, table.unread)
     _count_bad_rows(table, facts)
     return facts
 
