@@ -895,3 +895,13 @@ def test_rows_without_any_cells_are_no_class(tmp_path, draw):
     with pytest.raises(DataError) as caught:
         proposed(str(tmp_path / "a.txt"))
     assert "None" not in str(caught.value)
+
+
+def test_of_very_many_files_only_some_are_read_and_all_names_are_counted(tmp_path):
+    for label, count in (("u", 2700), ("v", 2000)):
+        (tmp_path / label).mkdir()
+        for i in range(count):
+            (tmp_path / label / f"{i}.txt").write_text(f"{label} said {i}")
+    proposal = propose([str(tmp_path)], InitOptions())
+    assert "rows per class: 2,000 to 2,700" in proposal.text
+    assert "4,700 rows, 2 classes" in proposal.text
