@@ -77,10 +77,10 @@ def find_layout(
     if train[0].startswith(MEMORY):
         return layout
     if options.get("join"):
-        return replace(layout, joins=options.get("join"))
+        layout = replace(layout, joins=options.get("join"))
     if options.get("path"):
         return _with_pattern(layout, options.get("path"))
-    if options.named("label"):
+    if layout.joins or options.named("label"):
         return layout
     choices = [choice for recognise in RECOGNISERS for choice in recognise(layout, progress)]
     if len(choices) > 1:

@@ -354,8 +354,8 @@ class _Reading:
         optional = () if layout.pattern is None else (FILE, FOLDER)
         selection = Selection(optional=optional)
         if table.step_columns:
-            own = tuple(re.compile(layout.pattern or "").groupindex)
-            selection = Selection((*table.step_columns, *own), optional)
+            own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
+            selection = Selection((*table.step_columns, *dict.fromkeys(own)), optional)
         elif is_train and columns == "none" and not layout.joins:
             selection = Selection((TEXT, LABEL), optional)
         self._rows = _TableBuilder(table, is_nested=columns != "delimited")
