@@ -74,7 +74,7 @@ def either(command_line: str, in_python: str) -> str:
 
 
 def parameter(name: str, value: str | bool | None = None) -> str:
-    """Return the name of an parameter for a message.
+    """Return the name of a parameter for a message.
 
     The command line shows `--run-dir`, `--data FILE` or `--force`. Python shows `run_dir=`,
     `data=FILE` or `force=True`; a name that a colon follows is shown as `run_dir:`.
@@ -141,7 +141,7 @@ class SeqtrainError(Exception):
 
 
 class ConfigError(SeqtrainError):
-    """Error: the configuration, a command-line option, an parameter or the device is wrong."""
+    """Error: the configuration, a command-line option, a parameter or the device is wrong."""
 
     exit_code = 2
 

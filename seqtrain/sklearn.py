@@ -308,11 +308,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             InputError: If a label is None, or if there is only one class.
             ValueError: If y fails a check of scikit-learn.
         """
+        if any(label is None for label in np.asarray(y, dtype=object).flat):
+            raise InputError("y: found None; expected a label for each sequence")
         self._multi_label = type_of_target(y) == "multilabel-indicator"
         y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
-        if any(label is None for label in y.flat):
-            raise InputError("y: found None; expected a label for each sequence")
         check_classification_targets(y)
         if self._binarizer is not None:
             self.classes_ = self._binarizer.classes_
@@ -418,7 +418,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         is_table = columns_of(X) is not None and (self.sequence is not None or not _is_numeric(X))
         if is_table and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
-        if not is_table and (getattr(X, "ndim", 1) == 2 or hasattr(X, "toarray")):
+        if not is_table and (len(getattr(X, "shape", ())) == 2 or hasattr(X, "toarray")):
             array = np.asarray(X) if hasattr(X, "__array__") else X
             if not (array.shape[1] == 1 and array.dtype.kind in "OUT"):  # sparse ones are refused
                 return self._rows_of_numbers(array, *y, reset=reset, kind=kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-import torch._dynamo  # else the first optimizer loads it during a measurement
 from torch import Tensor
 
 from seqtrain.config import Config, resolved_config
@@ -24,7 +24,7 @@ from seqtrain.config.document import flow
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import ConfigError
-from seqtrain.evaluation.devices import select_device
+from seqtrain.evaluation.devices import select_device, wait_for
 from seqtrain.evaluation.invariance import sampled
 from seqtrain.evaluation.logits import are_right, carried_groups, predict_logits
 from seqtrain.model.branches import BRANCHES
@@ -53,6 +53,7 @@ COMPARED_SHARE = 0.1
 """Share of train that is held out if there is no validation."""
 TRAINING_SHARE, PREDICTION_SHARE, ACCURACY_SHARE = 0.45, 0.2, 0.35
 """Shares of the time in which training, predictions and accuracies are measured."""
+CPU = torch.device("cpu")
 AUTO = {"engine": "auto", "unroll": "packed"}
 """Keys of the section model by which the fastest engine runs over packed sequences."""
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -92,6 +93,14 @@ class Speed:
     def spread(self) -> str:
         """Slowest and fastest speed, as text in thousands of tokens per second, like "5.1-6.2"."""
         return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
+
+    def exceeds(self, usual: Speed) -> bool:
+        """Return True if this speed exceeds the usual one beyond noise; see `recommend`."""
+        return (
+            min(self.turns, usual.turns) >= FEWEST_TURNS
+            and self.slowest > usual.fastest
+            and self.tokens_per_second >= FASTER * usual.tokens_per_second
+        )
 
 
 @dataclass
@@ -197,14 +206,15 @@ def compare(
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
     config, data = read_splits(config, config_folder, where)
-    results = [VariantResult(name, _setting(keys)) for name, keys in VARIANTS.items()]
-    trainers: dict[str, Trainer] = {}
-    for each in results:
+    results, trainers = dict[str, VariantResult](), dict[str, Trainer]()
+    for name, keys in VARIANTS.items():
+        results[name] = VariantResult(name, _setting(keys))
         try:
-            trainers[each.name] = new_trainer(each.name, config, data, where)
+            trainers[name] = new_trainer(name, config, data, where)
         except ConfigError as error:
-            each.problem = str(error)
-    differences = logit_differences(trainers)
+            results[name].problem = str(error)
+    for name, difference in logit_differences(trainers).items():
+        results[name].largest_difference = difference
     started = time.monotonic()
 
     def doing(work: str) -> Callable[[str], None]:
@@ -214,30 +224,23 @@ def compare(
         )
 
     works = {name: training_work(trainer) for name, trainer in trainers.items()}
-    training = take_turns(works, TRAINING_SHARE * seconds, doing("training"))
+    training = take_turns(works, TRAINING_SHARE * seconds, doing("training"), where)
     works = {name: prediction_work(trainer) for name, trainer in trainers.items()}
-    prediction = take_turns(works, PREDICTION_SHARE * seconds, doing("prediction"))
+    prediction = take_turns(works, PREDICTION_SHARE * seconds, doing("prediction"), where)
+    for name, trainer in trainers.items():
+        results[name].training, results[name].prediction = training[name], prediction[name]
+        if trainer.config.model.unroll != "packed":
+            results[name].padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
     auto = choose_engine(config.model.model_copy(update=AUTO), where).name
     held_out = data.splits.get("validation")
-    passes, accuracies = 0.0, dict[str, float]()
+    passes = 0.0
     if held_out is not None:
         new = {name: new_trainer(name, config, data, where) for name in (auto, "random-batches")}
         passes = learn_equally(new, ACCURACY_SHARE * seconds, doing("accuracy"))
-        labels = torch.from_numpy(held_out.labels)
-        for name, trainer in new.items():
-            right = are_right(logits_of(trainer, held_out), labels)
-            accuracies[name] = float(right.float().mean())
-    for each in results:
-        if each.name not in trainers:
-            continue
-        trainer = trainers[each.name]
-        if trainer.config.model.unroll != "packed":
-            each.padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
-        each.largest_difference = differences[each.name]
-        each.training, each.prediction = training[each.name], prediction[each.name]
-        # Variants with equal logits and batches learn equal models.
-        each.accuracy = accuracies.get(each.name, accuracies.get(auto))
-    recommended, reason = recommend(results, auto)
+        accuracies = {name: accuracy_of(trainer, held_out) for name, trainer in new.items()}
+        for name in trainers:  # variants with equal logits and batches learn equal models
+            results[name].accuracy = accuracies.get(name, accuracies[auto])
+    recommended, reason = recommend([*results.values()], auto)
     rows = data.splits["train"]
     return Comparison(
         device=str(where),
@@ -246,7 +249,7 @@ def compare(
         rows=len(rows),
         tokens=int(rows.lengths.sum()),
         warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
-        candidates=results,
+        candidates=[*results.values()],
         passes=passes,
         held_out=0 if held_out is None else len(held_out),
         recommended=recommended,
@@ -275,9 +278,9 @@ def read_splits(
         The config without solved branches, and the data.
     """
     check_files(config, config_folder)
+    keys = ModelConfig.model_fields
     solved = [branch.name for branch in BRANCHES if issubclass(branch, SolvedBranch)]
-    defaults = {name: ModelConfig.model_fields[name].default for name in solved}
-    config = with_width(config).with_keys(model=defaults)
+    config = with_width(config).with_keys(model={name: keys[name].default for name in solved})
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": COMPARED_SHARE})
     data = prepare(config)
@@ -292,6 +295,7 @@ def new_trainer(name: str, config: Config, data: PreparedData, device: torch.dev
     Raises:
         ConfigError: If the variant's engine can't run here.
     """
+    import_module("torch._dynamo")  # else the first optimizer loads it during a measurement
     config = config.with_keys(**VARIANTS[name])
     choose_engine(config.model, device)
     trainer = Trainer(config, data, device)
@@ -325,6 +329,12 @@ def logits_of(trainer: Trainer, store: SequenceStore, plan: list[Ints] | None = 
     )
 
 
+def accuracy_of(trainer: Trainer, store: SequenceStore) -> float:
+    """Return the share of a store's rows that are predicted right, in [0, 1]."""
+    right = are_right(logits_of(trainer, store), torch.from_numpy(store.labels))
+    return float(right.float().mean())
+
+
 def training_work(trainer: Trainer) -> Callable[[], int]:
     """Return a function that makes an update and returns the number of its tokens."""
     batches = updates(trainer)
@@ -348,6 +358,7 @@ def take_turns(
     works: Mapping[str, Callable[[], int]],
     seconds: float,
     before: Callable[[str], None] = lambda name: None,
+    device: torch.device = CPU,
 ) -> dict[str, Speed]:
     """Measure speeds in turns, so that noise of the machine affects all of them equally.
 
@@ -357,6 +368,7 @@ def take_turns(
         works: Maps each name to a function that does some work and returns its number of tokens.
         seconds: Time for all turns together.
         before: Function that is called with a name before each turn.
+        device: Device that does the works. A turn ends when it is idle.
 
     Returns:
         The speed by name.
@@ -368,18 +380,18 @@ def take_turns(
             break
         for name, work in works.items():
             before(name)
-            rates[name].append(_rate_of_turn(work))
+            rates[name].append(_rate_of_turn(work, device))
     counted = {name: own[1:] for name, own in rates.items()}
     return {n: Speed(median(own), len(own), min(own), max(own)) for n, own in counted.items()}
 
 
-def _rate_of_turn(work: Callable[[], int]) -> float:
-    """Work for `TURN_SECONDS`, and return the tokens per second."""
-    tokens, seconds, began = 0, 0.0, time.perf_counter()
-    while seconds < TURN_SECONDS:
+def _rate_of_turn(work: Callable[[], int], device: torch.device) -> float:
+    """Work for `TURN_SECONDS` and until the device is idle; return the tokens per second."""
+    tokens, began = 0, time.perf_counter()
+    while time.perf_counter() - began < TURN_SECONDS:
         tokens += work()
-        seconds = time.perf_counter() - began
-    return tokens / seconds
+    wait_for(device)
+    return tokens / (time.perf_counter() - began)
 
 
 @torch.no_grad()
@@ -452,7 +464,8 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
     if not speeds:
         return None, "nothing could be measured in training; allow more seconds"
     best = max(speeds, key=lambda name: speeds[name].tokens_per_second)
-    if auto in speeds and not _is_faster(speeds[best], speeds[auto]):
+    usual = speeds.get(auto)
+    if usual is not None and not speeds[best].exceeds(usual):
         best = auto
     reason = "It is the fastest in training here, beyond noise."
     if best == auto:
@@ -460,15 +473,6 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
     speed = speeds[best]
     rate = thousands(speed.tokens_per_second)
     return best, f"{reason} {rate} thousand tokens/s (turns {speed.spread})."
-
-
-def _is_faster(speed: Speed, usual: Speed) -> bool:
-    """Return True if a speed exceeds the usual one beyond noise; see `recommend`."""
-    return (
-        min(speed.turns, usual.turns) >= FEWEST_TURNS
-        and speed.slowest > usual.fastest
-        and speed.tokens_per_second >= FASTER * usual.tokens_per_second
-    )
 
 
 def thousands(tokens_per_second: float) -> str:

@@ -79,8 +79,7 @@ def sequences_of(X: Any, sequence: str | None, layout: str, kind: str | None) ->
         if len(shape) == 3 and X.dtype.kind in NUMERIC:
             return padded_series(X, layout)
         cells = X[:, 0] if len(shape) == 2 and shape[1] == 1 else X
-        is_column = hasattr(cells, "dtype") and not isinstance(cells, np.ndarray)
-        cells = cells_of_values(cells) if is_column else listed_sequences(cells)
+        cells = listed_sequences(cells)
     found = [sequence_of(cell) for cell in as_list(cells)]
     if layout == "channels_time":
         found = [x.T if getattr(x, "ndim", 1) == 2 else x for x in found]
@@ -156,12 +155,12 @@ def given_labels(y: Any) -> Any:
             raise InputError("y: found masked values; expected a label for each sequence")
         return y.data
     if isinstance(getattr(y, "dtype", None), np.dtype) and y.dtype.kind != "O":
-        return y
+        return np.array(y.tolist()) if y.dtype.kind == "T" else y  # texts of any length
     if hasattr(y, "to_list") or hasattr(y, "dtype"):
         cells = as_list(cells_of_values(y))
         if are_lists(cells):
             return cells
-        if hasattr(y, "to_list") and not isinstance(y.dtype, np.dtype):
+        if not isinstance(getattr(y, "dtype", y), np.dtype):
             has_text = any(isinstance(cell, str) for cell in cells)
             return np.array(cells, dtype=object if has_text or None in cells else None)
     return y

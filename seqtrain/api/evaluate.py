@@ -124,7 +124,7 @@ def load_labelled(
     directory = directory_of(run)
     classifier = one_model(load(run, device=device))
     if data is None:
-        found = read_split(directory, classifier, split or default_split(directory.path))
+        found = read_split(directory, classifier, split or default_split(run))
         if found.split == "validation" and split is None:
             found.warnings.insert(0, NO_TEST)
     elif isinstance(data, str | PathLike):

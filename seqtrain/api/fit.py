@@ -39,9 +39,10 @@ from seqtrain.sequences.dataset import PreparedData, prepare, weighted
 from seqtrain.sequences.sources import check_files, split_sources, with_given_data
 from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.training.advice import nothing_left, training_advice
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
-from seqtrain.training.phases import nothing_left, run_phases, training_advice
+from seqtrain.training.phases import run_phases
 from seqtrain.training.processes import Processes, connected
 from seqtrain.training.trainer import Trainer
 
@@ -98,7 +99,7 @@ def fit(
         its path is empty.
 
     Raises:
-        ConfigError: If the config, an parameter or the device is wrong. Nothing was written.
+        ConfigError: If the config, a parameter or the device is wrong. Nothing was written.
         DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
             the data of a resumed run differ.
@@ -107,7 +108,7 @@ def fit(
         Interrupted: If a signal or the listener stopped training. A checkpoint was saved.
         Exception: If the listener raised it. A checkpoint was saved.
     """
-    source = source or _source_of(config)
+    source = source or config_file(config)
     given = {"train": train, "validation": validation, "test": test}
     resolved, tables = with_given_data(config, given)
     resolved = resolved_config(resolved, device)
@@ -166,7 +167,7 @@ def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
     return init_from.save(Path(folder, init_from.path.name))
 
 
-def _source_of(config: object) -> Path | None:
+def config_file(config: object) -> Path | None:
     """Return the path of a config, or None for a config in memory.
 
     Raises:

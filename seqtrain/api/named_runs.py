@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 from seqtrain.config import Config
+from seqtrain.errors import ConfigError
 from seqtrain.evaluation.scores import Scores
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import Summarized
@@ -76,12 +77,20 @@ def directory_of(run: RunLike) -> RunDirectory:
 
     Raises:
         CheckpointError: If there is no such directory, or no run at all.
+        ConfigError: If `run` is of another type.
     """
     if run is None:
         return find(None)
     if isinstance(run, str | PathLike):
         return find(Path(run))
-    return find(run.path) if isinstance(run, Run) else RunDirectory(run.path)
+    if isinstance(run, Run):
+        return find(run.path)
+    path = getattr(run, "path", None)
+    if not isinstance(path, Path):
+        own = "; pass its classifier_" if hasattr(run, "classifier_") else ""
+        expected = "a run directory, a model folder, or what fit or load returned"
+        raise ConfigError(f"run: found {type(run).__name__}; expected {expected}{own}")
+    return RunDirectory(path)
 
 
 def default_split(*runs: RunLike) -> str:

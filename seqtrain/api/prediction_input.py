@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.python_values import python_value
-from seqtrain.text import listed, one_of
+from seqtrain.text import listed, one_of, quote
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
 """Formats whose columns can be copied to the predictions."""
@@ -71,8 +72,33 @@ def input_parts(
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _by_index(keep, schema)
     reader = SequenceReader(Input(path, schema, labelled=False), keep=keep)
-    parts = _arrivals(reader) if path == STDIN else in_chunks(reader.read())
+    if path != STDIN:
+        return in_chunks(reader.read()), reader.source.name
+    parts = _arrivals(reader)
+    if input_format is None and schema.format == "lines":
+        parts = _without_names(parts, schema.sequence)
     return parts, reader.source.name
+
+
+def _without_names(parts: Iterator[Sequences], column: object) -> Iterator[Sequences]:
+    """Yield the parts of lines, unless the first line has the names of the columns of a table.
+
+    Args:
+        parts: The parts.
+        column: Column of train with the sequences. Only a name can be found.
+
+    Raises:
+        DataError: If one of the fields of the first line is the name of `column`.
+    """
+    for part in parts:
+        if isinstance(column, str) and len(part) and int(part.lines[0]) == 1:
+            first = part.content[0]
+            line = first if isinstance(first, str) else " ".join(map(str, first))
+            if column in re.split("[,;|\t]", line):
+                found = f"the first line names the column {quote(column)} of a table"
+                advice = f"give {parameter('input_format', 'csv')}, or lines if it is a sequence"
+                raise DataError(f"stdin:1: {found}; {advice}")
+        yield part
 
 
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
 from seqtrain.config import render_config
@@ -72,16 +72,18 @@ def report(
         )
     sources = [data] if isinstance(data, str) else []
     check_destination(target, "file", parameter("output"), force=force, sources=sources)
-    is_one = runs is None or isinstance(runs, str | PathLike) or hasattr(runs, "path")
-    named: list[Any] = [runs] if is_one else [*cast(Sequence[RunLike], runs)]
-    directories = [directory_of(run).path for run in named]
-    chosen = [one for path in directories for one in members(path) or [path]]
+    named: Any = runs if isinstance(runs, list | tuple) else [runs]
+    chosen: list[RunLike] = []
+    for run in named:
+        chosen += members(directory_of(run).path) or [run]
+    if not chosen:
+        raise ConfigError("runs: found none; expected at least one")
     facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
     title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
     write_file(target, render(facts, title=title).encode())
     warnings = tuple(dict.fromkeys(line for run in facts for line in run.shown.warnings))
     warn(*warnings)
-    return Report(target, tuple(chosen), warnings)
+    return Report(target, tuple(directory_of(run).path for run in chosen), warnings)
 
 
 def run_facts(
@@ -105,7 +107,7 @@ def run_facts(
     held_out = config.data.test or config.data.validation
     split = split if split or data is not None or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
-    found = load_labelled(directory.path, split=split, data=data, device=device)
+    found = load_labelled(run, split=split, data=data, device=device)
     shown = results_of(found)
     learned = learned_rows(config, shown.split)
     headline = shown.scores.summary()

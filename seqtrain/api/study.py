@@ -8,7 +8,7 @@ A trial whose lock is free but that has no result was lost, and begins again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,6 +88,7 @@ class RunningTrial:
         run_dir: Directory for the run of the trial.
         asked: The trial as an object of Optuna.
         lock: Holds the lock of the trial until it is closed.
+        reported: Epochs whose scores an earlier attempt, which was lost, has reported.
     """
 
     number: int
@@ -95,6 +96,7 @@ class RunningTrial:
     run_dir: Path
     asked: Any
     lock: ExitStack
+    reported: Collection[int] = ()
 
 
 def import_optuna() -> Any:
@@ -205,7 +207,8 @@ class Study:
             settings[key] = value_of_choice(self.space[key], chosen, own[key])
         run_dir = self.directory / TRIALS / str(number)
         remove(run_dir)  # of an earlier attempt that was lost
-        return RunningTrial(number, settings, run_dir, asked, lock), others
+        reported = waiting[0].intermediate_values if waiting else ()
+        return RunningTrial(number, settings, run_dir, asked, lock, reported), others
 
     def end(self, running: RunningTrial, result: Trial, score: float | None) -> bool:
         """Record the result of a trial, and return True if it is the best trial so far.

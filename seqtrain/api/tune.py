@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import seqtrain
-from seqtrain.api.fit import fit
+from seqtrain.api.fit import config_file, fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.api.search_space import changed, differing, space_of
@@ -147,8 +147,7 @@ def tune(
         Interrupted: If a signal stopped the search. The finished trials are saved.
     """
     import_optuna()
-    if source is None and not isinstance(config, Config | Mapping):
-        source = Path(config)
+    source = source or config_file(config)
     given = {"train": train, "validation": validation, "test": test}
     config, _tables = with_given_data(config, given)  # the tables live until the search ends
     if device is not None:
@@ -312,7 +311,8 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
             value = getattr(scores, monitor)
             scored.update(value=value, loss=scores.loss, best_epoch=event.epoch)
         reported.append(scores.monitored(monitor))
-        running.asked.report(max(reported), event.epoch)
+        if event.epoch not in running.reported:
+            running.asked.report(max(reported), event.epoch)
         if event.epoch >= epochs:
             return
         if end is not None and time.monotonic() > end:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -27,21 +27,28 @@ NEVER_DECAYING = ("initial_state",)
 """Endings of the names of matrices without weight decay."""
 
 
-class NativeAdam(torch.optim.Optimizer):
+class NativeAdam:
     """Adam and AdamW of the native library, for dense and sparse gradients on the CPU.
 
     A step is one call for all weights. With torch's SparseAdam, a third of the time of training
-    went into the indexing of rows.
+    went into the indexing of rows. Groups and states are kept as torch.optim.Optimizer keeps them,
+    but this class isn't one: its methods import torch's compiler, which takes a second and 70 MB
+    (`python -X importtime -c "import torch._dynamo"`).
 
     Args:
-        groups: Groups of weights with a weight decay each, as in torch.
+        groups: Groups of weights with a weight decay each.
         decoupled: True for the weight decay of AdamW, False for the L2 penalty of Adam.
+
+    Attributes:
+        param_groups: The same groups, with the learning rate as "lr".
+        state: Maps each weight to its "step", "exp_avg" and "exp_avg_sq".
     """
 
     def __init__(self, groups: list[dict[str, Any]], *, decoupled: bool) -> None:
-        super().__init__(groups, {"lr": 0.0, "weight_decay": 0.0})
+        self.param_groups = groups
+        self.state: dict[Tensor, dict[str, Any]] = {}
         self._decay = "decay" if decoupled else "l2"
-        self._described: dict[Tensor, Weight] = {}
+        self._described: dict[Tensor, tuple[dict[str, Any], Weight]] = {}
 
     @torch.no_grad()
     def clipped_step(self, max_norm: float) -> float:
@@ -63,23 +70,22 @@ class NativeAdam(torch.optim.Optimizer):
 
     def _gradients(self) -> Iterator[tuple[Weight, Tensor]]:
         for weight, decay in _with_gradient(self):
-            state = self.state[weight]
-            if not state:
-                state["step"] = torch.zeros((), device="cpu")
+            state = self.state.get(weight)
+            if state is None:
+                state = {"step": torch.zeros((), device="cpu")}
                 state["exp_avg"] = torch.zeros_like(weight)
                 state["exp_avg_sq"] = torch.zeros_like(weight)
-                self._described.pop(weight, None)
-            known = self._described.get(weight)
-            if known is None or known.weight != weight.data_ptr():
+                self.state[weight] = state
+            described, known = self._described.get(weight, (None, None))
+            if known is None or described is not state or known.weight != weight.data_ptr():
                 known = describe_weight(weight.detach(), state, **{self._decay: decay})
-                self._described[weight] = known
+                self._described[weight] = state, known
             assert weight.grad is not None
             yield known, weight.grad
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the state, and forget the addresses of the tensors before."""
-        super().load_state_dict(dict(state_dict))
-        self._described.clear()
+
+Part: TypeAlias = "torch.optim.Optimizer | NativeAdam"
+"""Optimizer of a part of the weights."""
 
 
 class Optimizer:
@@ -92,7 +98,7 @@ class Optimizer:
             largest norm.
 
     Attributes:
-        parts: Maps a name to the torch optimizer of a part of the weights.
+        parts: Maps a name to the optimizer of a part of the weights.
         weights: All weights that learn.
         tables: Those of them with sparse gradients.
     """
@@ -110,11 +116,11 @@ class Optimizer:
         self.tables = [table for table in tables if table.requires_grad]
         self.weights = [*decaying, *others, *self.tables]
         self.max_norm = math.inf if settings.max_grad_norm is None else settings.max_grad_norm
-        self.parts: dict[str, torch.optim.Optimizer] = {}
+        self.parts: dict[str, Part] = {}
         self._decay, self._rule = settings.weight_decay, settings.optimizer
         groups = [
-            {"params": decaying, "weight_decay": settings.weight_decay},
-            {"params": others, "weight_decay": 0.0},
+            {"params": decaying, "weight_decay": settings.weight_decay, "lr": 0.0},
+            {"params": others, "weight_decay": 0.0, "lr": 0.0},
         ]
         if self._rule == "sgd":
             self.parts["dense"] = torch.optim.SGD(groups, momentum=MOMENTUM)
@@ -185,6 +191,7 @@ class Optimizer:
         for table in self.tables:
             self._decay_rows(table, lr)
         for part in self.parts.values():
+            assert not isinstance(part, NativeAdam)
             part.step()
         return tuple(values)
 
@@ -205,9 +212,9 @@ class Optimizer:
         """
         tensors = {}
         for name, part in self.parts.items():
-            # In one order, so that a resumed run writes the same bytes.
-            for number, state in sorted(part.state_dict()["state"].items()):
-                for key, value in sorted(state.items()):
+            for number, weight in enumerate(_weights_of(part)):
+                # In one order, so that a resumed run writes the same bytes.
+                for key, value in sorted(part.state.get(weight, {}).items()):
                     tensors[f"{name}.{number}.{key}"] = torch.as_tensor(value, device="cpu")
         return tensors
 
@@ -228,15 +235,20 @@ class Optimizer:
                 raise ValueError(f"optimizer.{name[:80]}: no tensor of this optimizer")
             states[own].setdefault(int(number), {})[key] = tensor
         for name, part in self.parts.items():
-            groups = part.state_dict()["param_groups"]
-            weights = [weight for group in part.param_groups for weight in group["params"]]
+            weights = _weights_of(part)
             for place, state in states[name].items():
                 if place >= len(weights):
                     raise ValueError(f"optimizer.{name}.{place}: no weight of this optimizer")
                 _check_state(f"optimizer.{name}.{place}", state, weights[place], part)
             if complete and len(states[name]) < len(weights):
                 raise ValueError(f"optimizer.{name}: found no state of some weights")
-            part.load_state_dict({"state": states[name], "param_groups": groups})
+            part.state.clear()
+            for place, state in states[name].items():
+                weight = weights[place]
+                for key, value in state.items():
+                    if isinstance(value, Tensor):
+                        state[key] = value.to(weight.device)
+                part.state[weight] = state
 
 
 class JoinedTables:
@@ -303,7 +315,12 @@ def can_update_natively(weight: Tensor) -> bool:
     return on_cpu and weight.is_contiguous() and not why_unavailable()
 
 
-def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]]:
+def _weights_of(part: Part) -> list[Tensor]:
+    """Return the weights of all groups of an optimizer, in order."""
+    return [weight for group in part.param_groups for weight in group["params"]]
+
+
+def _with_gradient(part: Part) -> Iterator[tuple[Tensor, float]]:
     """Yield each weight of an optimizer that has a gradient, and its weight decay."""
     for group in part.param_groups:
         for weight in group["params"]:
@@ -311,9 +328,7 @@ def _with_gradient(part: torch.optim.Optimizer) -> Iterator[tuple[Tensor, float]
                 yield weight, group["weight_decay"]
 
 
-def _check_state(
-    name: str, state: dict[str, Any], weight: Tensor, part: torch.optim.Optimizer
-) -> None:
+def _check_state(name: str, state: dict[str, Any], weight: Tensor, part: Part) -> None:
     """Check the state of a weight from a file, and convert its number of updates.
 
     Args:

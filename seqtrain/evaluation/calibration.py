@@ -32,7 +32,7 @@ LEVELS = 100
 MOST_CLASSES = 200
 """Largest number of classes for which `Calibration.classes` is computed."""
 FEWEST_OF_A_CLASS = 10
-"""Fewest validation examples of a class for which a threshold is chosen."""
+"""Fewest validation examples of a class, counted by their weights, with a threshold of its own."""
 MOST_ROWS_OF_WEIGHTS = 10_000
 """Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10
@@ -246,9 +246,9 @@ def rare_thresholds(
         are of the rare class.
     """
     is_rare = labels == rare
-    if int(is_rare.sum()) < FEWEST_OF_A_CLASS:
-        return []
     number = float(is_rare.sum() if weights is None else weights[is_rare].double().sum())
+    if number < FEWEST_OF_A_CLASS:
+        return []
     threshold = threshold_reached_by(number, logits.double().softmax(dim=1)[:, rare], weights)
     return [threshold if index == rare else 1 - threshold for index in range(2)]
 
@@ -285,7 +285,8 @@ def _calibrate_multi_label(
     common = best_threshold(probabilities.flatten(), has_class.flatten(), of_decisions)
     thresholds = [common] * classes
     if not one_threshold:
-        for index in (has_class.sum(0) >= FEWEST_OF_A_CLASS).nonzero().flatten().tolist():
+        counts = (has_class if weights is None else has_class * weights.unsqueeze(1)).sum(0)
+        for index in (counts >= FEWEST_OF_A_CLASS).nonzero().flatten().tolist():
             own, has = probabilities[:, index], has_class[:, index]
             thresholds[index] = best_threshold(own, has, weights)
     points = list[list[CoveragePoint]]()

@@ -28,3 +28,11 @@ def select_device(name: str) -> torch.device:
     if wanted not in present:
         raise ConfigError(f"device {name}: not found; this machine has {', '.join(present)}")
     return torch.device(name)
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a device has computed all that it was given. The CPU has at any time."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

@@ -22,9 +22,8 @@ def column_doubts(config: Config) -> Iterator[str]:
 
     """
     data = config.data
-    header = None if data.header == "auto" else data.header
-    keys = ("format", "delimiter", "encoding", "quoting", "sheet")
-    options = InitOptions(header=header, **{key: getattr(data, key) for key in keys})
+    keys = ("header", "format", "delimiter", "encoding", "quoting", "sheet")
+    options = InitOptions(**{key: getattr(data, key) for key in keys})
     joins = [dict(join) for join in data.join or ()]
     layout = FileLayout({"train": data.train}, options, data.path, joins)
     try:
@@ -37,7 +36,7 @@ def column_doubts(config: Config) -> Iterator[str]:
     for column in table.columns:
         if column.is_odd.any():
             yield f"{odd_cells(column, table)}; the others are {column.kind}s"
-    label = None if isinstance(data.label, list) else table.named(data.label or "label")
+    label = None if isinstance(data.label, list) else table.column(data.label or "label")
     others = (data.label, data.id, data.group, data.order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
     if data.id is None:

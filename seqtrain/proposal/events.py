@@ -5,7 +5,7 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.roles import Events, Roles, fields_problem
+from seqtrain.proposal.roles import Roles, fields_problem
 from seqtrain.proposal.step_roles import StepColumns, find_order, growth, is_dated
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.tables.cells import BadCellError, items_of, text_of
@@ -15,13 +15,14 @@ LOOKED_AT = 20_000
 """Largest number of lists whose objects are looked at, spread evenly over all of them."""
 
 
-def events_of(column: ColumnProfile) -> Events:
-    """Return the objects in the lists of a column, as a table with a row for each object.
-
-    A field that holds a list or an object is left out, and noted.
+def fields_of(column: ColumnProfile) -> tuple[list[ColumnProfile], list[str]]:
+    """Return the fields of the objects in lists, as columns with a row for each object.
 
     Args:
         column: Column of kind events.
+
+    Returns:
+        The columns, and the names of the fields that hold lists or objects, which are left out.
     """
     rows = np.arange(0, column.rows, -(-column.rows // LOOKED_AT))
     owners, objects = list[int](), list[dict[str, object]]()
@@ -30,6 +31,7 @@ def events_of(column: ColumnProfile) -> Events:
         own = [item for item in items if isinstance(item, dict)]
         owners += [row] * len(own)
         objects += own
+    rows_of = np.array(owners, dtype=np.intp)
     names = dict.fromkeys(str(name) for each in objects for name in each)
     columns, nested = list[ColumnProfile](), list[str]()
     for name in names:
@@ -39,8 +41,8 @@ def events_of(column: ColumnProfile) -> Events:
             nested.append(name)
             continue
         values, codes = np.unique(np.array(cells, dtype=object), return_inverse=True)
-        columns.append(ColumnProfile(name, values.tolist(), codes.astype(np.int32)))
-    return Events(np.array(owners, dtype=np.intp), columns, nested)
+        columns.append(ColumnProfile(name, values.tolist(), codes.astype(np.int32), rows_of))
+    return columns, nested
 
 
 def assign_fields(roles: Roles, options: InitOptions) -> None:
@@ -57,9 +59,9 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
         DataError: If no field can be used, or one holds free text, as a chat does.
     """
     (column,) = roles.sequence
-    roles.kind, roles.events = "steps", events_of(column)
-    fields, owners = roles.events.columns, roles.events.owners
-    for name in roles.events.nested:
+    fields, nested = fields_of(column)
+    roles.kind, roles.columns = "steps", fields
+    for name in nested:
         if name in TEXT_FIELDS:
             raise DataError(
                 f"--sequence: {column.shown} holds objects whose field {quote(name, 40)} holds "
@@ -68,6 +70,9 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
     texts = [field for field in fields if field.is_free_text]
     if texts:
         raise DataError(fields_problem(column, texts[0]))
+    if not fields:
+        raise DataError(fields_problem(column))
+    owners = fields[0].owners
     used, row_of = np.unique(owners, return_inverse=True)
     id = ColumnProfile("", [*map(str, used)], row_of.astype(np.int32))
     label = ColumnProfile(roles.label.name, roles.label.values, roles.label.codes[owners])
@@ -86,8 +91,8 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
                 f"the objects in {column.shown} aren't sorted by {order.shown}; they are used in "
                 "the order of their list, so sort them if that isn't the order in time"
             )
-    if roles.events.nested:
-        names = ", ".join(roles.events.nested)
+    if nested:
+        names = ", ".join(nested)
         roles.warnings.append(
             f"the objects in {column.shown} have fields that hold lists or objects, which aren't "
             f"used: {names}; write their content as fields of their own"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,13 @@ from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
-from seqtrain.sequences.content import sentence_of
+from seqtrain.sequences.content import read_content
 from seqtrain.sequences.labels import LabelReader
+from seqtrain.sequences.splits import Mask
 from seqtrain.sequences.summary import separator_of
 from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Coded
-from seqtrain.tables.cells import BadCellError
-from seqtrain.tables.series import series_of
+from seqtrain.tables.blocks import Cells, Coded, Codes, Name
 
 SAMPLED_SEQUENCES = 4096
 """Largest number of sequences whose content is looked at, spread evenly over all of them."""
@@ -29,8 +29,11 @@ OFTEN_MISSING = 0.2
 FAMILY_TOKENIZERS = {"words": "word", "symbols": "whitespace"}
 """Maps a family of texts to its tokenizer. Texts of other families are split into characters."""
 CHOSEN_FAMILIES = {
-    **dict.fromkeys(("word", "whitespace", "bpe"), "words"),
-    **dict.fromkeys(("char", "byte"), "characters"),
+    "word": "words",
+    "whitespace": "words",
+    "bpe": "words",
+    "char": "characters",
+    "byte": "characters",
 }
 """Maps a tokenizer that the user chose to the family of the texts."""
 RowNumbers = npt.NDArray[np.intp]
@@ -78,46 +81,48 @@ class Facts:
 
 
 def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
-    """Return the facts about the sequences of a table.
+    """Return the facts about the sequences of a table: its rows, or the rows of each id.
 
     Args:
         roles: Roles of its columns.
         options: Options of the user.
         unread: Number of further sequences of each label, whose content wasn't read.
     """
-    facts = _facts_of_rows(roles, options)
-    facts.rows += unread.total()
-    facts.classes += unread
-    return facts
-
-
-def _facts_of_rows(roles: Roles, options: InitOptions) -> Facts:
-    facts = Facts()
-    labels = _Labels(roles, options.get("label_separator"))
-    facts.multi_label, facts.separator = labels.multi_label, labels.separator
+    labels, id = _Labels(roles, options.get("label_separator")), roles.id
+    facts = Facts(multi_label=labels.multi_label, separator=labels.separator)
     facts.variants = labels.reader.notices()
-    if roles.id is not None:
-        _count_steps(facts, roles, labels)
-        return facts
-    is_blank = np.ones(len(labels.codes), dtype=bool)
-    is_odd = np.zeros(len(labels.codes), dtype=bool)
+    label_of = labels.codes if id is None else labels.of_ids(id)
+    sizes = np.ones(len(label_of), np.intp)
+    if id is not None:
+        sizes = np.bincount(id.codes, minlength=len(label_of)).astype(np.intp)
+        sizes[id.codes[id.is_blank]] = 0
+    exists = is_full = sizes > 0
+    if roles.sequence:
+        is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
+    is_bad = np.zeros(len(label_of), dtype=bool)
+    for column in roles.number_columns():
+        owners = column.owners if id is None else id.codes
+        is_bad[owners[column.is_odd]] = True
     for column in roles.sequence:
-        if is_blank.any():
-            are_blank = [type(value) is str and value in ("", "[]") for value in column.values]
-            is_blank &= np.array(are_blank)[column.codes]
-        is_odd |= column.is_odd
-    if roles.events is not None:
-        for column in roles.number_columns():
-            is_odd[roles.events.owners[column.is_odd]] = True
-    is_known = labels.codes >= 0
-    facts.unlabelled = int((~is_known).sum())
-    facts.unreadable = int((is_known & is_odd).sum())
-    facts.empty = int((is_known & is_blank).sum())
-    rows = np.flatnonzero(is_known & ~is_blank & ~is_odd)
-    facts.rows, facts.classes = len(rows), labels.counts(labels.codes[rows])
-    facts.lost_classes = {*labels.counts(labels.codes[~is_blank])} - {*facts.classes}
-    if len(rows):
-        _look_at(facts, roles, rows[:: -(-len(rows) // SAMPLED_SEQUENCES)], options)
+        is_bad |= column.is_odd
+    is_known = exists & ((label_of >= 0) | (id is not None and labels.multi_label))
+    facts.unlabelled = int((exists & ~is_known).sum())
+    # A blank id is no sequence: such as a row of units below the header.
+    facts.unreadable = int((is_bad & (is_known | ~exists)).sum())
+    facts.empty = int((is_known & ~is_full).sum())
+    used = np.flatnonzero(is_known & is_full & ~is_bad)
+    found, lengths = label_of[used], sizes[used]
+    if roles.window is not None:
+        found, lengths = _windows(roles, labels.codes)
+    facts.rows, facts.classes = len(found) + unread.total(), labels.counts(found) + unread
+    facts.lost_classes = {*labels.counts(label_of[is_full])} - {*facts.classes}
+    if roles.steps:
+        if id is None and roles.columns:
+            lengths = np.unique(roles.columns[0].owners, return_counts=True)[1]
+        facts.lengths = quantiles(lengths)
+        _add_steps(facts, roles)
+    elif len(used):
+        _add_content(facts, roles, used[:: -(-len(used) // SAMPLED_SEQUENCES)], options)
     return facts
 
 
@@ -132,15 +137,13 @@ class _Labels:
     """
 
     def __init__(self, roles: Roles, separator: str | None) -> None:
-        column = roles.label
-        self._read(column, "|" if roles.one_hot else separator)
-        if separator is None and not roles.one_hot and column.are_texts:
+        self._read(roles.label, "|" if roles.one_hot else separator)
+        if separator is None and not roles.one_hot and roles.label.are_texts:
             separator = separator_of(self.counts(self.codes))
             if separator is not None:
-                self._read(column, separator)
+                self._read(roles.label, separator)
         self.separator = separator
-        used = np.unique(self.codes[self.codes >= 0]).tolist()
-        sizes = {len(self.reader.combinations[code]) for code in used}
+        sizes = {len(self.reader.combinations[code]) for code in self._used(self.codes)}
         self.multi_label = separator is not None or sizes != {1}
 
     def _read(self, column: ColumnProfile, separator: str | None) -> None:
@@ -148,54 +151,48 @@ class _Labels:
         self.codes = self.reader.read(Coded(column.codes, column.values))[0]
         self.reader.finish()
 
-    def counts(self, codes: npt.NDArray[np.int32]) -> Counter[str]:
+    def _used(self, codes: Codes) -> dict[int, int]:
+        """Return the number of rows of each code, among rows with some codes."""
+        used, counts = np.unique(codes[codes >= 0], return_counts=True)
+        return dict(zip(used.tolist(), counts.tolist(), strict=True))
+
+    def counts(self, codes: Codes) -> Counter[str]:
         """Return the number of rows of each label, among rows with some codes."""
         found: Counter[str] = Counter()
-        combinations = self.reader.combinations
-        sizes = np.bincount(codes[codes >= 0], minlength=len(combinations)).tolist()
-        for names, count in zip(combinations, sizes, strict=True):
-            for name in names if count else ():
+        for code, count in self._used(codes).items():
+            for name in self.reader.combinations[code]:
                 found[name] += count
         return found
 
+    def of_ids(self, id: ColumnProfile) -> Codes:
+        """Return the code of the labels of each id, or -1."""
+        found, is_known = np.full(len(id.values), -1, np.int32), self.codes >= 0
+        if self.multi_label:  # another row of the id may have the labels
+            is_known &= np.array([*map(bool, self.reader.combinations), False])[self.codes]
+        found[id.codes[is_known]] = self.codes[is_known]
+        return found
 
-def _count_steps(facts: Facts, roles: Roles, labels: _Labels) -> None:
-    """Count the sequences of a step table: the rows of each id, or windows of them."""
+
+def _holds_steps(column: ColumnProfile) -> Mask:
+    """Return True for each row whose cell of the sequence isn't empty."""
+    return np.array([type(x) is not str or x not in ("", "[]") for x in column.values])[
+        column.codes
+    ]
+
+
+def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
+    """Return the code of the labels of each window of a step table, and its length."""
     assert roles.id is not None
-    ids, codes = roles.id.codes, labels.codes
-    sizes = np.bincount(ids, minlength=len(roles.id.values))
-    if roles.id.blank >= 0:
-        sizes[roles.id.blank] = 0
-    label_of = np.full(len(sizes), -1, np.int32)
-    is_known = codes >= 0
-    if labels.multi_label:  # another row of the id may have the labels
-        is_known &= np.array([*map(bool, labels.reader.combinations), False])[codes]
-    label_of[ids[is_known]] = codes[is_known]
-    has_label = (sizes > 0) & ((label_of >= 0) | labels.multi_label)
-    numbers = roles.number_columns()
-    is_bad = np.zeros(len(sizes), dtype=bool)
-    for column in numbers:
-        is_bad[ids[column.is_odd]] = True
-    used = np.flatnonzero(has_label & ~is_bad)
-    facts.unlabelled = int(((sizes > 0) & ~has_label).sum())
-    facts.unreadable = int((is_bad & has_label).sum())
-    if roles.id.blank >= 0:  # such as a row of units below the header
-        facts.unreadable += int(is_bad[roles.id.blank])
-    lengths, found = sizes[used], label_of[used]
-    if roles.window is not None:
-        times = np.arange(len(ids)) if roles.order is None else roles.order.numbers
-        rows = np.lexsort((times, ids))
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(ids))))
-        windows = cut(offsets, codes[rows], roles.window)
-        found = windows.labels(codes[rows], roles.window["label"])
-        lengths = windows.ends - windows.starts
-    facts.rows, facts.classes = len(found), labels.counts(found)
-    facts.lost_classes = {*labels.counts(label_of)} - {*facts.classes}
-    facts.lengths = quantiles(lengths)
-    _look_at_steps(facts, roles)
+    assert roles.window is not None
+    ids = roles.id.codes
+    times = np.arange(len(ids)) if roles.order is None else roles.order.numbers
+    rows = np.lexsort((times, ids))
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(ids))))
+    windows = cut(offsets, codes[rows], roles.window)
+    return windows.labels(codes[rows], roles.window["label"]), windows.ends - windows.starts
 
 
-def _look_at_steps(facts: Facts, roles: Roles) -> None:
+def _add_steps(facts: Facts, roles: Roles) -> None:
     """Set the missing numbers, the channels and the family of time steps in columns."""
     for column in roles.number_columns():
         if column is roles.order:
@@ -215,75 +212,41 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(map(int, np.quantile(lengths, (0.5, 0.95, 1), method="nearest")))
 
 
-def _look_at(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
-    """Set the lengths, the family, the symbols and the channels from a sample of rows."""
-    if roles.events is not None:
-        sizes = np.bincount(roles.events.owners)
-        facts.lengths = quantiles(sizes[sizes > 0])
-        _look_at_steps(facts, roles)
-        return
+def symbol_mark(roles: Roles) -> str | None:
+    """Return the mark between the symbols of a cell, or None for blanks."""
+    marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
+    return marks[0] if marks and roles.kind == "tokens" else None
+
+
+def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
+    """Set the lengths, the family, the symbols and the channels from rows, as `fit` reads them."""
+    cells: dict[Name, Cells] = {}
+    for column in roles.sequence:
+        if roles.kind == "features" and column.kind == "number":
+            cells[column.name] = column.numbers[rows]
+        else:
+            cells[column.name] = [column.values[code] for code in column.codes[rows].tolist()]
+    decimal = "," if any(column.has_decimal_commas for column in roles.sequence) else "."
+    problems = dict[int, str]()
+    content = read_content(
+        cells, problems, kind=roles.kind, decimal=decimal, separator=symbol_mark(roles)
+    )
+    content = [each for row, each in enumerate(content) if row not in problems] or content
     if roles.kind == "features":
-        _look_at_numbers(facts, roles, rows)
-        return
-    cells = [_cells(roles, row) for row in rows.tolist()]
-    if roles.kind == "tokens":
-        sequences = []
-        for row in cells:
-            pairs = zip(roles.sequence, row, strict=True)
-            lists = [column.strings_of(value) or str(value).split() for column, value in pairs]
-            sequences.append([symbol for own in lists for symbol in own])
+        facts.channels = max((each.shape[1] for each in content), default=0)
+        facts.is_missing = any(np.isnan(each).any() for each in content)
+        facts.family = Family("series" if facts.channels <= 1 else "channels")
+    elif roles.kind == "tokens":
         facts.family = Family("symbols")
     else:
-        texts = [" ".join(map(_text_of, row)) for row in cells]
         # The first texts of a file that is sorted by label are of one class.
-        mixed = np.random.default_rng(0).permutation(len(texts)).tolist()
-        texts = [texts[at] for at in mixed]
+        mixed = np.random.default_rng(0).permutation(len(content)).tolist()
+        texts = [content[at] for at in mixed]
         chosen = CHOSEN_FAMILIES.get(options.get("tokenizer", ""))
         facts.family = Family(chosen) if chosen else family_of(texts)
         facts.texts = texts[:TIMED_TEXTS]
-        split = make_tokenizer(
-            FAMILY_TOKENIZERS.get(facts.family.name, "char"), lowercase=not facts.family.keeps_case
-        )
-        sequences = [split(text) for text in texts]
-    if facts.family.name == "symbols":
-        roles.kind = "tokens"
-    facts.symbols = len({token for sequence in sequences for token in sequence})
-    facts.lengths = quantiles(np.array([len(each) for each in sequences]))
-
-
-def _cells(roles: Roles, row: int) -> list[Any]:
-    """Return the cells of the sequence of a row."""
-    return [column.values[column.codes[row]] for column in roles.sequence]
-
-
-def _text_of(value: Any) -> str:
-    """Return the text of a value as `fit` reads it, or any text if `fit` refuses it."""
-    try:
-        return sentence_of(value)
-    except BadCellError:
-        return str(value)
-
-
-def _look_at_numbers(facts: Facts, roles: Roles, rows: RowNumbers) -> None:
-    """Set the lengths, the channels and the missing numbers of series."""
-    columns = roles.sequence
-    if len(columns) > 1 and columns[0].kind == "number":
-        numbers = np.stack([column.numbers[rows] for column in columns], axis=1)
-        is_known = np.isfinite(numbers)
-        ends = len(columns) - np.argmax(is_known[:, ::-1], axis=1)
-        within = np.arange(len(columns)) < ends[:, None]
-        facts.is_missing = bool((~is_known & within).any())
-        facts.lengths, facts.channels = quantiles(ends), 1
-    else:
-        decimal = "," if any(column.has_decimal_commas for column in columns) else "."
-        lengths = []
-        for row in rows.tolist():
-            try:
-                series = [series_of(value, decimal) for value in _cells(roles, row)]
-            except BadCellError:
-                continue
-            lengths.append(len(series[0]))
-            facts.channels = max(facts.channels, sum(each.shape[1] for each in series))
-            facts.is_missing |= any(np.isnan(each).any() for each in series)
-        facts.lengths = quantiles(np.array(lengths))
-    facts.family = Family("series" if facts.channels <= 1 else "channels")
+        tokenizer = FAMILY_TOKENIZERS.get(facts.family.name, "char")
+        content = [*map(make_tokenizer(tokenizer, lowercase=not facts.family.keeps_case), texts)]
+    if not facts.channels:
+        facts.symbols = len({*chain.from_iterable(content)})
+    facts.lengths = quantiles(np.array([*map(len, content)]))

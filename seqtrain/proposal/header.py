@@ -47,35 +47,33 @@ def has_header(
     by_name = {x for option in COLUMN_OPTIONS for x in options.named(option) if isinstance(x, str)}
     if {name for name in by_name if not name.isdigit()} & {*first}:
         return True
-    pairs = list(zip(first, columns, strict=True))
-    is_gap = [not name.strip() and column.kind != "blank" for name, column in pairs]
-    cells = [name.strip() for name, column in pairs if name.strip() or column.kind != "blank"]
-    names = [name.lower() for name in cells]
-    if any(is_gap[1:]) or any(len(name) > LONGEST_LABEL for name in names):
+    below = [_rows_with(column, name) for name, column in zip(first, columns, strict=True)]
+    repeated, is_usual, names = sum(map(bool, below)), False, list[str]()
+    for cell, column, count in zip(first, columns, below, strict=True):
+        name = cell.strip().lower()
+        if name or column.kind != "blank":
+            names.append(name)
+        is_usual |= name in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows)
+    if "" in names[1:] or any(len(name) > LONGEST_LABEL for name in names):
         return False
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
         is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
         return is_counting and len(numbers) < len(names)
-    below = [_rows_with(column, name) for name, column in pairs]
-    repeated = sum(count > 0 for name, count in zip(first, below, strict=True) if name.strip())
-    is_usual = False
-    for (name, column), count in zip(pairs, below, strict=True):
-        if name.strip().lower() in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows):
-            is_usual = True
     if len({*names}) < len(names) or (repeated > 1 and not is_usual):
         return False
-    # The first value of a column of labels that never occurs again is a name.
-    repeats = any(c.can_be_label and c.distinct <= c.rows / 10 for c in columns)
-    has_others = any(column.kind in ("number", "amount", "time", *LIST_KINDS) for column in columns)
-    if (has_others or repeats) and not repeated:
-        return True
     if not KNOWN_NAMES.isdisjoint(names):
         return True
     if repeated:
         return False
-    if any(column.is_free_text and len(name.split()) == 1 for name, column in pairs):
-        return True
+    for cell, column in zip(first, columns, strict=True):
+        if column.kind in ("number", "amount", "time", *LIST_KINDS):
+            return True
+        # The first value of a column of labels that never occurs again is a name.
+        if column.can_be_label and column.distinct <= column.rows / 10:
+            return True
+        if column.is_free_text and len(cell.split()) == 1:
+            return True
     raise DataError(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
         "columns; give --header or --no-header"

@@ -13,12 +13,6 @@ COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 DATA_KINDS = ("text", "tokens", "features")
-LIKE_OPTIONS = (
-    *(*COLUMN_OPTIONS, "path", "join", "label_separator", "kind", "group", "window"),
-    *("tokenizer", "bad_rows", "validation", "standardize"),
-    *("format", "delimiter", "encoding", "header", "quoting", "sheet"),
-)
-"""Keys of the data section that `init` treats like its options if the user sets them."""
 Splits: TypeAlias = dict[str, Any]
 """Maps each split to its value in the config.
 
@@ -31,8 +25,8 @@ class InitOptions:
 
     Attributes:
         settings: The settings, as they were passed.
-        given: Maps each given option to its value, and each setting `data.NAME=value` whose name is
-            in `LIKE_OPTIONS`. An option has precedence over a setting of the same name.
+        given: Maps each given option to its value, and NAME of each setting `data.NAME=value`. An
+            option has precedence over a setting of the same name.
 
     Args:
         settings: Further keys of the config, as `section.key=value`.
@@ -53,7 +47,7 @@ class InitOptions:
             section, _, name = key.strip().partition(".")
             value = read_option(text)
             is_given = not isinstance(value, Unreadable) and value != "auto"
-            if section == "data" and name in LIKE_OPTIONS and is_given:
+            if section == "data" and is_given:
                 self.given.setdefault(name, value)
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -112,10 +112,12 @@ class ColumnProfile:
         values: Distinct cells in the order of first appearance: texts without blanks around them,
             or lists and arrays. A missing cell is "".
         codes: Index of the value of each row, (rows,).
+        owners: Row of the list to which each object belongs, if the column is a field of objects
+            in lists, else None.
     """
 
-    def __init__(self, name: Name, values: list[Any], codes: Codes) -> None:
-        self.name, self.values, self.codes = name, values, codes
+    def __init__(self, name: Name, values: list[Any], codes: Codes, owners: Any = None) -> None:
+        self.name, self.values, self.codes, self.owners = name, values, codes, owners
         self.rows = len(codes)
 
     @cached_property
@@ -221,7 +223,7 @@ class ColumnProfile:
         return has_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
 
     @cached_property
-    def reading(self) -> tuple[str, tuple[str, ...]]:
+    def main_kind(self) -> tuple[str, tuple[str, ...]]:
         """Kind of nearly all cells that aren't missing, and the kinds of cells that belong to it.
 
         More cells may be of another kind if they are a few marks that repeat, such as ERR among
@@ -270,7 +272,7 @@ class ColumnProfile:
         """
         if self.distinct == 0:
             return "blank"
-        kind = self.reading[0]
+        kind = self.main_kind[0]
         if kind == "numbers":
             return "symbols" if self.are_list_codes else "series"
         if kind == "strings":
@@ -320,7 +322,7 @@ class ColumnProfile:
     @cached_property
     def is_odd(self) -> Mask:
         """True for each row with a cell of another kind that isn't missing, (rows,)."""
-        allowed = {"missing", *self.reading[1]}
+        allowed = {"missing", *self.main_kind[1]}
         if self.kind in ("text", "blank") or self.kind_counts.keys() <= allowed:
             return np.zeros(self.rows, dtype=bool)
         found: Mask = np.array([kind not in allowed for kind in self.cell_kinds])[self.codes]
@@ -342,7 +344,7 @@ class ColumnProfile:
     @cached_property
     def value_numbers(self) -> Floats:
         """Number of each value, or its seconds for times; NaN if it is neither, (values,)."""
-        kind, members = self.reading
+        kind, members = self.main_kind
         found: Floats = np.full(len(self.values), np.nan)
         if kind == "time":
             found[[x == "time" for x in self.cell_kinds]] = self._times[1]
@@ -383,7 +385,7 @@ class ColumnProfile:
     def lists(self) -> list[Floats]:
         """Numbers of lists of numbers, (T,) each, of a sample of the values."""
         found = list[Floats]()
-        for value in self.sampled_values if self.reading[0] == "numbers" else ():
+        for value in self.sampled_values if self.main_kind[0] == "numbers" else ():
             if not isinstance(value, str):
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
@@ -402,12 +404,12 @@ class ColumnProfile:
                     return False
             elif np.asarray(value).dtype.kind not in "iu" or np.ndim(value) > 1:
                 return False
-        return self.are_whole_lists and not are_smooth(self.lists)
+        return are_codes(self.lists)
 
     @cached_property
     def are_whole_lists(self) -> bool:
         """True if lists hold whole numbers from 0 on."""
-        return all((x >= 0).all() and (x == np.rint(x)).all() for x in self.lists)
+        return are_whole(self.lists)
 
     @cached_property
     def steps(self) -> float:
@@ -472,7 +474,7 @@ class ColumnProfile:
     @cached_property
     def is_multi_hot(self) -> bool:
         """True if the column holds lists of one length with only 0 and 1 that repeat."""
-        if self.reading[0] != "numbers":
+        if self.main_kind[0] != "numbers":
             return False
         if not self.are_whole_lists:
             return False
@@ -620,13 +622,21 @@ def text_field(fields: dict[str, Any]) -> str | None:
     return next((name for name in TEXT_FIELDS if isinstance(fields.get(name), str)), None)
 
 
-def are_smooth(lists: Iterable[Floats]) -> bool:
-    """Return True if neighbours in lists are more similar to each other than to the mean."""
+def are_whole(lists: Iterable[Floats]) -> bool:
+    """Return True if lists hold whole numbers from 0 on."""
+    return all((x >= 0).all() and (x == np.rint(x)).all() for x in lists)
+
+
+def are_codes(lists: Sequence[Floats] | Floats) -> bool:
+    """Return True if lists hold whole numbers from 0 on that are codes, and no measurements.
+
+    Neighbours of measurements are more similar to each other than to the mean.
+    """
     roughness = 0.0
     for numbers in lists:
         if len(numbers):
             roughness += (np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var()
-    return roughness < 0
+    return roughness >= 0 and are_whole(lists)
 
 
 def _seconds(texts: Sequence[str], type: str) -> Floats | None:

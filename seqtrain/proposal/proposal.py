@@ -14,7 +14,7 @@ import numpy as np
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
-from seqtrain.proposal.events import assign_fields, events_of
+from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.layouts import NUMBER_IN_NAME, RECORDINGS, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
@@ -28,6 +28,7 @@ from seqtrain.proposal.reading import (
     read_table,
 )
 from seqtrain.proposal.roles import (
+    SEQUENCE_KINDS,
     Roles,
     choose_label,
     columns_named,
@@ -36,13 +37,7 @@ from seqtrain.proposal.roles import (
     row_table,
     set_command,
 )
-from seqtrain.proposal.settings import (
-    Setting,
-    Settings,
-    Situation,
-    settings_for,
-    share_to_hold_out,
-)
+from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -169,23 +164,25 @@ def propose(
         ConfigError: If a setting of the user isn't valid.
         DataError: If a file can't be read, or if the data is ambiguous without a further option.
     """
-    reading = ReadingProgress(progress)
-    layout = find_layout(files, test, options, reading)
-    table = read_table(files_of("train", layout.splits["train"]), layout, reading)
+    reports = ReadingProgress(progress)
+    layout = find_layout(files, test, options, reports)
+    table = read_table(files_of("train", layout.splits["train"]), layout, reports)
     sheets = [*_about_sheets(table)]
     try:
         roles = roles_of(table)
         facts = facts_of(roles, layout.options, table.unread)
+        if facts.family.name == "symbols":
+            roles.kind = "tokens"
         found = _Findings(table, roles, facts, dict(layout.splits), command=command)
         _check_dropped(found)
         facts.lost_classes |= _classes_of_bad_rows(table, roles, facts)
-        _count_bad_rows(table, facts)
+        _check_bad_rows(table, facts)
         _check_classes(found)
     except DataError as error:
         raise DataError(*error.lines, *sheets) from None
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
-    warnings += [*_read_other_splits(found, reading), *table.warnings, *roles.warnings]
+    warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:
@@ -216,42 +213,43 @@ def roles_of(table: Table) -> Roles:
     Raises:
         DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    layout, columns = table.layout, table.columns
-    options = layout.options
-    if table.has_columns:
-        _check_names(columns, options)
-        labels = columns_named(columns, options, "label")
-        if len(labels) > 1:
-            joined = _joined_marks(labels)
-            columns = [*(column for column in columns if column not in labels), joined]
-            options = options.with_given(label=joined.name)
-        roles = step_table(columns, options)
-        if roles is None:
-            label = next(iter(columns_named(columns, options, "label")), None)
-            roles = row_table(columns, options, label)
-            if not options.named("sequence"):
-                _refuse_names_of_files(table, roles)
-            if roles.kind == "events":
-                assign_fields(roles, options)
-        roles.one_hot = labels if len(labels) > 1 else []
-    else:
-        roles = _fixed_roles(table)
-    if layout.joins:  # "all other columns" would be those of the joined files, too
+    roles, group = _roles_of(table, table.columns), table.column(table.layout.group)
+    if group not in (None, roles.label, roles.id):
+        others = [column for column in table.columns if column is not group]
+        roles = _roles_of(table, others)
+        roles.group = group
+    if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    group = None if layout.group is None else table.named(layout.group)
-    if group is not None and group is not roles.label and group is not roles.id:
-        roles.group, name = group, str(group.name)
-        for kinds in (roles.static, roles.steps):
-            kinds.pop(name, None)
-        roles.ignored = [x for x in roles.ignored if not x.startswith(group.shown)]
-        roles.warnings = [x for x in roles.warnings if not x.startswith(group.shown)]
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
-            f"{odd_cells(column, table, roles)}; the others are {column.kind}s. {rows} with such a "
+            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a "
             "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
             "blank cell or NA"
         )
+    return roles
+
+
+def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+    """Return the roles of some columns of a table."""
+    options = table.layout.options
+    if not table.has_columns:
+        return _fixed_roles(table, columns)
+    _check_names(columns, options)
+    labels = columns_named(columns, options, "label")
+    one_hot = labels if len(labels) > 1 else []
+    if one_hot:
+        joined = _joined_marks(one_hot)
+        columns = [*(column for column in columns if column not in one_hot), joined]
+        options, labels = options.with_given(label=joined.name), [joined]
+    roles = step_table(columns, options)
+    if roles is None:
+        roles = row_table(columns, options, next(iter(labels), None))
+        if not options.named("sequence"):
+            _refuse_names_of_files(table, roles)
+    if roles.kind == "events":
+        assign_fields(roles, options)
+    roles.one_hot = one_hot
     return roles
 
 
@@ -276,11 +274,11 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
     raise DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
 
 
-def _fixed_roles(table: Table) -> Roles:
+def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
     options, format = table.layout.options, table.dialect.format
-    text, label = table.named(TEXT), table.named(LABEL)
-    others = [x for x in table.columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
+    text, label = table.column(TEXT), table.column(LABEL)
+    others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     if others:
         named = columns_named(others, options, "label")
         label = named[0] if named else choose_label(others)
@@ -289,10 +287,10 @@ def _fixed_roles(table: Table) -> Roles:
             raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     if label is None or text is None or label.distinct == 0:
         raise DataError(f"{table.name}: {NO_LABELS}")
-    kind = {"series": "features", "symbols": "tokens"}.get(text.kind, "text")
+    kind = SEQUENCE_KINDS.get(text.kind, "text")
     if format in ("fasttext", "fasta"):
         kind = "text"
-    roles = Roles(options.kind or kind, label, [text], table.columns, has_names=False)
+    roles = Roles(options.kind or kind, label, [text], columns, has_names=False)
     unused = [column for column in others if column is not label]
     roles.owner = owner_of(unused)
     roles.ignored = [column.describe() for column in unused]
@@ -330,18 +328,15 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
         raise DataError(*problems)
 
 
-def odd_cells(column: ColumnProfile, table: Table, roles: Roles | None = None) -> str:
+def odd_cells(column: ColumnProfile, table: Table) -> str:
     """Return the cells of a column that aren't of its kind, with their lines, for a message.
 
     Args:
         column: A column of the table, or a field of the objects in one.
         table: The table.
-        roles: Roles of its columns. It is needed if the column is a field.
     """
     rows = np.flatnonzero(column.is_odd)
-    lines = table.lines
-    if roles is not None and roles.events is not None and column in roles.events.columns:
-        lines = lines[roles.events.owners]
+    lines = table.lines if column.owners is None else table.lines[column.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
         shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
@@ -361,7 +356,7 @@ def _check_dropped(found: _Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = [*odd_numbers(found.roles)]
-    odd = [odd_cells(column, table, found.roles) for column in columns]
+    odd = [odd_cells(column, table) for column in columns]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
@@ -383,8 +378,8 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     return [f"  {shlex.join(['perl', '-pe', code, table.name])} > {new}"]
 
 
-def _count_bad_rows(table: Table, facts: Facts) -> None:
-    """Count the rows that can't be read, if they may be left out.
+def _check_bad_rows(table: Table, facts: Facts) -> None:
+    """Check that rows that can't be read may be left out, and count them.
 
     Raises:
         DataError: If rows can't be read, and the user didn't ask to leave them out.
@@ -463,13 +458,13 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
     yield from facts.variants
 
 
-def _read_other_splits(found: _Findings, reading: ReadingProgress) -> Iterator[str]:
+def _read_other_splits(found: _Findings, reports: ReadingProgress) -> Iterator[str]:
     """Read the files of validation and test, and yield a warning about files without labels."""
     facts = found.facts
     for name in ("validation", "test"):
         if name not in found.splits:
             continue
-        other = _facts_of_split(files_of(name, found.splits[name]), found, reading)
+        other = _facts_of_split(files_of(name, found.splits[name]), found, reports)
         if other is None:
             path = found.splits.pop(name)
             yield f"{path} has no labels, so it isn't data.{name}; it is for predict"
@@ -482,7 +477,7 @@ def _read_other_splits(found: _Findings, reading: ReadingProgress) -> Iterator[s
 
 
 def _facts_of_split(
-    files: Sequence[str], found: _Findings, reading: ReadingProgress
+    files: Sequence[str], found: _Findings, reports: ReadingProgress
 ) -> Facts | None:
     """Return the facts about the files of validation or test, or None if they have no labels."""
     layout, roles, joins = found.table.layout, found.roles, []
@@ -495,29 +490,31 @@ def _facts_of_split(
     if found.table.header is not None:
         options = options.with_given(header=found.table.header)
     layout = replace(layout, options=options, joins=joins)
-    table = read_table(files, layout, reading, is_train=False)
-    by_name = {column.name: column for column in table.columns}
-    one_hot = [by_name[column.name] for column in roles.one_hot if column.name in by_name]
-    label = _joined_marks(one_hot) if one_hot else by_name.get(roles.label.name)
-    if label is None or label.distinct == 0 or len(one_hot) < len(roles.one_hot):
+    table = read_table(files, layout, reports, is_train=False)
+    own = {column.name: column for column in table.columns}
+    one_hot = [own[column.name] for column in roles.one_hot if column.name in own]
+    label = own.get(roles.label.name)
+    if one_hot and len(one_hot) == len(roles.one_hot):
+        label = _joined_marks(one_hot)
+    if label is None or label.distinct == 0:
         return None
-    present = [str(name) for name in by_name]
-    for column in (*roles.sequence, *([roles.id] if roles.id else [])):
-        if column.name not in by_name:
-            raise DataError(f"{table.name}: {missing_name('column', str(column.name), present)}")
+    needed = [*roles.sequence, *filter(None, [roles.id])]
+    missing = [str(column.name) for column in needed if column.name not in own]
+    if missing:
+        raise DataError(f"{table.name}: {missing_name('column', missing[0], [*map(str, own)])}")
     same = replace(
         roles,
         label=label,
-        sequence=[by_name[column.name] for column in roles.sequence],
+        sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
-        id=by_name[roles.id.name] if roles.id else None,
-        order=by_name.get(roles.order.name) if roles.order else None,
+        id=roles.id and own[roles.id.name],
+        order=roles.order and own.get(roles.order.name),
         one_hot=one_hot,
     )
-    if roles.events is not None:
-        same.events = events_of(same.sequence[0])
+    if roles.steps and roles.id is None:
+        same.columns = fields_of(same.sequence[0])[0]
     facts = facts_of(same, options, table.unread)
-    _count_bad_rows(table, facts)
+    _check_bad_rows(table, facts)
     return facts
 
 

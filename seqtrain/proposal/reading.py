@@ -64,6 +64,8 @@ FEWEST_BLOCKS = 3
 """Fewest blank lines that divide a file into blocks."""
 FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
+HEAD_ROWS, HEAD_CELLS = 16, 1_000_000
+"""Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
 RAGGED = 0.05
@@ -178,7 +180,7 @@ class Table:
         """True if the columns have names or indices that a config can name."""
         return columns_of_format(self.dialect.format) != "none" or bool(self.step_columns)
 
-    def named(self, name: Name) -> ColumnProfile | None:
+    def column(self, name: Name | None) -> ColumnProfile | None:
         """Return the column with a name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
@@ -231,22 +233,22 @@ def read_table(
         _refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
+    if table.dialect.format in ("csv", "tsv") and not layout.joins:
+        _find_header(table, is_train=is_train)
     if format == "npz" and options.get("id") == FILE:
         table.step_columns = step_columns(open_source(path, dialect).files()[0])
-    reading = _Reading(table, files, progress, is_train=is_train)
-    undecodable = [x for x in reading.problems() if NOT_UTF_8 in x or BINARY in x]
-    if undecodable and "encoding" not in options.given and not _leave_out(table, undecodable):
-        if any(NOT_UTF_8 in each for each in undecodable):
-            _guess_encoding(table)
-        reading = _Reading(table, files, progress, is_train=is_train)
+    _read(table, files, progress, is_train=is_train)
+    undecodable = _undecodable(table)
+    are_guessed = any(NOT_UTF_8 in problem for problem in undecodable)
+    if undecodable and not _leave_out(table, undecodable) and are_guessed:
+        _guess_encoding(table)
+        _read(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)
-    if is_train:
-        _check_shape(table, reading.cells)
-    if reading.first is not None:
-        reading.name_columns()
-        if is_train and not table.header:
-            _read_ragged(table, files)
+    if is_train and table.header is None:
+        _check_shape(table, [])
+    if is_train and table.header is False:
+        _read_ragged(table, files)
     return table
 
 
@@ -289,14 +291,19 @@ def _format_of_lines(path: str, dialect: Dialect) -> str:
     return "txt"
 
 
+def _first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
+    """Yield the first rows of a file in blocks of `rows`, about `FIRST_LINES` in all."""
+    count = 0
+    for block in open_source(path, dialect).blocks(Selection(), rows):
+        yield block
+        count += len(block)
+        if count >= FIRST_LINES:
+            return
+
+
 def _first_lines(path: str, dialect: Dialect) -> list[str]:
-    lines = list[str]()
-    source = open_source(path, replace(dialect, format="lines"))
-    for block in source.blocks(Selection(), PROFILED_ROWS):
-        lines += as_list(block.columns[TEXT])
-        if len(lines) >= FIRST_LINES:
-            break
-    return lines
+    blocks = _first_blocks(path, replace(dialect, format="lines"))
+    return [line for block in blocks for line in as_list(block.columns[TEXT])]
 
 
 def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
@@ -331,84 +338,69 @@ def _ends(line: str, mark: str) -> tuple[str, str, str]:
     return first, middle, last
 
 
-class _Reading:
-    """Rows of files, read into the columns of a table.
+def _undecodable(table: Table) -> list[str]:
+    """Return the places and reasons of rows that can't be decoded, if no encoding is given."""
+    if "encoding" in table.layout.options.given:
+        return []
+    return [x for x in table.problems if NOT_UTF_8 in x or BINARY in x]
 
-    Attributes:
-        first: The first row of csv and tsv, which may be a header, or None.
-        cells: Its cells, or [].
+
+def _find_header(table: Table, *, is_train: bool) -> None:
+    """Decide if the first row of csv or tsv names the columns, by the first rows of a file.
+
+    Raises:
+        DataError: If it isn't clear. Of train, also if there are no rows, or only one column.
     """
-
-    def __init__(
-        self, table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
-    ) -> None:
-        self.table, self.cells = table, list[str]()
-        self.first: Block | None = None
-        layout, dialect = table.layout, table.dialect
-        size = 0
-        if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
-            size = sum(map(os.path.getsize, files))
-        progress.step(f"reading {table.name}", size)
-        columns = columns_of_format(dialect.format)
-        has_first = dialect.format in ("csv", "tsv") and not layout.joins
-        optional = () if layout.pattern is None else (FILE, FOLDER)
-        selection = Selection(optional=optional)
-        if table.step_columns:
-            own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
-            selection = Selection((*table.step_columns, *dict.fromkeys(own)), optional)
-        elif is_train and columns == "none" and not layout.joins:
-            selection = Selection((TEXT, LABEL), optional)
-        self._rows = _TableBuilder(table, is_nested=columns != "delimited")
-        source = source_for(files, replace(dialect, header=not has_first), layout)
-        if isinstance(source, FileSource) and len(source.parts) > MOST_FILES:
-            source = _sample_of_files(source, table)
-        file = None
-        for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
-            if has_first and len(block) and block.file != file:
-                file = block.file
-                block = self._without_first_row(block)
-            self._rows.add(block)
-        self._rows.finish()
-
-    def problems(self) -> list[str]:
-        """Return the places and reasons of rows that can't be read, also of the first row."""
-        problems = [*self.table.problems]
-        if self.first is not None:
-            problems += [f"{self.table.name}:1: {x}" for x in self.first.problems.values()]
-        return problems
-
-    def name_columns(self) -> None:
-        """Name the columns by the first row if it is a header. Otherwise, add it to the rows."""
-        assert self.first is not None
-        table = self.table
-        own = [column for column in table.columns if isinstance(column.name, int)]
-        table.header = has_header(table.name, self.cells, own, table.layout.options)
+    head, first = _head_of(table)
+    if any(NOT_UTF_8 in problem for problem in _undecodable(head)):
+        _guess_encoding(table)
+        head, first = _head_of(table)
+    if is_train:
+        _check_shape(head, first)
+    if first:
+        table.header = has_header(table.name, first, head.columns, table.layout.options)
         table.dialect = replace(table.dialect, header=table.header)
-        if not table.header:
-            self._rows.add(self.first)
-            self._rows.finish()
-            if not self.first.problems:  # its place is before the others
-                table.lines = np.roll(table.lines, 1)
-                for column in table.columns:
-                    column.codes = np.roll(column.codes, 1)
-            return
-        columns = [column for column in table.columns if isinstance(column.name, str)]
-        for name, column in zip(self.cells, own, strict=True):
-            if name.strip() or column.kind != "blank":
-                table.bad_cells[name] = table.bad_cells.get(column.name, [])
-                column.name = name
-                columns.append(column)
-        table.columns = columns
 
-    def _without_first_row(self, block: Block) -> Block:
-        """Return the first block of a file without the header, and keep the first row of all."""
-        names = [name for name in block.columns if isinstance(name, int)]
-        cells = [str(as_list(block.columns[name])[0]) for name in names]
-        if self.first is None:
-            self.first, self.cells = block.at(slice(1)), cells
-        elif cells != self.cells:
-            return block
-        return block.at(slice(1, None))
+
+def _head_of(table: Table) -> tuple[Table, list[str]]:
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    head = Table(table.path, table.layout, replace(table.dialect, header=False))
+    builder, first = _TableBuilder(head), list[str]()
+    file = open_source(table.path, head.dialect).files()[0]
+    for block in _first_blocks(file, head.dialect, HEAD_ROWS):
+        if not first:
+            row, block = block.at(slice(1)), block.at(slice(1, None))
+            first = [str(as_list(cells)[0]) for cells in row.columns.values()]
+            if row.problems:
+                builder.add(row)
+        builder.add(block)
+        if builder.rows * len(first) >= HEAD_CELLS:
+            break
+    builder.finish()
+    return head, first
+
+
+def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool) -> None:
+    """Read the rows of files into the columns of a table."""
+    layout, dialect = table.layout, table.dialect
+    size = 0
+    if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
+        size = sum(map(os.path.getsize, files))
+    progress.step(f"reading {table.name}", size)
+    columns = columns_of_format(dialect.format)
+    selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
+    if table.step_columns:
+        own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
+        selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
+    elif is_train and columns == "none" and not layout.joins:
+        selection = replace(selection, required=(TEXT, LABEL))
+    builder = _TableBuilder(table, is_nested=columns != "delimited")
+    source = source_for(files, dialect, layout)
+    if isinstance(source, FileSource) and len(source.parts) > MOST_FILES:
+        source = _sample_of_files(source, table)
+    for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
+        builder.add(block)
+    builder.finish()
 
 
 class _TableBuilder:
@@ -423,25 +415,21 @@ class _TableBuilder:
         self.table, self.is_nested, self.rows = table, is_nested, 0
         self._columns = dict[Name, _GrowingColumn]()
         self._lines = list[npt.NDArray[np.int64]]()
-        self._problems, self._bad_cells = list[str](), dict[Name, list[Any]]()
+        table.problems, table.bad_cells = [], {}
 
     def add(self, block: Block) -> None:
         """Append the rows of a block."""
         if block.problems:
             place = block.file or self.table.name
             for row, reason in block.problems.items():
-                self._problems.append(f"{place}:{block.lines[row]}: {reason}")
+                self.table.problems.append(f"{place}:{block.lines[row]}: {reason}")
             bad = np.array([*block.problems])
             for name, cells in block.columns.items():
-                self._bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
+                self.table.bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
             block = block.at(np.delete(np.arange(len(block)), [*block.problems]))
-        columns: Any = block.columns
-        if self.is_nested:
-            columns = dict(_flattened(columns))
-        for name, cells in columns.items():
-            column = self._columns.get(name)
-            if column is None:
-                column = self._columns[name] = _GrowingColumn()
+        columns = _flattened(block.columns) if self.is_nested else block.columns.items()
+        for name, cells in columns:
+            column = self._columns.setdefault(name, _GrowingColumn())
             column.fill(self.rows)
             column.add(cells)
         self._lines.append(block.lines)
@@ -452,62 +440,55 @@ class _TableBuilder:
         columns = []
         for name, column in self._columns.items():
             column.fill(self.rows)
-            values = column.known.distinct
-            if name not in (FILE, FOLDER) or len(values) > 1:
-                columns.append(ColumnProfile(name, values, column.codes()))
-        self.table.columns, self.table.problems = columns, self._problems
-        self.table.bad_cells = self._bad_cells
+            if name not in (FILE, FOLDER) or len(column.distinct) > 1:
+                columns.append(ColumnProfile(name, column.distinct, column.codes()))
+        self.table.columns = columns
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 
 
-class _GrowingColumn:
-    """Codes of the cells of a column, which grow block by block."""
+class _GrowingColumn(dict[Any, int]):
+    """Codes of the cells of a column, which grows block by block.
+
+    As a dict, it maps each cell to the code of its value, in the order of first appearance.
+
+    Attributes:
+        distinct: The value of each code.
+        rows: Number of cells so far.
+    """
 
     def __init__(self) -> None:
-        self.known, self.rows = _KnownValues(), 0
+        self.distinct, self.rows = list[Any](), 0
         self._parts = list[Codes]()
 
     def fill(self, rows: int) -> None:
         """Append missing cells until the column has so many rows."""
         if rows > self.rows:
-            self._append(np.full(rows - self.rows, self.known[""], dtype=np.int32))
+            self._append_codes(np.full(rows - self.rows, self[""], dtype=np.int32))
 
     def add(self, cells: Cells) -> None:
         """Append cells."""
-        known = self.known
-        if isinstance(cells, Coded):
-            codes = [*map(known.code, cells.values), known[""] if -1 in cells.codes else 0]
-            self._append(np.array(codes, dtype=np.int32)[cells.codes])
-        elif isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
             values, places = np.unique(cells, return_inverse=True)
-            self._append(np.array([*map(known.code, values.tolist())], dtype=np.int32)[places])
-        else:
-            try:
-                if not known:
-                    known.learn(cells)
-                self._append(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
-            except TypeError:  # lists aren't hashable
-                self._append(np.array([known.code(cell) for cell in cells], dtype=np.int32))
+            cells = Coded(places.astype(np.int32), values.tolist())
+        if isinstance(cells, Coded):
+            table = [*map(self.code, cells.values), self[""] if -1 in cells.codes else 0]
+            self._append_codes(np.array(table, dtype=np.int32)[cells.codes])
+            return
+        try:
+            if not self:
+                self.learn(cells)
+            codes = np.fromiter(map(self.__getitem__, cells), np.int32, len(cells))
+        except TypeError:  # lists aren't hashable
+            codes = np.array([self.code(cell) for cell in cells], dtype=np.int32)
+        self._append_codes(codes)
 
     def codes(self) -> Codes:
         """Return the codes so far."""
-        self._parts = [np.concatenate([np.zeros(0, np.int32), *self._parts])]
-        return self._parts[0]
+        return np.concatenate([np.zeros(0, np.int32), *self._parts])
 
-    def _append(self, codes: Codes) -> None:
+    def _append_codes(self, codes: Codes) -> None:
         self._parts.append(codes)
         self.rows += len(codes)
-
-
-class _KnownValues(dict[Any, int]):
-    """Codes of the distinct cells of a column, in the order of first appearance.
-
-    Attributes:
-        distinct: The value of each code.
-    """
-
-    def __init__(self) -> None:
-        self.distinct = list[Any]()
 
     def __missing__(self, cell: Any) -> int:
         if type(cell) is not str:
@@ -519,8 +500,7 @@ class _KnownValues(dict[Any, int]):
         if value != cell:
             code = self[cell] = self[value]
             return code
-        code = self[cell] = len(self.distinct)
-        self.distinct.append(cell)
+        code = self[cell] = self._append(cell)
         return code
 
     def learn(self, cells: Any) -> None:
@@ -633,7 +613,7 @@ def _read_ragged(table: Table, files: Sequence[str]) -> None:
         lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
         builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
     builder.finish()
-    label = ragged.named(0)
+    label = ragged.column(0)
     if label is not None and label.can_be_label and not ragged.problems:
         table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []
 
@@ -657,7 +637,7 @@ def _sample_of_files(source: FileSource, table: Table) -> FileSource:
         return source
     step = -(-len(labels) // MOST_FILES)
     table.unread = Counter(map(str, labels)) - Counter(map(str, labels[::step]))
-    return FileSource(source.path, source.parts[::step], has_files=True)
+    return replace(source, parts=source.parts[::step])
 
 
 def _leave_out(table: Table, undecodable: Sequence[str]) -> bool:
@@ -716,10 +696,8 @@ def _can_be_read(path: str, dialect: Dialect) -> bool:
     """Return True if nearly all of the first rows of a csv file have equally many fields."""
     rows = bad = width = 0
     try:
-        for block in open_source(path, dialect).blocks(Selection(), PROFILED_ROWS):
+        for block in _first_blocks(path, dialect):
             rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
-            if rows >= FIRST_LINES:
-                break
     except DataError:
         return False
     return width > 1 and bad <= RAGGED * rows

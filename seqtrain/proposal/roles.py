@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either, marked
@@ -33,7 +32,7 @@ from seqtrain.proposal.profile import (
     LABEL_KINDS,
     LIST_KINDS,
     ColumnProfile,
-    are_smooth,
+    are_codes,
     determines,
 )
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
@@ -67,21 +66,6 @@ LABEL_RULES: tuple[Points, ...] = (
 """Points of a column as the label."""
 
 
-@dataclass(frozen=True)
-class Events:
-    """Objects in the lists of a column, as a table with a row for each object.
-
-    Attributes:
-        owners: Row of the list to which each object belongs, (objects,).
-        columns: The fields that can be read as columns.
-        nested: Names of the fields that hold lists or objects.
-    """
-
-    owners: npt.NDArray[np.intp]
-    columns: list[ColumnProfile]
-    nested: list[str]
-
-
 @dataclass
 class Roles:
     """Roles of the columns of a table.
@@ -90,11 +74,10 @@ class Roles:
         kind: text, tokens, features, or steps.
         label: Column of the label.
         sequence: Columns of the sequence: one, texts to join, channels, or time steps.
-        columns: All columns of the table.
+        columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
         order: Column that sorts them, or None.
-        events: Objects of the sequence, if it is a column of lists of objects, or None.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -114,7 +97,6 @@ class Roles:
     all_others: bool = False
     id: ColumnProfile | None = None
     order: ColumnProfile | None = None
-    events: Events | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -129,8 +111,7 @@ class Roles:
     def number_columns(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold, and the order."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        columns = self.columns if self.events is None else self.events.columns
-        used = [column for column in columns if str(column.name) in names]
+        used = [column for column in self.columns if str(column.name) in names]
         return used if self.order is None else [*used, self.order]
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
@@ -209,23 +190,22 @@ def set_command(setting: str) -> str:
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
     lines = []
-    for column in columns[:MOST_LISTED]:
-        name = str(column.name)
-        chosen = either(
-            f"{INIT_COMMAND} --{option} {shlex.quote(name)}", f"{option}={column.name!r}"
-        )
-        lines.append(f"  {chosen}  # {counted(column.distinct, 'value')}")
-    return [*lines, *_more(columns)]
+    for column in columns:
+        words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
+        command = either(words, f"{option}={column.name!r}")
+        lines.append(f"{command}  # {counted(column.distinct, 'value')}")
+    return _lines(lines)
 
 
 def _described(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with the kind of its content."""
-    return [*(f"  {column.describe()}" for column in columns[:MOST_LISTED]), *_more(columns)]
+    return _lines([column.describe() for column in columns])
 
 
-def _more(columns: Sequence[ColumnProfile]) -> list[str]:
-    more = len(columns) - MOST_LISTED
-    return [f"  and {more:,} more"] if more > 0 else []
+def _lines(texts: list[str]) -> list[str]:
+    """Return texts as lines of a message, and the number of those that aren't shown."""
+    more = [f"and {len(texts) - MOST_LISTED:,} more"] if len(texts) > MOST_LISTED else []
+    return [f"  {text}" for text in [*texts[:MOST_LISTED], *more]]
 
 
 def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:
@@ -301,7 +281,7 @@ def about_splits(column: ColumnProfile) -> str:
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
-    if any(x.reading[0] == "numbers" and x.are_whole_lists for x in chosen):
+    if any(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
     is_wide = len(chosen) > 1 and chosen[0].kind == "number"
     return is_wide and not any(column.has_decimals for column in chosen)
@@ -543,14 +523,11 @@ def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
 
     Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
     """
-    if any(x.has_decimal_commas or x.has_decimals or x.kind == "amount" for x in columns):
+    if any(column.has_decimal_commas or column.kind == "amount" for column in columns):
         return False
     rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
-    if not len(rows) or rows.min() < 0:
-        return False
-    distinct = len(np.unique(rows))
-    return FEWEST_MEASURED < distinct <= rows.size / 4 and not are_smooth(rows)
+    return FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4 and are_codes(rows)
 
 
 def owner_of(columns: Sequence[ColumnProfile]) -> ColumnProfile | None:

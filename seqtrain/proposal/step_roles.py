@@ -203,16 +203,17 @@ def _likeliest_ids(
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
     and numbers that repeat, if another column holds measurements or times.
     """
-    codes = [column for column in found if is_code(column)]
-    contiguous = [column for column in found if _is_contiguous(column)]
+    rules = (lambda x: is_code(x) and _is_contiguous(x), is_code, _is_contiguous)
+    for rule in rules:
+        likely = [column for column in found if rule(column)]
+        if likely:
+            return likely
+    measured = {x for x in columns if x.is_measured}
+    measured |= {x for x in columns if is_time(x) and x.kind in ("number", "time")}
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
     names += [x for x in found if x.kind == "number" and x.repeats and not is_time(x)]
-    measured = [
-        x for x in columns if x.is_measured or (is_time(x) and x.kind in ("number", "time"))
-    ]
-    names = [x for x in names if any(other is not x for other in measured)]
-    names = [x for x in names if not any(_counts(x, other) for other in columns)]
-    return [x for x in codes if x in contiguous] or codes or contiguous or names
+    names = [x for x in names if measured - {x}]
+    return [x for x in names if not any(_counts(x, other) for other in columns)]
 
 
 def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:

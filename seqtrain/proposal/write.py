@@ -8,10 +8,9 @@ import numpy as np
 
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
-from seqtrain.config.schema import DataConfig
-from seqtrain.proposal.facts import Facts
+from seqtrain.config.schema import KEYS, DataConfig
+from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
-from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import Table
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
@@ -24,8 +23,6 @@ from seqtrain.text import listed, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
-SECTIONS = ("data", "batching", "model", "training")
-"""Sections of the config that settings have, in their order."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 FORMAT_REASONS = {
@@ -146,16 +143,19 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "path": (layout.pattern, "parts of the names of files are columns"),
         "join": ([*layout.joins] or None, "columns of another file"),
         "sequence": _sequence(roles),
-        "id": (_name(roles.id), "the rows of one value are a sequence"),
-        "order": (_name(roles.order), "sorts them"),
+        "id": (roles.id and roles.id.name, "the rows of one value are a sequence"),
+        "order": (roles.order and roles.order.name, "sorts them"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
         "label": _label(roles, facts),
         "label_separator": (facts.separator, "a row can have several labels, or none"),
-        "group": (_name(roles.group), "the rows of one value stay on one side of a split"),
+        "group": (
+            roles.group and roles.group.name,
+            "the rows of one value stay on one side of a split",
+        ),
         "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
-        "symbol_separator": (_mark(roles), "between the symbols of a cell"),
+        "symbol_separator": (symbol_mark(roles), "between the symbols of a cell"),
         "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
         "bad_rows": ("drop" if bad else "error", ", ".join(bad)),
     }
@@ -177,15 +177,6 @@ def _format(table: Table) -> tuple[str, str]:
     return "txt" if format == "lines" else format, reason  # joined labels
 
 
-def _name(column: ColumnProfile | None) -> Any:
-    return None if column is None else column.name
-
-
-def _mark(roles: Roles) -> str | None:
-    marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
-    return marks[0] if marks and roles.kind == "tokens" else None
-
-
 def _has_decimal_commas(roles: Roles) -> bool:
     columns = roles.sequence if roles.kind == "features" else roles.number_columns()
     return any(column.has_decimal_commas for column in columns if column is not roles.order)
@@ -195,7 +186,7 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
     """Return the value of data.sequence, and its reason."""
     if roles.id is not None or roles.all_others or not roles.has_names:
         return None, ""
-    if roles.events is not None:
+    if roles.steps:
         return roles.sequence[0].name, "lists of objects; each object is a time step"
     if len(roles.sequence) == 1:
         return roles.sequence[0].name, "column of the sequence"
@@ -217,18 +208,16 @@ def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
 
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
-    """Yield the lines of a YAML config with a comment per setting, grouped by section."""
-    sections: dict[str, list[tuple[str, Setting]]] = {section: [] for section in SECTIONS}
-    for key, setting in settings.items():
+    """Yield the lines of a YAML config in the order of the schema, with a comment per setting."""
+    last = ""
+    for key in sorted(settings, key=KEYS.index):
+        value, reason = settings[key]
         section, _, name = key.rpartition(".")
-        sections.setdefault(section, []).append((name, setting))
-    for section, members in sections.items():
-        if section and members:
+        if section != last:
             yield f"{section}:"
-        for name, setting in members:
-            is_table = f"{section}.{name}" in TABLE_KEYS and setting.value
-            value = "" if is_table else flow(setting.value)
-            line = f"{'  ' if section else ''}{name}: {value}"
-            yield f"{line:<{COMMENT_COLUMN}} # {setting.reason}"
-            for column, kind in setting.value.items() if is_table else ():
-                yield f"    {flow(column)}: {flow(kind)}"
+        last = section
+        is_table = key in TABLE_KEYS and value
+        line = f"{'  ' if section else ''}{name}: {'' if is_table else flow(value)}"
+        yield f"{line:<{COMMENT_COLUMN}} # {reason}"
+        for column, kind in value.items() if is_table else ():
+            yield f"    {flow(column)}: {flow(kind)}"

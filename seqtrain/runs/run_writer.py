@@ -21,6 +21,7 @@ from seqtrain.runs.environment import peak_memory
 from seqtrain.runs.model_folder import ENCODER, Model, model_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, VALIDATION, RunDirectory
 from seqtrain.runs.starting_point import ResumePoint
+from seqtrain.training.advice import nothing_left
 from seqtrain.training.events import (
     CalibrationEnd,
     EpochEvent,
@@ -30,7 +31,6 @@ from seqtrain.training.events import (
     perplexity,
 )
 from seqtrain.training.loop import section_of
-from seqtrain.training.phases import nothing_left
 from seqtrain.training.trainer import Trainer
 
 UPDATES_PER_LINE = 50
@@ -252,9 +252,9 @@ class RunWriter:
         self._saved_at = time.monotonic()
 
     def position(self) -> str:
-        """Return the current phase and update for messages, such as "training step 300"."""
+        """Return the current phase and update for messages, such as "training, update 300"."""
         progress = self.session.progress
-        return f"{progress.phase} step {progress.updates}"
+        return f"{progress.phase}, update {progress.updates}"
 
     def _model(self) -> Model:
         session = self.session

@@ -255,7 +255,7 @@ def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
         except CheckpointError as error:
             problems += error.lines
             continue
-        position = f"resuming from {folder} (step {checkpoint.progress.get('updates')})"
+        position = f"resuming from {folder} (update {checkpoint.progress.get('updates')})"
         return folder, checkpoint, [f"{problem}; {position}" for problem in problems]
     raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to resume from; {NEW_RUN}")
 

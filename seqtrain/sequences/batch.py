@@ -199,24 +199,19 @@ class Batch:
         own = self.inputs.data.device
         if own == device or own.type == device.type == "cpu":
             return self
-        tensors: dict[str, Tensor | None]
-        tensors = {"data": self.inputs.data, "labels": self.labels}
-        tensors |= {"static": self.static, "vectors": self.vectors}
-        tensors |= {} if self.spellings is None else vars(self.spellings)
-        present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-        moved = dict(zip(present, move_together([*present.values()], device), strict=True))
-        data, labels = moved.pop("data"), moved.pop("labels")
-        static, vectors = moved.pop("static", None), moved.pop("vectors", None)
+        names = [
+            name for name in ("labels", "static", "vectors") if getattr(self, name) is not None
+        ]
+        tensors = [self.inputs.data, *(getattr(self, name) for name in names)]
+        if self.spellings is not None:
+            tensors += vars(self.spellings).values()
+        data, *moved = move_together(tensors, device)
+        found: dict[str, Any] = dict(zip(names, moved, strict=False))
+        if self.spellings is not None:
+            found["spellings"] = Spellings(*moved[len(names) :])
         sizes = getattr(self.inputs, "batch_sizes", None)
-        return replace(
-            self,
-            inputs=data if sizes is None else PackedSequence(data, sizes),
-            labels=labels,
-            spellings=Spellings(**moved) if moved else None,
-            static=static,
-            vectors=vectors,
-            on_host=self if own.type == "cpu" else None,
-        )
+        found["inputs"] = data if sizes is None else PackedSequence(data, sizes)
+        return replace(self, **found, on_host=self if own.type == "cpu" else None)
 
 
 def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate") -> Batch:
@@ -242,22 +237,22 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         raise DataError("collate: found no sequences; expected at least one for a batch")
     if not isinstance(rows, SequenceStore):
         rows = store_of_items(rows)
-    numbers, spelled = rows.spellings, None
-    inputs: PackedSequence | Tensor
+    numbers, spelled, batch_sizes = rows.spellings, None, None
     if sort == "module":
         order, lengths = np.arange(len(rows)), rows.lengths
-        inputs = _tensor(_padded(rows.values, lengths))
+        values = _padded(rows.values, lengths)
         numbers = None if numbers is None else _padded(numbers, lengths, -1)
     else:
         order = np.argsort(-rows.lengths, kind="stable")
         lengths = rows.lengths[order]
         steps, batch_sizes = _packed_steps(rows.offsets[:-1][order], lengths)
-        inputs = PackedSequence(_tensor(rows.values[steps]), torch.from_numpy(batch_sizes))
+        values = rows.values[steps]
         numbers = None if numbers is None else numbers[steps]
+    data = torch.from_numpy(values.astype(np.int64) if values.dtype == np.int32 else values)
     if numbers is not None and rows.words is not None:
         spelled = spellings(numbers, rows.words)
     return Batch(
-        inputs=inputs,
+        inputs=data if batch_sizes is None else PackedSequence(data, torch.from_numpy(batch_sizes)),
         lengths=torch.from_numpy(lengths),
         labels=torch.from_numpy(rows.labels[order]),
         groups=None if rows.groups is None else rows.groups[order],
@@ -319,7 +314,9 @@ def _batches(
     for rows in plan:
         examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
         with memory_errors(store.lengths[examples], lower):
-            batch = replace(collate(store.__getitems__(examples)), examples=examples).to(device)
+            batch = replace(collate(store.__getitems__(examples)), examples=examples)
+            if device.type != "cpu":
+                batch = batch.to(device)
         yield batch
 
 
@@ -416,11 +413,6 @@ def _packed_steps(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     step = np.arange(longest).repeat(batch_sizes)
     sequence = np.arange(len(step)) - (batch_sizes.cumsum() - batch_sizes).repeat(batch_sizes)
     return starts[sequence] + step, batch_sizes
-
-
-def _tensor(steps: npt.NDArray[Any]) -> Tensor:
-    """Return steps as a tensor: ids as int64."""
-    return torch.from_numpy(steps.astype(np.int64) if steps.dtype == np.int32 else steps)
 
 
 def augmented(

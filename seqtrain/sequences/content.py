@@ -70,7 +70,8 @@ def read_content(
     parts = list[Sequence[Any]]()
     for name, cells in columns.items():
         found = as_list(cells)
-        if kind != "text" or not set(map(type, found)) <= {str} or _hold_objects(found):
+        are_texts = kind == "text" and set(map(type, found)) <= {str}
+        if not are_texts or any(text.startswith("[{") for text in found):
             where = ""
             if isinstance(name, int):
                 where = f"column {name}: " if len(columns) > 1 else ""
@@ -84,10 +85,6 @@ def read_content(
     if kind == "text":
         return [" ".join(texts) for texts in joined]
     return [[*chain.from_iterable(lists)] for lists in joined]
-
-
-def _hold_objects(texts: list[str]) -> bool:
-    return any(text.startswith("[{") for text in texts)
 
 
 def _read_each(
@@ -201,7 +198,7 @@ def _symbol(item: Any) -> str:
         except ValueError:
             problem = "found an integer of thousands of digits as a symbol"
             raise BadCellError(problem) from None
-    found = "a number with a fraction" if isinstance(item, float) else json_type(item)
+    found = repr(item) if isinstance(item, float) else json_type(item)
     raise BadCellError(f"expected strings or integers in the list, found {found}")
 
 

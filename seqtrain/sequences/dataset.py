@@ -27,7 +27,7 @@ from seqtrain.sequences.preprocessing import (
 from seqtrain.sequences.pretrained import PretrainedEncoder, default_cache
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
-from seqtrain.sequences.splits import Mask, Part, hold_out
+from seqtrain.sequences.splits import Part, hold_out
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
 from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
@@ -265,9 +265,8 @@ class _Preparation:
         by_words = replace(rules, sequence=words, lengths=LengthPolicy(None, "head", "drop"))
         labels, encoder = inputs[0].labels(), Encoder(by_words, keeps_texts=True)
         rows, _ = Loader(encoder, labels, lenient=self.lenient).load(inputs)
-        learned = self._held_out(labels.combinations, rows)[1]
         assert rows.texts is not None
-        texts = rows.texts[learned].tolist()
+        texts = rows.texts[self._split_rows(labels.combinations, rows)["train"]].tolist()
         merges = train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
         return replace(rules, sequence=replace(column, bpe_model=merges))
 
@@ -295,25 +294,18 @@ class _Preparation:
     ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
         if not held_out_fractions(self.config.data):
             return {"train": read}, {"train": report}
-        held, learned = self._held_out(combinations, read)
-        rows_of = {"train": true_rows(learned), **held}
+        rows_of = self._split_rows(combinations, read)
         parts = {name: read.__getitems__(rows_of[name]) for name in SPLITS if name in rows_of}
-        reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
+        reports = {name: EncodingReport(rows=len(part)) for name, part in parts.items()}
         reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
         return parts, reports
 
-    def _held_out(
-        self, combinations: list[Labels], read: SequenceStore
-    ) -> tuple[dict[str, Ints], Mask]:
-        """Choose the rows of train's file that are held out: see `hold_out`.
+    def _split_rows(self, combinations: list[Labels], read: SequenceStore) -> dict[str, Ints]:
+        """Return the row numbers of each split in train's file, by its name: see `hold_out`.
 
         Args:
             combinations: Tuples of labels, by their provisional numbers.
             read: Encoded rows with provisional labels.
-
-        Returns:
-            The row numbers of each held-out split, by its name. Then a mask of the rows that stay
-            in train, (B,).
         """
         # Rows that can't be used may have numbers, too. They mustn't change the choice.
         used, rows = np.unique(read.labels, return_inverse=True)
@@ -322,11 +314,11 @@ class _Preparation:
         keys = read.keys
         if keys is not None and read.groups is not None:
             keys = np.where(read.groups < 0, keys, read.groups + 1)
-        held = hold_out(ranks, held_out_fractions(self.config.data), self.config.seed, keys)
-        learned = np.ones(len(read), dtype=bool)
-        for rows in held.values():
-            learned[rows] = False
-        return held, learned
+        found = hold_out(ranks, held_out_fractions(self.config.data), self.config.seed, keys)
+        is_learned = np.ones(len(read), dtype=bool)
+        for rows in found.values():
+            is_learned[rows] = False
+        return {"train": true_rows(is_learned), **found}
 
 
 def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:

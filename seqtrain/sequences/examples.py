@@ -149,20 +149,21 @@ class Sequences:
             kept = {name: cells[index] for name, cells in kept.items()}
         return Example(
             sequence,
-            labels=_value(self.labels, index),
+            labels=None if self.labels is None else self.labels.value(index),
             line=int(self.lines[index]),
-            file=_value(self.files, index),
-            group=_value(self.groups, index) or None,
+            file=None if self.files is None else self.files.value(index),
+            group=None if self.groups is None else self.groups.value(index) or None,
             kept=kept,
             problem=problem,
             static=None if self.static is None else self.static[index : index + 1],
-            id=_value(self.ids, index) or None,
+            id=None if self.ids is None else self.ids.value(index) or None,
             last_line=None if self.last_lines is None else int(self.last_lines[index]),
         )
 
     def place(self, index: int, name: str) -> str:
         """Return the text "FILE:LINE" for a sequence of the input `name`."""
-        return f"{_value(self.files, index) or name}:{self.lines[index]}"
+        file = None if self.files is None else self.files.value(index)
+        return f"{file or name}:{self.lines[index]}"
 
     def at(self, rows: Ints) -> Sequences:
         """Return some of the sequences, by their indices."""
@@ -176,13 +177,6 @@ class Sequences:
 
 ROW_FIELDS = [x.name for x in fields(Sequences) if x.name not in ("content", "offsets", "problems")]
 """Attributes of `Sequences` with an entry for each sequence."""
-
-
-def _value(column: Coded | None, row: int) -> Any:
-    """Return the value in a row of a column, or None if there is no column or no value."""
-    if column is None or column.codes[row] < 0:
-        return None
-    return column.values[column.codes[row]]
 
 
 def entries(values: Any, rows: Ints) -> Any:

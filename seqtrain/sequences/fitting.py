@@ -119,9 +119,8 @@ def _fit_labels(
     if len(label_set) < 2:
         classes = ", ".join(map(quote, label_set.classes)) or "none"
         raise DataError(f"data.label: found one class in train ({classes}); expected at least two")
-    schema = replace(rules.schema, label_separator=label_set.separator)
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
-    return replace(rules, label_set=label_set, schema=schema), {
+    return replace(rules, label_set=label_set), {
         name: replace(part, labels=encoded[part.labels]) for name, part in parts.items()
     }
 

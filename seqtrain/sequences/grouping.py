@@ -145,7 +145,7 @@ def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, A
 
 
 def _ids_of(rows: Sequences) -> tuple[Ints, list[str]]:
-    """Return the index of each row's sequence, (N,), and the ids, by their first occurrence."""
+    """Return the index of each row's sequence, (N,), and the ids as they are first written."""
     assert rows.ids is not None
     codes = rows.ids.codes
     known = np.flatnonzero(codes >= 0)
@@ -157,7 +157,7 @@ def _ids_of(rows: Sequences) -> tuple[Ints, list[str]]:
     order = np.argsort(first)
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
-    return ranks[ids], [rows.ids.values[code] for code in found[order].tolist()]
+    return ranks[ids], [rows.ids.values[code].strip() for code in found[order].tolist()]
 
 
 def _has_label(labels: Coded) -> npt.NDArray[np.bool_]:

@@ -74,8 +74,8 @@ class Input:
         Args:
             known: The classes of a model, or None.
         """
-        schema = self.schema
-        return LabelReader(schema.label_separator, may_be_blank=schema.id is not None, known=known)
+        separator = self.schema.label_separator if known is None else known.separator
+        return LabelReader(separator, may_be_blank=self.schema.id is not None, known=known)
 
     def digest(self) -> str:
         """Return the SHA-256 of the content. Files that were just read aren't read again.

@@ -57,7 +57,7 @@ class Inspection:
         for name, report in self.data.reports.items():
             if name in self.data.splits and self._has_files(name):
                 self.refused += report.refused
-                self.num_refused[name] = report.unreadable + report.dropped
+                self.num_refused[name] = report.num_refused
         classes = self.data.preprocessing.labels
         self.labels = {name: _counts(x, classes) for name, x in self.data.splits.items()}
         self._measure_lengths(config)

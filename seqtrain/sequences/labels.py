@@ -19,6 +19,7 @@ from seqtrain.sequences.saved import Saved
 from seqtrain.tables.blocks import Cells, Coded, Name, as_list
 from seqtrain.tables.cells import (
     BadCellError,
+    Names,
     is_multi_hot,
     items_of,
     mark_of,
@@ -232,9 +233,9 @@ class LabelReader:
         self._codes_of_texts = dict[str, int]()
         self._types = set[type]()
         self._reasons = list[str]()  # of cells that can't be used: those with code -2, -3, …
-        self._spellings = dict[str, list[str]]()  # of each value, as written
+        self._names = Names()  # of the values, with all of their spellings
         for label in () if known is None else known.classes:
-            self._spellings[name_of(label)] = [label]
+            _ = self._names[label]
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
 
     def read(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
@@ -298,11 +299,13 @@ class LabelReader:
 
     def notices(self) -> list[str]:
         """Return a line for each label that is spelled in several ways."""
+        spellings: list[list[str]] = [[] for _ in self._names.names]
+        for text, code in self._names.items():
+            spellings[code].append(quote(text))
         return [
-            f"labels {listed([quote(each) for each in spellings])} are equal values, so they are "
-            f"one class, {quote(spellings[0])}"
-            for spellings in self._spellings.values()
-            if len(spellings) > 1
+            f"labels {listed(own)} are equal values, so they are one class, {own[0]}"
+            for own in spellings
+            if len(own) > 1
         ]
 
     def _checked(
@@ -386,10 +389,7 @@ class LabelReader:
 
     def _name(self, text: str) -> str:
         """Return the name of a label: the first spelling of its value."""
-        spellings = self._spellings.setdefault(name_of(text), [text])
-        if text not in spellings:
-            spellings.append(text)
-        return spellings[0]
+        return self._names.spellings[self._names[text]]
 
 
 def _are_bits(items: Sequence[Any]) -> bool:

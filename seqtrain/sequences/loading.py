@@ -14,6 +14,7 @@ from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.tables.cells import name_of
 from seqtrain.text import quote
 
 
@@ -73,28 +74,35 @@ class Loader:
             report: Counts, which the method increases.
         """
         name, end = self._files[-1]
-        problems, left_out, rows_before = RowProblems(name), RowProblems(name), report.rows
+        problems, left_out, refused = RowProblems(name), RowProblems(name), RowProblems(name)
+        rows_before = report.rows
         drops = source.schema.bad_rows == "drop"
         for lines, part in numbered(self._parts(source), end):
             end = max(end, int(lines.max(initial=0)))
             if part.ids is not None:
-                ids = part.ids.cells()
+                ids = [*map(name_of, part.ids.cells())]
                 self._refuse_divided(part, ids)
                 report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)
             stores.append(self.encoder.encode(part, lines, report, name=name))
             for row, reason in sorted(part.problems.items()):
                 report.blank_labels += reason == BLANK_LABEL
-                is_left_out = self.lenient or (drops and row in unreadable)
+                kept = problems
+                if drops and row in unreadable:
+                    kept = left_out
+                elif self.lenient:
+                    kept = refused
                 file, _, line = part.place(row, name).rpartition(":")
-                (left_out if is_left_out else problems).add(int(line), reason, file)
+                kept.add(int(line), reason, file)
         problems.raise_if_any()
         if report.rows == rows_before:
             left_out.raise_if_any()
-        shown = left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
-        report.refused += shown
-        report.shown += shown
-        report.unreadable += left_out.count
+            refused.raise_if_any()
+        room = max(0, SHOWN_ROWS - report.unreadable)
+        report.refused += refused.shown[:room]
+        report.shown += [*left_out.shown, *refused.shown][:room]
+        report.num_refused += refused.count
+        report.unreadable += left_out.count + refused.count
         return end
 
     def _parts(self, source: Input) -> Iterator[Sequences]:

@@ -152,22 +152,19 @@ def fit_ngrams(
     Raises:
         DataError: If all sequences are too short for an n-gram.
     """
-    found: list[tuple[Ints, Ints, Ints]] = []
+    found = list[list[Ints]]()
     for part_values, part_offsets in _parts(values, offsets):
         for rows, keys in row_keys(part_values, part_offsets, columns):
             found.append(_counted(rows, keys))
             if sum(len(each[0]) for each in found) > 2 * MOST_DISTINCT:
-                found = [_total(found)]
-    keys, counts, holders = _total(found)
+                found = [_total(found, MOST_DISTINCT)]
+    keys, _, holders = _total(found, min(most, MOST_DISTINCT))
     if not len(keys):
         shortest = min(column.shortest for column in columns)
         raise DataError(
             f"model.ngrams: no sequence of train has {shortest - 2} tokens, as an n-gram of "
             f"{shortest} needs (both ends count); lower it"
         )
-    if len(keys) > most:
-        kept = np.sort(np.lexsort((keys, -counts))[:most])
-        keys, holders = keys[kept], holders[kept]
     return NgramVocabulary(columns, keys, _idf(holders, offsets))
 
 
@@ -228,7 +225,7 @@ def row_keys(
                 yield row[: len(keys)][within], keys[within]
 
 
-def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:
+def _counted(rows: Ints, keys: Ints) -> list[Ints]:
     """Return distinct keys, the number of occurrences of each, and in how many rows it occurs.
 
     Args:
@@ -239,22 +236,26 @@ def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:
     keys, rows = keys[order], rows[order]
     is_new = np.ones(len(keys), dtype=np.int64)
     is_new[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
-    starts = run_starts(keys)
-    holders = np.add.reduceat(is_new, starts)
-    return keys[starts], np.diff(np.append(starts, len(keys))), holders
+    return _summed(keys, np.ones_like(keys), is_new)
 
 
-def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+def _total(parts: list[list[Ints]], most: int) -> list[Ints]:
+    """Return the sums of several counts, of the `most` most frequent keys."""
     arrays = zip(*parts, strict=True)
-    keys, counts, holders = (np.concatenate([np.zeros(0, np.int64), *each]) for each in arrays)
-    order = np.argsort(keys)
-    starts = run_starts(keys[order])
-    distinct = keys[order][starts]
-    total, rows = (np.add.reduceat(each[order], starts) for each in (counts, holders))
-    if len(distinct) > MOST_DISTINCT:
-        kept = np.sort(np.lexsort((distinct, -total))[:MOST_DISTINCT])
-        distinct, total, rows = distinct[kept], total[kept], rows[kept]
-    return distinct, total, rows
+    found = _summed(*(np.concatenate([np.zeros(0, np.int64), *each]) for each in arrays))
+    keys, counts, _ = found
+    if len(keys) > most:
+        kept = np.sort(np.lexsort((keys, -counts))[:most])
+        found = [each[kept] for each in found]
+    return found
+
+
+def _summed(keys: Ints, *columns: Ints) -> list[Ints]:
+    """Return the distinct keys, ascending, and the sum of each column for each of them."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = run_starts(keys)
+    return [keys[starts], *(np.add.reduceat(column[order], starts) for column in columns)]
 
 
 def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:

@@ -6,6 +6,7 @@ B sequences, N steps of all sequences.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -22,7 +23,7 @@ from seqtrain.sequences.examples import SHOWN_ROWS, Sequences, Steps
 from seqtrain.sequences.labels import UNKNOWN, LabelArray, LabelSet, unknown_rows
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.pretrained import PretrainedEncoder
-from seqtrain.sequences.saved import Saved
+from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.sequences.schema import Schema, column_names, token_columns
 from seqtrain.sequences.store import Array, Ints, SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary, runs
@@ -99,7 +100,9 @@ class EncodingReport:
         learned_ids: Sequences whose id also has rows in train.
         shown: Messages about the first unreadable or unanswered rows, and the first rows with
             unknown labels, as ``FILE:LINE: …`` lines.
-        refused: Messages about the first rows that were left out, as ``FILE:LINE: …`` lines.
+        refused: Messages about the first rows that were left out although no policy leaves them
+            out, as ``FILE:LINE: …`` lines.
+        num_refused: Number of such rows. A fit would end with an error.
         unknown_names: The labels that train lacks.
         remarks: Lines about the input as a whole, such as labels that are spelled in two ways.
     """
@@ -114,6 +117,7 @@ class EncodingReport:
     unknown_labels: int = 0
     blank_labels: int = 0
     learned_ids: int = 0
+    num_refused: int = 0
     shown: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unknown_names: set[str] = field(default_factory=set)
@@ -351,8 +355,7 @@ def _contents(sequences: Sequences, *, lowers: bool) -> Iterator[bytes]:
             text = content.strip()
             yield (text.lower() if lowers else text).encode("utf-8", "surrogatepass")
         elif isinstance(content, list):
-            sizes = np.array([len(symbol) for symbol in content], np.int64).tobytes()
-            yield "".join(content).encode("utf-8", "surrogatepass") + sizes
+            yield json.dumps(content).encode() if content else b""
         else:
             yield content.tobytes()
 
@@ -594,26 +597,29 @@ class Preprocessing(Saved):
 
     def check(self) -> None:
         """Raise ValueError if parts of a fitted preprocessing contradict each other."""
-        schema = self.schema
-        if schema.join != schema.join_names():
-            raise ValueError("schema.join: expected names of files without folders")
-        if schema.kind != self.kind:
-            raise ValueError("schema.kind: expected that of the sequence")
-        if schema.label_separator != self.label_set.separator:
-            raise ValueError("schema.label_separator: expected that of the labels")
-        if (self.label_set.separator or "") == "" and self.multi_label:
-            raise ValueError("label_set.separator: expected a text if multi_label is true")
-        if self.label_set.separator is not None and not self.multi_label:
-            raise ValueError("label_set.separator: expected null unless multi_label is true")
-        if len(self.label_set) < 2:
-            raise ValueError("label_set.classes: expected at least 2 classes")
-        if self.lengths.empty == "blank" or schema.bad_rows == "blank":
-            raise ValueError("lengths.empty: expected error, drop or unk")
-        if self.sequence.tokenizer_name == "bpe" and getattr(self.sequence, "bpe_model", 0) is None:
-            raise ValueError("sequence.bpe_model: expected merges")
-        for column in (self.sequence, self.row_features):
-            if isinstance(column, ColumnTable):
-                _check_scales(column)
+        schema, labels, column = self.schema, self.label_set, self.sequence
+        lacks_merges = column.tokenizer_name == "bpe" and getattr(column, "bpe_model", 0) is None
+        faults = {
+            "schema.join: expected names of files without folders": (
+                schema.join != schema.join_names()
+            ),
+            "schema.kind: expected that of the sequence": schema.kind != self.kind,
+            "label_set.separator: expected a text if multi_label is true": (
+                labels.multi_label and not labels.separator
+            ),
+            "label_set.separator: expected null unless multi_label is true": (
+                labels.separator is not None and not labels.multi_label
+            ),
+            "label_set.classes: expected at least 2 classes": len(labels) < 2,
+            "lengths.empty: expected error, drop or unk": (
+                self.lengths.empty == "blank" or schema.bad_rows == "blank"
+            ),
+            "sequence.bpe_model: expected merges": lacks_merges,
+        }
+        refuse(faults)
+        for table in (self.sequence, self.row_features):
+            if isinstance(table, ColumnTable):
+                _check_scales(table)
 
 
 def _check_scales(table: ColumnTable) -> None:

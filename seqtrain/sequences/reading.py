@@ -57,7 +57,7 @@ class SequenceReader:
         if schema.steps is not None:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
-            self._ids = CodedColumn(str.strip)
+            self._ids = CodedColumn(lambda text: name_of(text.strip()))
             self._times = TimeColumn(schema.order_type, schema.decimal)
         if schema.static is not None:
             self._static = FeatureReader(schema.static, schema.decimal)
@@ -177,7 +177,7 @@ class SequenceReader:
                     ids.codes[row] = -1
                 else:
                     problems.setdefault(row, f"{schema.id}: the id is blank")
-            found.ids = ids
+            found.ids = Coded(ids.codes, self._ids.known.spellings)
         return found
 
     def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
@@ -233,7 +233,7 @@ class SequenceReader:
             codes, wrong = labels.read_marks({name: columns[name] for name in names})
         else:
             cells = columns.get(names[0], [None] * len(block))
-            if schema.format == "fasttext" and schema.label_separator is None:
+            if schema.format == "fasttext" and labels.separator is None:
                 lists = as_list(cells)
                 cells = [[each for each in own if each.strip()] or None for own in lists]
             codes, wrong = labels.read(cells)

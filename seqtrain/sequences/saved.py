@@ -7,6 +7,7 @@ modules imports it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 
@@ -19,3 +20,14 @@ class Saved:
         "allow_inf_nan": False,
         "arbitrary_types_allowed": True,
     }
+
+
+def refuse(faults: Mapping[str, bool]) -> None:
+    """Raise ValueError with the first fault that is True.
+
+    Args:
+        faults: Maps the description of each fault of an object to True if the object has it.
+    """
+    for fault, is_found in faults.items():
+        if is_found:
+            raise ValueError(fault)

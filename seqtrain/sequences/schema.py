@@ -9,9 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.saved import Saved
+from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Selection
-from seqtrain.tables.formats import FORMATS, IN_MEMORY, formats_holding, resolve_format
+from seqtrain.tables.formats import (
+    FORMATS,
+    IN_MEMORY,
+    columns_of_format,
+    formats_holding,
+    resolve_format,
+)
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
@@ -120,21 +126,30 @@ class Schema(Saved):
     symbol_separator: str | None = None
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ValueError(f"format: expected {', '.join(FORMATS)}")
-        if self.order_type not in (None, *TIME_TYPES):
-            raise ValueError(f"order_type: expected null, {', '.join(TIME_TYPES)}")
-        if self.one_hot is not None and (self.label is not None or not self.one_hot):
-            raise ValueError("one_hot: expected columns in place of label, or null")
-        if (self.steps is None) != (self.kind != "steps"):
-            raise ValueError("steps: expected columns if kind is steps, or else null")
-        if (self.id is not None) != (self.steps is not None and self.sequence is None):
-            raise ValueError("id: expected a column if rows are time steps, or else null")
-        if self.steps is None and self.order is not None:
-            raise ValueError("order: expected null, because rows are no time steps")
-        grows = self.steps is not None and "order" in self.steps.values()
-        if grows and self.order is None:
-            raise ValueError("order: expected a column, because a column of steps grows by it")
+        one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()
+        has_rows_of_steps = self.steps is not None and self.sequence is None
+        faults = {
+            f"format: expected {', '.join(FORMATS)}": self.format not in FORMATS,
+            f"order_type: expected null, {', '.join(TIME_TYPES)}": (
+                self.order_type not in (None, *TIME_TYPES)
+            ),
+            "one_hot: expected columns in place of label, or null": (
+                one_hot is not None and (self.label is not None or not one_hot)
+            ),
+            "steps: expected columns if kind is steps, or else null": (
+                (self.steps is None) != (self.kind != "steps")
+            ),
+            "id: expected a column if rows are time steps, or else null": (
+                (self.id is not None) != has_rows_of_steps
+            ),
+            "order: expected null, because rows are no time steps": (
+                self.steps is None and self.order is not None
+            ),
+            "order: expected a column, because a column of steps grows by it": (
+                grows and self.order is None
+            ),
+        }
+        refuse(faults)
 
     @classmethod
     def from_config(cls, data: DataConfig, path: str, *, whole_files: bool = False) -> Schema:
@@ -191,12 +206,12 @@ class Schema(Saved):
             return self.sequence
         return () if self.sequence is None else (self.sequence,)
 
-    @property
+    @cached_property
     def has_columns(self) -> bool:
         """True if the columns of the format have names or indexes."""
         return FORMATS[self.format].columns != "none"
 
-    @property
+    @cached_property
     def is_wide(self) -> bool:
         """True if all columns without another meaning are the time steps of a series."""
         return self.kind == "features" and self.sequence is None and self.has_columns
@@ -215,33 +230,31 @@ class Schema(Saved):
         """
         columns = FORMATS[self.format].columns
         # Joined files and paths give columns to files of every format.
-        are_named = columns != "none" or self.join or self.path or self.steps is not None
-        content: tuple[Column, ...] = (TEXT,)
-        if columns != "none" or self.steps is not None:
-            content = self.sequence_columns or content
-        labels = self.label_columns
+        are_named = self.has_columns or self.join or self.path or self.steps is not None
+        labels = self.label_columns or (LABEL,)
         if self.one_hot is None and not (are_named or self.label in (FILE, FOLDER)):
             labels = (LABEL,)
-        labels = labels or (LABEL,)
-        if self.kind == "features" and self.sequence is None and columns != "none":
+        if self.is_wide:
             return ColumnRoles((), labels, (), Selection())
-        others = [self.group, self.weight if labelled else None]
-        names = [each for each in others if each is not None]
+        content: tuple[Column, ...] = (TEXT,)
+        if self.has_columns or self.steps is not None:
+            content = self.sequence_columns or content
+        names = [self.group, self.weight if labelled else None]
+        others = [name for name in names if name is not None]
         required = [*content]
         if self.static is not None:
             required += column_names(self.static)
-        if columns != "none":
-            required += names
+        if self.has_columns:
+            required, others = required + others, []
         if labelled:
             required += labels
-        if keep and keeps_all(keep):
-            return ColumnRoles(content, labels, tuple(required), Selection())
-        chosen = dict.fromkeys([*required, *keep])
-        rest = REST in chosen and columns == "delimited"
-        if rest:
-            del chosen[REST]
-        optional = () if columns != "none" else tuple(names)
-        selection = Selection(tuple(chosen), optional, rest=rest)
+        selection = Selection()
+        if not (keep and keeps_all(keep)):
+            chosen = dict.fromkeys([*required, *keep])
+            rest = REST in chosen and columns == "delimited"
+            if rest:
+                del chosen[REST]
+            selection = Selection(tuple(chosen), tuple(others), rest=rest)
         return ColumnRoles(content, labels, tuple(required), selection)
 
     def for_file(self, path: str) -> Schema:
@@ -288,6 +301,8 @@ class Schema(Saved):
             found = resolve_format(path, "auto") if self.by_name else None
             format = found if found in FORMATS else format
             whole_files = self.whole_files and (format == "txt" or self.kind == "features")
+            if whole_files and columns_of_format(format) == "delimited":
+                format = self.format  # a csv file of numbers is a sequence, as it was in training
             if path == STDIN and not self.reads_tables:
                 format, whole_files = "lines", False
             elif format == "txt" and self.format != "txt" and not whole_files:
@@ -325,11 +340,9 @@ class Schema(Saved):
             keep: Columns that are copied to predictions.
         """
         columns = {"none", "named", "delimited"}
-        are_named = self.sequence is not None or self.kind == "steps"
-        if not are_named and not keeps_all(keep):
-            columns = {"none"}
-            if self.kind == "features" and self.label_columns:
-                columns.add("delimited")
+        if self.sequence is None and self.kind != "steps" and not keeps_all(keep):
+            is_wide = self.kind == "features" and self.label_columns
+            columns -= {"named"} if is_wide else {"named", "delimited"}
         found = FORMATS[self.format]
         holds_kind = self.kind in found.kinds or self.kind == "features"
         if not found.labelled or (holds_kind and found.columns in columns):

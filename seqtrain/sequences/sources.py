@@ -252,8 +252,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
     _check_columns(first)
     if schema.is_wide and columns_of_format(schema.format) != "named" and schema.header:
         others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
-        block = next(first.source.blocks(Selection()), None)
-        names = [] if block is None else [x for x in block.columns if x not in others]
+        names = [name for name in _columns_of(first) if name not in others]
         return replace(schema, sequence=tuple(names) or None)
     if schema.order is None:
         return schema
@@ -281,20 +280,23 @@ def _check_columns(source: Input) -> None:
         key = "label" if indexes[0] in schema.label_columns else "sequence"
         needed = f"format {schema.format} needs a field's name"
         raise DataError(f"data.{key}: {indexes[0]} is an index; {needed}")
-    block = next(source.source.blocks(Selection()), None) if schema.header else None
-    if block is None:
+    header = _columns_of(source) if schema.header else []
+    if not header:
         return
-    header = list(block.columns)
-
-    def named(column: Column) -> Column:
-        return header[column] if isinstance(column, int) and column < len(header) else column
-
-    own = [named(column) for column in schema.sequence_columns]
-    shared = [named(column) for column in schema.label_columns if named(column) in own]
+    names: dict[Column, Column] = dict(enumerate(header))
+    own = [names.get(column, column) for column in schema.sequence_columns]
+    labels = [names.get(column, column) for column in schema.label_columns]
+    shared = [name for name in labels if name in own]
     if shared:
         raise DataError(f"data.label: {shared[0]!r} is also in data.sequence; remove it there")
     if len({*own}) < len(own):
         raise DataError(f"data.sequence: {[*schema.sequence_columns]} names a column twice")
+
+
+def _columns_of(source: Input) -> list[Column]:
+    """Return the names of all columns of an input, or [] if it has no rows."""
+    block = next(source.source.blocks(Selection()), None)
+    return [] if block is None else list(block.columns)
 
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:

@@ -206,20 +206,16 @@ def stacked(
     filled = [part for part in parts if len(part)] or parts[:1]
     found: dict[str, Any] = {}
     for name in ARRAYS:
-        arrays = [getattr(part, name) for part in filled]
-        if name in DEFAULTS and any(array is not None for array in arrays):
-            arrays = [_filled(part, name) for part in filled]
-        if arrays[0] is not None and name != "offsets":
-            found[name] = np.concatenate(arrays)
+        arrays = {index: getattr(part, name) for index, part in enumerate(filled)}
+        absent = [index for index, array in arrays.items() if array is None]
+        if name == "offsets" or len(absent) == len(filled):
+            continue
+        for index in absent:
+            arrays[index] = np.full(len(filled[index]), DEFAULTS[name])
+        found[name] = np.concatenate([*arrays.values()])
     lengths = np.concatenate([part.lengths for part in filled])
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     return SequenceStore(**found, offsets=offsets, files=files, words=words)
-
-
-def _filled(store: SequenceStore, name: str) -> Array:
-    """Return an array of a store, or one of its default if the store lacks it."""
-    found: Array | None = getattr(store, name)
-    return np.full(len(store), DEFAULTS[name]) if found is None else found
 
 
 def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,22 +57,23 @@ class SplitSummary:
 
 def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     """Return the summary of each split, by its name."""
-    train = data.splits["train"]
+    train, found = data.splits["train"], dict[str, SplitSummary]()
     sets, times = np.unique(train.combinations, return_counts=True)
     majority = sets[times.argmax()]
-    return {
-        name: SplitSummary(
+    for name, store in data.splits.items():
+        repeats = 0
+        if name != "train" and store.keys is not None and train.keys is not None:
+            repeats = int((np.isin(store.keys, train.keys) & (store.keys != BLANK)).sum())
+        quantiles = np.quantile(store.lengths, QUANTILES, method="nearest")
+        found[name] = SplitSummary(
             rows=len(store),
             steps=len(store.values),
-            length_quantiles=tuple(
-                int(q) for q in np.quantile(store.lengths, QUANTILES, method="nearest")
-            ),
+            length_quantiles=tuple(quantiles.astype(int).tolist()),
             unknown=unknown_share(store),
-            repeats=0 if name == "train" else _repeats(store, train),
+            repeats=repeats,
             majority=float(np.mean(store.combinations == majority)),
         )
-        for name, store in data.splits.items()
-    }
+    return found
 
 
 def unknown_share(store: SequenceStore) -> float:
@@ -93,14 +94,11 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
         batching: Section batching of the config. Its `bucketing` is ignored.
         seed: Seed of the batches.
     """
-    lengths = data.splits["train"].lengths
-    shares = [
-        padding_fraction(
-            plan_epoch(lengths, batching.model_copy(update={"bucketing": on}), seed=seed, epoch=0),
-            lengths,
-        )
-        for on in (False, True)
-    ]
+    lengths, shares = data.splits["train"].lengths, list[float]()
+    for on in (False, True):
+        own = batching.model_copy(update={"bucketing": on})
+        batches = plan_epoch(lengths, own, seed=seed, epoch=0)
+        shares.append(padding_fraction(batches, lengths))
     return shares[0], shares[1]
 
 
@@ -171,28 +169,23 @@ def _repeated(name: str, repeats: int, rows: int) -> str:
 
 def _conflicts(train: SequenceStore) -> Iterator[str]:
     """Yield a warning if equal sequences of train have different labels."""
-    groups = contradictions(train)
+    assert train.keys is not None
+    labels, place = train.combinations, train.place
+    if len(train.files) == 1:
+        place = replace(train, files=()).place
+    total, groups, pairs = 0, 0, list[str]()
+    for rows in equal_rows(train.keys):
+        others = np.array(rows)[labels[rows] != labels[rows[0]]]
+        if len(others):
+            total, groups = total + len(rows), groups + 1
+            pairs.append(f"{place(rows[0])} and {place(others[0])}")
     if not groups:
         return
-    place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
-    labels = train.combinations
-    pairs = list[str]()
-    for rows in groups[:SHOWN]:
-        other = next(row for row in rows if labels[row] != labels[rows[0]])
-        pairs.append(f"{place(rows[0])} and {place(other)}")
-    total = sum(map(len, groups))
     yield (
-        f"train: {counted(total, 'row')} hold {counted(len(groups), 'sequence')} under several "
-        f"labels (lines {', '.join(pairs)}{', …' if len(groups) > SHOWN else ''}); correct "
+        f"train: {counted(total, 'row')} hold {counted(groups, 'sequence')} under several "
+        f"labels (lines {', '.join(pairs[:SHOWN])}{', …' if groups > SHOWN else ''}); correct "
         "data.train, or see whether data.sequence and data.label are the right columns"
     )
-
-
-def contradictions(store: SequenceStore) -> list[list[int]]:
-    """Return the row numbers of each sequence that occurs with different labels, by first row."""
-    assert store.keys is not None
-    labels = store.combinations
-    return [rows for rows in equal_rows(store.keys) if (labels[rows] != labels[rows[0]]).any()]
 
 
 def _divided_groups(data: PreparedData) -> Iterator[str]:
@@ -207,12 +200,6 @@ def _divided_groups(data: PreparedData) -> Iterator[str]:
                 f"{name}: {counted(int(shared.sum()), 'sequence')} of groups that are in train, "
                 "too: their scores may promise too much"
             )
-
-
-def _repeats(store: SequenceStore, train: SequenceStore) -> int:
-    assert store.keys is not None
-    assert train.keys is not None
-    return int((np.isin(store.keys, train.keys) & (store.keys != BLANK)).sum())
 
 
 def number_doubts(data: PreparedData) -> Iterator[str]:

@@ -49,15 +49,18 @@ class VectorFolder:
         self._tokenizer.no_truncation()
         self._table = _load_table(weights)
         self.size = self._table.shape[1]
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        self._special = {each.content for each in added}
 
     def vectors_of(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vector of each word, (K, E). It is NaN for a word of unknown pieces only."""
         vectors = np.full((len(words), self.size), np.nan, np.float32)
         encodings = self._tokenizer.encode_batch(list(words), add_special_tokens=False)
         for row, encoding in enumerate(encodings):
-            pieces = [piece for piece in encoding.ids if self._is_known(piece)]
-            if pieces:
-                vectors[row] = self._table[pieces].astype(np.float32).mean(axis=0)
+            pieces = zip(encoding.ids, encoding.tokens, strict=True)
+            ids = [id for id, name in pieces if id < len(self._table) and name not in self._special]
+            if ids:
+                vectors[row] = self._table[ids].astype(np.float32).mean(axis=0)
         return vectors
 
     def words(self) -> list[str]:
@@ -71,13 +74,6 @@ class VectorFolder:
         if marked:
             return marked
         return [name for name in names if name.isalnum()]  # "##ing" and "[CLS]" are no words
-
-    @property
-    def _special(self) -> set[str]:
-        return {each.content for each in self._tokenizer.get_added_tokens_decoder().values()}
-
-    def _is_known(self, piece: int) -> bool:
-        return piece < len(self._table) and self._tokenizer.id_to_token(piece) not in self._special
 
 
 def vector_files(folder: Path) -> tuple[Path, Path]:

@@ -61,21 +61,18 @@ def cut(offsets: Ints, codes: Codes | None, window: Mapping[str, Any]) -> Window
         codes: Code of the label of each step, or None if labels aren't known.
         window: Value of data.window.
     """
-    parts = Windows(np.arange(len(offsets) - 1), offsets[:-1], offsets[1:])
+    starts, ends = offsets[:-1], offsets[1:]
     if window.get("label") == "constant" and codes is not None and len(codes):
         changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-        borders = np.unique(np.concatenate((offsets[:-1], changes, offsets[-1:])))
-        owners = np.searchsorted(offsets, borders[:-1], side="right") - 1
-        parts = Windows(owners, borders[:-1], borders[1:])
+        borders = np.union1d(offsets, changes)
+        starts, ends = borders[:-1], borders[1:]
     size = window.get("steps")
-    if size is None:
-        return parts
-    stride = window.get("stride", size)
-    beyond = np.maximum(0, parts.ends - parts.starts - size)
-    counts = 1 + -(-beyond // stride)
-    owners = np.repeat(parts.owners, counts)
-    first = np.repeat(np.cumsum(counts) - counts, counts)
-    starts = np.repeat(parts.starts, counts) + stride * (np.arange(len(owners)) - first)
-    ends = np.minimum(starts + size, np.repeat(parts.ends, counts))
-    # With gaps between windows, the last one may begin after the end.
-    return Windows(owners, starts, ends).at(np.flatnonzero(starts < ends))
+    if size is not None:
+        stride = window.get("stride", size)
+        counts = 1 + -(-np.maximum(0, ends - starts - size) // stride)
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        starts = np.repeat(starts, counts) + stride * (np.arange(len(first)) - first)
+        ends = np.repeat(ends, counts)
+        is_within = starts < ends  # with gaps between windows, the last one may begin after the end
+        starts, ends = starts[is_within], np.minimum(starts + size, ends)[is_within]
+    return Windows(np.searchsorted(offsets, starts, side="right") - 1, starts, ends)

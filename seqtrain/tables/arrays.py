@@ -69,24 +69,21 @@ def read_arrays(
     steps = arrays.get("X")
     if steps is not None and steps.ndim in (1, 2) and "labels" not in arrays:
         table = steps if steps.ndim == 2 else steps[:, None]
-        for index in range(table.shape[1]):
-            columns[index] = columns[str(index)] = table[:, index]
+        for index, numbers in enumerate(table.T):
+            columns[index] = columns[str(index)] = numbers
     if steps is not None and steps.ndim == 1:
         columns[LABEL] = _labels(steps, len(steps))
     else:
         columns[TEXT] = _sequences(arrays)
-    num_rows = len(next(iter(columns.values())))
+    count = len(next(iter(columns.values())))
     if "labels" in arrays:
-        columns[LABEL] = _labels(arrays["labels"], num_rows)
+        columns[LABEL] = _labels(arrays["labels"], count)
     if LABEL in (selection.required or ()) and LABEL not in columns:
-        raise UnreadableError(
-            None, f"no array labels; found {', '.join(arrays)}; {EXPECTED_ARRAYS}"
-        )
+        raise _missing("labels", arrays)
     names = selection.among(columns)
     if selection.required is None:
         names = [name for name in (TEXT, LABEL) if name in columns]
-    chosen = {name: columns[name] for name in names}
-    yield Block(chosen, np.arange(1, num_rows + 1))
+    yield Block({name: columns[name] for name in names}, np.arange(1, count + 1))
 
 
 def read_whole_array(
@@ -173,72 +170,75 @@ def _known(loaded: Any) -> dict[str, AnyArray]:
 def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
     """Return the sequences of a file, each (T,) or (T, C).
 
-    Whole numbers that are stored as floats become integers.
-    """
-    if "X" in arrays:
-        values, borders = _padded(arrays)
-    else:
-        values, borders = _flat(arrays)
-    return [values[start:end] for start, end in pairwise(borders)]
-
-
-def _padded(arrays: dict[str, AnyArray]) -> tuple[AnyArray, list[int]]:
-    """Return the time steps of all rows of the array X, and the borders of the rows.
-
-    Without `lengths`, missing values at the end of a row are padding.
-    """
-    x = arrays["X"]
-    if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
-        raise _unfit("X", "numbers (B, T) or (B, T, C), a series per row", x)
-    if "lengths" in arrays:
-        lengths = _integers(arrays, "lengths")
-        if len(lengths) != len(x) or (lengths < 0).any() or (lengths > x.shape[1]).any():
-            raise _unfit("lengths", f"{len(x)} lengths of at most {x.shape[1]}", lengths)
-        known = np.arange(x.shape[1]) < lengths[:, None]
-    elif x.dtype.kind == "f":
-        missing = np.asarray(np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
-        known = np.cumsum(~missing[:, ::-1], axis=1)[:, ::-1] > 0
-    else:
-        known = np.ones(x.shape[:2], dtype=bool)
-    return x[known], [0, *known.sum(axis=1).cumsum().tolist()]
-
-
-def _flat(arrays: dict[str, AnyArray]) -> tuple[AnyArray, list[int]]:
-    """Return the array `values`, (N,) or (N, C), and the B + 1 borders of its sequences.
-
     Raises:
         UnreadableError: If an array is missing or has a wrong type or shape, or the borders don't
             cover all values.
     """
-    values = arrays["values"]
-    if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
-        raise _unfit("values", "numbers (N,) or (N, C), the steps of all sequences", values)
-    if "offsets" in arrays and "lengths" in arrays:
-        raise UnreadableError(None, "found the arrays offsets and lengths; remove one of them")
-    key = "offsets" if "offsets" in arrays else "lengths"
-    found = _integers(arrays, key)
-    borders = found.tolist()
-    if key == "lengths":
-        borders = [0, *np.cumsum(found).tolist()]
-    if borders[:1] != [0] or borders[-1] != len(values) or (np.diff(borders) < 0).any():
-        expected = f"expected to cover 0 to {len(values)}, the values, row by row"
-        raise UnreadableError(None, f"{key}: {expected}; found {borders[:1]} to {borders[-1:]}")
-    return values, borders
+    if "X" in arrays:
+        x = _numbers(arrays, "X", "numbers (B, T) or (B, T, C), a series per row", (2, 3))
+        is_step = _steps_of(x, arrays)
+        values, borders = x[is_step], np.append(0, is_step.sum(axis=1).cumsum())
+    else:
+        expected = "numbers (N,) or (N, C), the steps of all sequences"
+        values = _numbers(arrays, "values", expected, (1, 2))
+        if "offsets" in arrays and "lengths" in arrays:
+            raise UnreadableError(None, "found the arrays offsets and lengths; remove one of them")
+        key = "offsets" if "offsets" in arrays else "lengths"
+        borders = _numbers(arrays, key, "integers (B,)", (1,), "iu").astype(np.int64)
+        if key == "lengths":
+            borders = np.append(0, borders.cumsum())
+        ends = borders[:1].tolist(), borders[-1:].tolist()
+        if ends != ([0], [len(values)]) or (np.diff(borders) < 0).any():
+            expected = f"expected to cover 0 to {len(values)}, the values, row by row"
+            raise UnreadableError(None, f"{key}: {expected}; found {ends[0]} to {ends[1]}")
+    return [values[start:end] for start, end in pairwise(borders.tolist())]
 
 
-def _integers(arrays: dict[str, AnyArray], key: str) -> AnyArray:
+def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the steps of padded series that aren't padding, (B, T).
+
+    Without `lengths`, missing values at the end of a row are padding.
+    """
+    if "lengths" in arrays:
+        lengths = _numbers(arrays, "lengths", "integers (B,)", (1,), "iu")
+        if len(lengths) != len(x) or (lengths < 0).any() or (lengths > x.shape[1]).any():
+            raise _unfit("lengths", f"{len(x)} lengths of at most {x.shape[1]}", lengths)
+        found: npt.NDArray[np.bool_] = np.arange(x.shape[1]) < lengths[:, None]
+        return found
+    is_known = np.asarray(~np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
+    return np.cumsum(is_known[:, ::-1], axis=1)[:, ::-1] > 0
+
+
+def _numbers(
+    arrays: dict[str, AnyArray],
+    key: str,
+    expected: str,
+    dimensions: tuple[int, ...],
+    kinds: str = "iuf",
+) -> AnyArray:
+    """Return an array of numbers.
+
+    Args:
+        arrays: The arrays of the file.
+        key: Name of the array.
+        expected: Description of the array, for the message.
+        dimensions: Numbers of dimensions that it may have.
+        kinds: Kinds of dtypes that it may have.
+
+    Raises:
+        UnreadableError: If there is no such array, or it has another type or shape.
+    """
     if key not in arrays:
-        raise UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED_ARRAYS}")
+        raise _missing(key, arrays)
     found = arrays[key]
-    if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise _unfit(key, "integers (B,)", found)
+    if found.ndim not in dimensions or found.dtype.kind not in kinds or 0 in found.shape[1:]:
+        raise _unfit(key, expected, found)
     return found
 
 
 def _labels(labels: AnyArray, rows: int) -> Cells:
-    if labels.size != rows or labels.dtype.kind not in "iufbU":
-        raise _unfit("labels", f"integers or strings ({rows},)", labels)
-    if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
+    are_whole = labels.dtype.kind != "f" or np.array_equal(labels, np.rint(labels))
+    if labels.size != rows or labels.dtype.kind not in "iufbU" or not are_whole:
         raise _unfit("labels", f"integers or strings ({rows},)", labels)
     try:  # numpy itself fails with a SystemError on numbers that no character has
         found: list[Any] = labels.ravel().tolist()
@@ -250,3 +250,7 @@ def _labels(labels: AnyArray, rows: int) -> Cells:
 
 def _unfit(key: str, expected: str, array: AnyArray) -> UnreadableError:
     return UnreadableError(None, f"{key}: expected {expected}, found {array.dtype} {array.shape}")
+
+
+def _missing(key: str, arrays: dict[str, AnyArray]) -> UnreadableError:
+    return UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED_ARRAYS}")

@@ -53,6 +53,11 @@ class Coded:
         """Return the column of some rows, by their indices or by a mask."""
         return Coded(self.codes[rows], self.values)
 
+    def value(self, row: int) -> Any:
+        """Return the value of a row, or None if the cell is missing."""
+        code = self.codes[row]
+        return self.values[code] if code >= 0 else None
+
     def cells(self) -> list[Any]:
         """Return the value of each row. A missing cell is None."""
         values = [*self.values, None]

@@ -153,7 +153,7 @@ class _Columns:
         self.width = self.least = len(first)
         names: dict[Name, int] = {}
         if header:
-            names = _names_in(line, first)
+            names = names_in(line, first)
             self.least = max(names.values(), default=0) + 1
         # Keys of data.steps are texts, also those of columns without names.
         own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
@@ -221,7 +221,7 @@ class _Columns:
         return found
 
 
-def _names_in(line: int, header: list[str]) -> dict[Name, int]:
+def names_in(line: int, header: list[str]) -> dict[Name, int]:
     """Return the index of each column that has a name."""
     if header[0].lstrip().startswith('{"'):
         advice = "give --input-format jsonl (to train, data.format: jsonl)"

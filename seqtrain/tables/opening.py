@@ -11,7 +11,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from seqtrain.errors import DataError
@@ -168,6 +168,7 @@ def guess_encoding(path: str) -> str | None:
     return None if found is None else found.lower()
 
 
+@dataclass
 class TextLines:
     r"""The lines of a binary stream.
 
@@ -175,19 +176,16 @@ class TextLines:
     written mix encodings, line by line. Lines end with ``\n``. In a file without ``\n``, as old
     versions of Excel write it on a Mac, they end with ``\r``.
 
-    Args:
+    Attributes:
         stream: Stream of bytes.
         encoding: Encoding of lines that aren't UTF-8.
-
-    Attributes:
         problems: Maps the number of each line that can't be decoded to the reason. It is filled
             while the lines are read.
     """
 
-    def __init__(self, stream: BinaryIO, encoding: str = "utf-8") -> None:
-        self.stream = stream
-        self.encoding = "utf-8" if encoding == "utf-16" else encoding
-        self.problems = dict[int, str]()
+    stream: BinaryIO
+    encoding: str = "utf-8"
+    problems: dict[int, str] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[list[str]]:
         r"""Yield lists of consecutive lines, with their line ends.
@@ -269,10 +267,11 @@ class TextLines:
             return raw.decode()
         except UnicodeDecodeError as error:
             at = error.start
+        encoding = self.encoding if self.encoding != "utf-16" else "utf-8"
         try:
-            return raw.decode(self.encoding)
+            return raw.decode(encoding)
         except UnicodeDecodeError:
-            found = f"byte {at + 1} is not {self.encoding.upper()} (0x{raw[at]:02x})"
+            found = f"byte {at + 1} is not {encoding.upper()} (0x{raw[at]:02x})"
             advice = "save the file as UTF-8, or set data.encoding (--encoding), such as cp1252"
             self.problems[number] = f"{found}; {advice}"
             return raw.decode(errors="replace")

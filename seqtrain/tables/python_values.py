@@ -146,7 +146,7 @@ def _pandas_array(values: Any) -> Any:
     """Return a column of pandas as an array. Missing values of nullable types are None."""
     if isinstance(values.dtype, np.dtype):
         return values.to_numpy()
-    missing = values.isna().to_numpy()
+    missing = np.asarray(values.isna())  # that of an index is an array already
     if getattr(values.dtype, "kind", "O") in "iuf" and not missing.any():
         return values.to_numpy(dtype=values.dtype.numpy_dtype)
     array = values.to_numpy(dtype=object, na_value=None)

@@ -101,21 +101,24 @@ class SourceFile:
         return digests[0] if len(digests) == 1 else _hash("".join(digests).encode())
 
 
+@dataclass(frozen=True)
 class FileSource(Source):
     """A file, or several files that are read as one: a folder, or the files of a pattern.
 
     Besides the columns of the file, every row has the columns `file`, the path, and `folder`, the
     name of the folder, unless the file has columns of these names.
 
-    Args:
+    Attributes:
+        name: Name for messages.
         path: The file, the folder, or the pattern.
-        parts: The files, in the order in which they are read.
         has_files: True if `path` isn't the only file itself.
+        parts: The files, in the order in which they are read.
     """
 
-    def __init__(self, path: str, parts: Sequence[SourceFile], *, has_files: bool) -> None:
-        self.path, self.parts, self.has_files = path, tuple(parts), has_files
-        self.name = display_name(path)
+    name: str
+    path: str
+    has_files: bool
+    parts: Sequence[SourceFile] = ()
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of all files, in order.
@@ -207,7 +210,8 @@ def open_source(
             parts += _folder(each, dialect)
     if pattern is not None:
         parts = [replace(part, fixed={**part.fixed, **_groups(pattern, part)}) for part in parts]
-    return FileSource(name, parts, has_files=[part.path for part in parts] != [path])
+    has_files = [part.path for part in parts] != [path]
+    return FileSource(display_name(name), name, has_files, parts)
 
 
 def _groups(pattern: str, part: SourceFile) -> dict[str, str]:

@@ -21,14 +21,15 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     batched,
 )
+from seqtrain.tables.delimited import names_in
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.tables.python_values import python_value
 from seqtrain.text import listed, quote
 
 FIRST_ROWS = 20
 """Number of rows among which the header is searched."""
-SheetRow: TypeAlias = tuple[int, tuple[Any, ...]]
-"""Number of a row in the sheet, from 1, and its cells."""
+SheetRow: TypeAlias = tuple[int, list[Any]]
+"""Number of a row in the sheet, from 1, and its cells up to the last one with a value."""
 
 
 def read_xlsx(
@@ -56,27 +57,29 @@ def read_xlsx(
 def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int) -> Iterator[Block]:
     book = _workbook(stream)
     sheet = _sheet(book, dialect.sheet)
-    cells = enumerate(sheet.iter_rows(values_only=True), start=1)
-    filled = ((number, row) for number, row in cells if _width(row))
+    filled = _filled_rows(sheet)
     first = list(islice(filled, FIRST_ROWS))
-    header = _header_index(first) if dialect.header and first else -1
-    if len(first) <= header + 1:
-        _refuse_other_sheets(book, sheet)
+    start = 0
+    if dialect.header and first:
+        counts = [len(row) - row.count(None) - row.count("") for _, row in first]
+        start = next(index for index, count in enumerate(counts, 1) if count > max(counts) / 2)
+    if len(first) <= start:
+        others = [each for each in book.worksheets if each.title != sheet.title]
+        if any(len(list(islice(_filled_rows(each), 2))) > 1 for each in others):
+            raise UnreadableError(None, f"no rows{_advice(book, sheet.title)}")
     if not first:
         return
-    places: dict[Name, int] = {}
+    line, header = first[start - 1]
+    places: dict[Name, int] = {index: index for index in range(max(len(row) for _, row in first))}
     if dialect.header:
-        places = _places(*first[header])
-    else:
-        places = {index: index for index in range(max(_width(row) for _, row in first))}
+        titles = (None if title == "" else python_value(title) for title in header)
+        places = names_in(line, ["" if title is None else str(title) for title in titles])
     try:
         names = selection.among(places)
     except UnreadableError as error:
         advice = _advice(book, sheet.title)
-        raise UnreadableError(
-            first[header][0], *(f"{problem}{advice}" for problem in error.problems)
-        ) from None
-    for part in batched(chain(first[header + 1 :], filled), rows):
+        raise UnreadableError(line, *(problem + advice for problem in error.problems)) from None
+    for part in batched(chain(first[start:], filled), rows):
         columns: dict[Name, Cells] = {}
         for name in names:
             index = places[name]
@@ -109,24 +112,21 @@ def _workbook(stream: BinaryIO) -> Any:
 
 
 def _sheet(book: Any, name: str | None) -> Any:
-    if name is None:
-        return book.worksheets[0]
     for sheet in book.worksheets:
-        if sheet.title == name:
+        if name in (None, sheet.title):
             return sheet
     found = listed([quote(sheet.title) for sheet in book.worksheets])
-    raise UnreadableError(None, f"no sheet {quote(name)}; found {found} (data.sheet)")
+    raise UnreadableError(None, f"no sheet {quote(str(name))}; found {found} (data.sheet)")
 
 
-def _refuse_other_sheets(book: Any, empty: Any) -> None:
-    """Refuse a sheet without rows if others have some.
-
-    Raises:
-        UnreadableError: If another sheet has two rows or more.
-    """
-    others = [sheet for sheet in book.worksheets if sheet.title != empty.title]
-    if any(len(list(islice(filter(_width, x.iter_rows(values_only=True)), 2))) > 1 for x in others):
-        raise UnreadableError(None, f"no rows{_advice(book, empty.title)}")
+def _filled_rows(sheet: Any) -> Iterator[SheetRow]:
+    """Yield the rows of a sheet that have a cell with a value."""
+    for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+        row = list(cells)
+        while row and row[-1] in (None, ""):
+            row.pop()
+        if row:
+            yield number, row
 
 
 def _advice(book: Any, title: str) -> str:
@@ -136,36 +136,3 @@ def _advice(book: Any, title: str) -> str:
     if others:
         advice += f"; other sheets are {listed(others)}: --set data.sheet=NAME"
     return advice
-
-
-def _header_index(first: list[SheetRow]) -> int:
-    most = max(_width(row, gaps=False) for _, row in first)
-    for index, (_, row) in enumerate(first):
-        if _width(row, gaps=False) > most / 2:
-            return index
-    return 0
-
-
-def _places(number: int, header: tuple[Any, ...]) -> dict[Name, int]:
-    """Return the index of each named column."""
-    places: dict[Name, int] = {}
-    for index, title in enumerate(header):
-        if not _has_value(title):
-            continue
-        name = str(python_value(title))
-        if name in places:
-            raise UnreadableError(number, f"column {quote(name)} occurs twice in the header")
-        places[name] = index
-    return places
-
-
-def _width(row: tuple[Any, ...], *, gaps: bool = True) -> int:
-    """Return the number of cells up to the last one with a value, or of those with a value."""
-    filled = [index for index, cell in enumerate(row) if _has_value(cell)]
-    if not gaps:
-        return len(filled)
-    return filled[-1] + 1 if filled else 0
-
-
-def _has_value(cell: Any) -> bool:
-    return cell is not None and cell != ""

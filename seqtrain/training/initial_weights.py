@@ -48,7 +48,8 @@ def initial_network(
         use_word_vectors(embedding, data.vectors)
     network.to(device)
     if network.solved_branches and solve:
-        with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
+        lower = "model.max_ngrams or data.max_length, or set model.kernels: false"
+        with memory_errors(rows.lengths, lower):
             network.solve(rows, weights, config.seed, len(data.splits["train"]))
     return network
 

@@ -459,6 +459,6 @@ def _not_finite(trainer: Trainer, name: str, batch: Batch, losses: Tensor) -> Ru
         where = f"train lines {shown} (of a folder: rows through its files)"
     return error(
         trainer,
-        f"step {trainer.progress.updates + 1}: the {name} isn't finite for {where}; nothing was "
+        f"update {trainer.progress.updates + 1}: the {name} isn't finite for {where}; nothing was "
         f"updated; lower {section_of(trainer)}.lr, or look at these rows",
     )

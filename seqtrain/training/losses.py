@@ -147,7 +147,9 @@ def example_weights(labels: Array, own: Array | None, classes: Tensor | None) ->
     return of_class if own is None else of_class * own
 
 
-def weighed(store: SequenceStore, weights: Array | None) -> tuple[SequenceStore, Array | None]:
+def rows_with_weight(
+    store: SequenceStore, weights: Array | None
+) -> tuple[SequenceStore, Array | None]:
     """Return the rows that have a weight above 0, and their weights.
 
     Raises:

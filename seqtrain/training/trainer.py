@@ -34,7 +34,7 @@ from seqtrain.training.losses import (
     class_weights,
     example_weights,
     joined_rows,
-    weighed,
+    rows_with_weight,
     weighted_counts,
 )
 from seqtrain.training.processes import SINGLE, Processes
@@ -80,7 +80,7 @@ class Trainer:
         training_updates: Number of updates of training if it doesn't end early.
         class_counts: Number of rows of train of each class, (C,), counted by their sample weights.
         class_weights: Weight of each class, (C,), or None for equal weights.
-        weights: Maps "train" and "validation" to the weight of each row, (B,), or None.
+        row_weights: Maps "train" and "validation" to the weight of each row, (B,), or None.
         model: Module that learns in the current phase: the network, or a pretraining model around
             it.
         store: Rows to learn from in the current phase.
@@ -122,10 +122,10 @@ class Trainer:
         self.class_weights = class_weights(
             config.training, self.class_counts, self.labels, total=total
         )
-        self.weights: dict[str, Array | None] = {}
+        self.row_weights: dict[str, Array | None] = {}
         for name, weights in own.items():
             labels = data.splits[name].labels
-            self.weights[name] = example_weights(labels, weights, self.class_weights)
+            self.row_weights[name] = example_weights(labels, weights, self.class_weights)
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self.kept_logits = torch.zeros(0, device="cpu")
@@ -135,7 +135,7 @@ class Trainer:
         self.branch_scores: dict[str, Scores] = {}
         self._fixed_logits: dict[str, Tensor] = {}
         self._epoch_logits: list[Tensor] = []
-        network = network or self.new_network(train, self.weights["train"])
+        network = network or self.new_network(train, self.row_weights["train"])
         # Without validation, nothing fits the branch weights.
         branch_weights = None
         if "validation" not in data.splits:
@@ -241,7 +241,7 @@ class Trainer:
         """
         solved = self.processes.is_first
         return initial_network(
-            self.config, self.data, self.device, *weighed(rows, weights), solve=solved
+            self.config, self.data, self.device, *rows_with_weight(rows, weights), solve=solved
         )
 
     def set_calibration(self, calibration: Calibration) -> None:
@@ -419,9 +419,9 @@ class Trainer:
             self._set_pretraining()
         elif phase == "refit":
             self.validation = None
-            self.store, weights = weighed(*self._refit_rows())
+            self.store, weights = rows_with_weight(*self._refit_rows())
         else:
-            self.store, weights = weighed(splits["train"], self.weights["train"])
+            self.store, weights = rows_with_weight(splits["train"], self.row_weights["train"])
         self.store_weights: Tensor | None = None
         if weights is not None:
             # With a mean weight of 1, the learning rate suits them as it suits equal weights.
@@ -451,7 +451,7 @@ class Trainer:
         """Return the rows with known labels of train and validation, and their weights."""
         names = ["train", "validation"]
         stores = [self.data.splits[name] for name in names]
-        return joined_rows(stores, [self.weights[name] for name in names])
+        return joined_rows(stores, [self.row_weights[name] for name in names])
 
     def freeze_embedding(self, *, frozen: bool) -> None:
         """Freeze the vectors of tokens if `frozen` is True; let them learn if it is False.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.sklearn import SequenceClassifier
 from tests.helpers.tiny import rows
 
@@ -92,6 +92,23 @@ def test_a_loaded_classifier_stands_for_its_run(run, tmp_path):
     mistakes = seqtrain.split_results(loaded, data=TABLE, explain=1)
     assert mistakes.scores.num_examples == len(TEXTS)
     assert [each.is_correct for each in mistakes.errors] == [False] * len(mistakes.errors)
+
+
+def test_what_has_no_run_is_refused_with_the_way_that_works(estimator, tmp_path):
+    for wrong in (5, ["r"], estimator):
+        with pytest.raises(ConfigError, match=r"^run: found .*expected a run directory"):
+            seqtrain.evaluate(wrong, data=TABLE)
+    with pytest.raises(ConfigError, match="classifier_"):
+        seqtrain.load(estimator)
+    with pytest.raises(CheckpointError, match="data="):
+        seqtrain.evaluate(estimator.classifier_)
+    page = tmp_path / "r.html"
+    with pytest.raises(CheckpointError, match="is no run"):
+        seqtrain.report(estimator.classifier_, page, data=TABLE)
+    with pytest.raises(ConfigError, match=r"^runs: found none"):
+        seqtrain.report([], page)
+    with pytest.raises(ConfigError, match=r"^config: found .*Classifier"):
+        seqtrain.tune(estimator.classifier_, trials=1)
 
 
 @pytest.mark.parametrize("labels", [["", "x"] * 30, [1.0, 2.0] * 30, [" a", "a"] * 30])

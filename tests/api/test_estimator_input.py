@@ -44,6 +44,14 @@ def test_columns_of_polars():
     assert predicted(frame.select("s"), frame["l"], sequence="s").tolist() == expected
 
 
+def test_frames_of_other_libraries_than_pandas_are_arrays_of_numbers():
+    polars, arrow = (pytest.importorskip(name) for name in ("polars", "pyarrow"))
+    numbers, columns = np.array(IDS), [f"c{number}" for number in range(6)]
+    expected = predicted(numbers, data__kind="tokens").tolist()
+    for frame in (polars.DataFrame(numbers), arrow.table([*numbers.T], names=columns)):
+        assert predicted(frame, data__kind="tokens").tolist() == expected
+
+
 def test_categories_of_polars_are_texts():
     polars = pytest.importorskip("polars")
     texts, labels = polars.Series([" ".join(row) for row in WORDS]), polars.Series(Y)
@@ -77,6 +85,22 @@ def test_nullable_integers_stay_integers():
     pandas = pytest.importorskip("pandas")
     found = predicted(WORDS, pandas.Series([label == "up" for label in Y]).astype("Int64"))
     assert found.dtype.kind == "i"
+
+
+def test_columns_without_an_index_are_taken():
+    pandas = pytest.importorskip("pandas")
+    texts = [" ".join(row) for row in WORDS]
+    expected = predicted(texts).tolist()
+    for X in (pandas.Index(texts), pandas.array(texts)):
+        assert predicted(X, pandas.array(Y)).tolist() == expected
+    truth = pandas.array([label == "up" for label in Y], dtype="boolean")
+    assert predicted(texts, truth).dtype == bool
+
+
+def test_a_missing_label_is_named():
+    for labels in ([None, *Y[1:]], np.array([None, *Y[1:]])):
+        with pytest.raises(ValueError, match=r"^y: found None"):
+            predicted(WORDS, labels)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -204,11 +204,15 @@ def test_type_checkers_see_every_keyword(tmp_path):
     )
     (tmp_path / "user.py").write_text("\n".join([imports, *CALLS, ""]))
     root = Path(seqtrain.__file__).parents[1]
-    words = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "user.py")]
+    page = (root / "README.md").read_text("utf-8").partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "page.py").write_text(page)
+    files = [str(tmp_path / name) for name in ("user.py", "page.py")]
+    words = [sys.executable, "-m", "mypy", "--strict", *files]
     ended = subprocess.run(words, capture_output=True, text=True, cwd=root)
     found = re.findall(r"user\.py:([0-9]+): error: (.*)", ended.stdout)
     wrong = [(f"{line}", part) for line, part in enumerate(CALLS.values(), start=2) if part]
     assert [line for line, _ in found] == [line for line, _ in wrong], ended.stdout
+    assert "page.py" not in ended.stdout, ended.stdout
     assert all(part in problem for (_, problem), (_, part) in zip(found, wrong, strict=True))
 
 

@@ -77,21 +77,6 @@ def test_texts_are_classified(fitted):
     assert best.tolist() == fitted.predict(np.array(TEXTS[:5])).tolist()
 
 
-def test_symbols_and_series_of_unequal_length():
-    symbols = [text.split() for text in TEXTS]
-    labels = np.array([label == "up" for label in LABELS])
-    found = small().fit(symbols, labels)
-    assert found.predict(symbols).dtype == bool
-    assert found.score(symbols, labels) > 0.9
-    generator = np.random.default_rng(0)
-    slopes = generator.choice([-1.0, 1.0], 60)
-    series = [
-        np.arange(3 + i % 5)[:, None] * [slope, 1] + generator.normal(size=(3 + i % 5, 2)) / 9
-        for i, slope in enumerate(slopes)
-    ]
-    assert small().fit(series, slopes).score(series, slopes) > 0.9
-
-
 def test_more_than_ten_labels_keep_their_places():
     labels = [i % 12 for i in range(60)]
     texts = [f"word{label} the word{label}" for label in labels]
@@ -244,8 +229,10 @@ def test_rows_of_files_have_no_weights(tmp_path):
 
 
 def test_validation_data_and_the_history_of_epochs():
+    """Epochs of pretraining have no part in it."""
     texts, labels = list(TEXTS), list(LABELS)
-    plain = small(max_epochs=2).fit(texts[:40], labels[:40])
+    settings = {"pretraining.objective": "language_model", "pretraining.max_epochs": 3}
+    plain = small(max_epochs=2, settings=settings).fit(texts[:40], labels[:40])
     assert [row["epoch"] for row in plain.history_] == [1, 2]
     assert "validation_loss" not in plain.history_[0]
     fitted = small(max_epochs=2).fit(texts[:40], labels[:40], validation_data=(texts, labels))

@@ -11,7 +11,8 @@ and thresholds are compared after the epoch that `seqtrain fit` chooses.
 
 A row of Markdown for each model says how each rule changes the scores on OTHERS: accuracy in
 points and log loss for epochs, log loss for temperature, accuracy and macro F1 in points for
-thresholds (if one of two classes is rare). The first rule of each choice is that of `seqtrain fit`.
+thresholds (of the first model, if one of two classes is rare). The first rule of each choice is
+that of `seqtrain fit`; a refit has the second one for its epochs.
 """
 
 from __future__ import annotations
@@ -143,8 +144,7 @@ def threshold_cells(
 ) -> list[str]:
     """Return what each rule for the threshold of a rare class changes."""
     rare = trainer.rare
-    if rare is None:
-        return [""] * len(THRESHOLDS)
+    assert rare is not None
     divisor = fit_temperature(chosen, labels)
     shift = torch.tensor(trainer.calibration.shift or [0.0])
     chosen, others = chosen / divisor + shift, others / divisor + shift
@@ -181,8 +181,9 @@ def measure(config: Config, data: PreparedData, name: str) -> None:
             f"{len(labels)}",
             *epoch_cells(own, trainer, first, logits, scorer),
             *temperature_cells(chosen, labels, others, scorer),
-            *threshold_cells(trainer, chosen, labels, others, scorer),
         ]
+        if model == "first model" and trainer.rare is not None:
+            cells += threshold_cells(trainer, chosen, labels, others, scorer)
         print(f"| {' | '.join(cells)} |", flush=True)
 
 

@@ -139,7 +139,7 @@ def measure(
     rates = []
     for make_work in (training_work, prediction_work):
         try:
-            speeds = take_turns({name: make_work(trainer)}, seconds)
+            speeds = take_turns({name: make_work(trainer)}, seconds, device=device)
         except SeqtrainError as error:
             return f"– | – | – | {error}"
         rates.append(f"{speeds[name].tokens_per_second:,.0f}")

@@ -20,14 +20,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.evaluation.calibration import fit_temperature
-from seqtrain.model.branches.by_updates import solve_by_updates
-from seqtrain.model.branches.logistic import solve_logistic
-from seqtrain.model.branches.ngrams import NgramBranch
+from seqtrain.model.branches.ngrams import MOST_PENALIZED_ROWS, NgramBranch
 from seqtrain.model.branches.solved import SolverInput
 from seqtrain.training import phases
 from seqtrain.training.trainer import Trainer
 
-SOLVERS = {"logistic regression": solve_logistic, "updates": solve_by_updates}
+SOLVERS = {"logistic regression": MOST_PENALIZED_ROWS, "updates": MOST_PENALIZED_ROWS + 1}
+"""Maps each solver to a number of rows of train for which it is chosen."""
 NAMES = ["recurrent", "ngrams"]
 
 
@@ -63,8 +62,8 @@ def main() -> None:
         labels, own = torch.from_numpy(validation.labels), torch.from_numpy(test.labels)
         weights = np.ones(len(train))
         cells = [f"{name}, {len(train)}"]
-        for solver in SOLVERS.values():
-            branch.solve_by(solver, SolverInput(train, weights, config.seed, len(train)))
+        for num_train in SOLVERS.values():
+            branch.solve(SolverInput(train, weights, config.seed, num_train))
             chosen_on = torch.stack(trainer.shared_logits(validation, NAMES))
             others = torch.stack(trainer.shared_logits(test, NAMES))
             cells.append(scores(chosen_on[1], labels, others[1], own))

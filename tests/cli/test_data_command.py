@@ -41,6 +41,14 @@ def test_rows_to_look_at_are_named(project, cli):
         assert words in ended.out
     assert "train.tsv:44" not in ended.err  # it is said once
     cli("fit", "c.yaml", code=2)
+    for key in ("data.empty=drop", "data.bad_rows=drop"):
+        keys = sets("data.validation=null", key)
+        found = cli("data", "c.yaml", "--json", *keys).json
+        is_refused = (
+            key == "data.bad_rows=drop"
+        )  # it leaves out what can't be read, not blank texts
+        assert found["splits"]["train"]["refused"] == is_refused
+        cli("fit", "c.yaml", *keys, "--set", "training.max_epochs=1", code=2 if is_refused else 0)
 
 
 def test_json_names_what_comes_again_and_contradicts(project, cli):

@@ -369,7 +369,7 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "text before the label in a .txt": (
         {"a.txt": "".join(f"{word(i)} {i}\t{y}\n" for i, y in enumerate(LABELS))},
-        {"format": "tsv", "sequence": 0, "label": 1}, "2 classes: run, idle",
+        {"format": "tsv", "sequence": 0, "label": 1}, "2 classes: idle, run",
     ),
     "names, whose case may matter": (
         csv("name,y\n", lambda i: ["ABCDE"[i % 5] + "nlr"[i % 3] + "aeiou"[i // 12]]),

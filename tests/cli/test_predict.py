@@ -70,6 +70,18 @@ def test_top_k_every_class_and_jsonl(trained, cli):
     assert list(row["probabilities"]) == ["down", "up"]
 
 
+def test_the_names_of_a_piped_table_are_no_sequence(trained, cli):
+    run, table = trained / "run", "number,text\n7,rise\n8,fall\n"
+    for header in (table, "text\nrise\n"):
+        ended = cli("predict", "-", run, stdin=header, code=2)
+        assert "stdin:1: " in ended.err
+        assert not ended.out
+    as_table = read(cli("predict", "-", run, "--input-format", "csv", stdin=table).out)
+    assert as_table == read(cli("predict", "-", run, stdin="rise\nfall\n").out)
+    cli("predict", "-", run, "--input-format", "lines", stdin="text\n")
+    cli("predict", "-", run, stdin="rise\ntext\n")
+
+
 def test_bad_row_midstream_keeps_the_rows_before(trained, tmp_path, cli):
     write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", {}, "x")])
     for source, more, stdin in (
@@ -294,6 +306,20 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     ended = cli("predict", tmp_path / "new", of_files, "--bad-rows", "blank")
     assert ended.out.splitlines()[2] == f"{names[1]}\t\t"
     assert f"{names[1]}:1: expected UTF-8 text" in ended.err
+
+
+def test_new_recordings_of_numbers_are_read_as_files_of_training_were(tmp_path, cli):
+    for number in range(12):
+        (tmp_path / "train" / "xy"[number % 2]).mkdir(parents=True, exist_ok=True)
+        lines = ["a,b", *(f"{number % 2},{step}" for step in range(3 + number % 4))]
+        (tmp_path / "train" / "xy"[number % 2] / f"{number}.csv").write_text("\n".join(lines))
+    fit(tmp_path, f"data: {{train: train, kind: features}}\n{CONFIG[CONFIG.index('model:') :]}")
+    folder = tmp_path / "train" / "x"
+    expected = read(cli("predict", tmp_path / "train", tmp_path / "run").out)[1:7]
+    assert read(cli("predict", folder, tmp_path / "run").out)[1:] == expected
+    assert read(cli("predict", f"{folder}/*.csv", tmp_path / "run").out)[1:] == expected
+    one = cli("predict", expected[2][0], tmp_path / "run").out
+    assert read(one)[1] == expected[2][1:]
 
 
 def test_input_of_another_encoding_is_read_as_named(trained, tmp_path, cli):

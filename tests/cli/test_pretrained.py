@@ -20,12 +20,14 @@ pytest.importorskip("transformers")
 WORDS = ["red", "green", "blue", "one", "two", "three", "move", "stay", "left", "right"]
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write an encoder and texts whose class is the word that only the encoder can tell."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path / "cache"))
-    write_encoder(tmp_path / "encoder", WORDS)
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder, texts whose class only the encoder can tell, and `run`. Read only.
+
+    Its cache is there, too.
+    """
+    folder = tmp_path_factory.mktemp("pretrained")
+    write_encoder(folder / "encoder", WORDS)
     draw = random.Random(0)
     lines = ["text\tlabel"]
     for _ in range(240):
@@ -33,8 +35,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         words = [colour, *draw.choices(WORDS[3:], k=draw.randint(1, 5))]
         draw.shuffle(words)
         lines.append(f"{' '.join(words)}\t{colour}")
-    (tmp_path / "train.tsv").write_text("\n".join(lines) + "\n")
-    return tmp_path
+    (folder / "train.tsv").write_text("\n".join(lines) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("SEQTRAIN_CACHE", str(folder / "cache"))
+        seqtrain.fit(config(), run_dir="run", progress=False)
+    return folder
+
+
+@pytest.fixture
+def project(fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it as current directory, to do anything with."""
+    monkeypatch.chdir(shutil.copytree(fitted, tmp_path / "project"))
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path / "project/cache"))
+    return Path()
 
 
 def config(**model: object) -> dict[str, object]:
@@ -46,8 +60,7 @@ def config(**model: object) -> dict[str, object]:
 
 
 def test_model_folder_predicts_elsewhere_without_the_encoder_s_folder(project: Path) -> None:
-    run = seqtrain.fit(config(), run_dir="run", progress=False)
-    expected = seqtrain.load(run).predict(["red one two", "move blue"])
+    expected = seqtrain.load("run").predict(["red one two", "move blue"])
     shutil.copytree("run/best", "copy")
     shutil.rmtree("encoder")
     shutil.rmtree("run")
@@ -57,16 +70,14 @@ def test_model_folder_predicts_elsewhere_without_the_encoder_s_folder(project: P
         assert one.probability == pytest.approx(other.probability, abs=1e-6)
 
 
-def test_encoder_is_stored_once_in_a_run(project: Path) -> None:
-    seqtrain.fit(config(), run_dir="run", progress=False)
-    files = [Path("run", name, "encoder", "model.safetensors") for name in ("best", "last")]
+def test_encoder_is_stored_once_in_a_run(fitted: Path) -> None:
+    files = [fitted / "run" / name / "encoder/model.safetensors" for name in ("best", "last")]
     assert os.path.samefile(*files)
-    assert not os.path.samefile(files[0], "encoder/model.safetensors")
+    assert not os.path.samefile(files[0], fitted / "encoder/model.safetensors")
 
 
 def test_predictions_do_not_depend_on_the_other_rows(project: Path) -> None:
-    run = seqtrain.fit(config(), run_dir="run", progress=False)
-    classifier = seqtrain.load(run)
+    classifier = seqtrain.load("run")
     texts = ["red", "one two three move stay left right blue", "left green"]
     together = classifier.predict(texts)
     alone = [classifier.predict([text])[0] for text in texts]
@@ -98,14 +109,13 @@ def test_vectors_are_normalized_means_of_the_valid_pieces_of_some_layers(project
 
 
 def test_kept_vectors_of_damaged_files_are_computed_again(project: Path) -> None:
-    first = seqtrain.fit(config(), run_dir="a", progress=False)
     kept = list(Path("cache", "vectors").glob("*.npy"))
     assert kept
     for file in kept:
         file.write_bytes(file.read_bytes()[:100])
     second = seqtrain.fit(config(), run_dir="b", progress=False)
     text = ["blue left"]
-    assert seqtrain.load(first).predict(text)[0].probability == pytest.approx(
+    assert seqtrain.load("run").predict(text)[0].probability == pytest.approx(
         seqtrain.load(second).predict(text)[0].probability, abs=1e-6
     )
 
@@ -114,15 +124,15 @@ def test_kept_vectors_of_damaged_files_are_computed_again(project: Path) -> None
 def test_folder_without_a_file_is_refused(project: Path, name: str) -> None:
     Path("encoder", name).unlink()
     with pytest.raises(DataError, match=name):
-        seqtrain.fit(config(), run_dir="run", progress=False)
-    assert not Path("run").exists()
+        seqtrain.fit(config(), run_dir="new", progress=False)
+    assert not Path("new").exists()
 
 
 def test_pickles_and_code_of_a_folder_are_refused(project: Path) -> None:
     shutil.move("encoder/model.safetensors", "weights")
     Path("encoder/pytorch_model.bin").write_bytes(b"\x80\x04.")
     with pytest.raises(DataError, match=r"pytorch_model\.bin"):
-        seqtrain.fit(config(), run_dir="run", progress=False)
+        seqtrain.fit(config(), run_dir="new", progress=False)
     shutil.move("weights", "encoder/model.safetensors")
     settings = json.loads(Path("encoder/config.json").read_text())
     for hostile in (
@@ -135,11 +145,10 @@ def test_pickles_and_code_of_a_folder_are_refused(project: Path) -> None:
     ):
         Path("encoder/config.json").write_text(json.dumps(hostile))
         with pytest.raises(DataError):
-            seqtrain.fit(config(), run_dir="run", progress=False)
+            seqtrain.fit(config(), run_dir="new", progress=False)
 
 
 def test_damaged_encoder_of_a_model_folder_is_refused(project: Path) -> None:
-    seqtrain.fit(config(), run_dir="run", progress=False)
     weights = Path("run/best/encoder/model.safetensors")
     content = bytearray(weights.read_bytes())
     content[-5] ^= 1
@@ -149,16 +158,15 @@ def test_damaged_encoder_of_a_model_folder_is_refused(project: Path) -> None:
 
 
 def test_export_is_refused(project: Path) -> None:
-    run = seqtrain.fit(config(), run_dir="run", progress=False)
     with pytest.raises(ConfigError, match="pretrained"):
-        seqtrain.export(run, "exported")
+        seqtrain.export("run", "exported")
     assert not Path("exported").exists()
 
 
 def test_input_embeddings_of_a_folder_are_word_vectors(project: Path) -> None:
     values = config(pretrained=None, vectors="encoder", embedding_dim=None, vectors_keep=3)
-    run = seqtrain.fit(values, run_dir="run", progress=False)
-    tokens = json.loads(Path("run/best/vocabulary.json").read_text())["tokens"]
+    run = seqtrain.fit(values, run_dir="new", progress=False)
+    tokens = json.loads(Path("new/best/vocabulary.json").read_text())["tokens"]
     assert set(WORDS) <= set(tokens)
     assert seqtrain.load(run).predict(["red"])[0].label in WORDS[:3]
 
@@ -169,7 +177,7 @@ def test_init_proposes_an_encoder_with_its_time(project: Path, cli: Any) -> None
     text = Path("c.yaml").read_text()
     assert re.search(r"pretrained: encoder +# a frozen encoder; about .*240 rows", text)
     assert "--pretrained encoder" in text.splitlines()[0]
-    assert seqtrain.fit("c.yaml", run_dir="run", progress=False).path.exists()
+    assert seqtrain.fit("c.yaml", run_dir="new", progress=False).path.exists()
 
 
 def test_init_refuses_an_encoder_of_no_texts(project: Path, cli: Any) -> None:

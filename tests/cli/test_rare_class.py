@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import seqtrain
-from seqtrain.evaluation.calibration import Calibration, fit_calibration
 from seqtrain.sequences.labels import rare_class
 from tests.helpers.tiny import fit, run_in, sets, tsv_rows
 
@@ -51,22 +49,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_the_rare_one_of_two_classes(counts, rare):
     assert rare_class(counts) == rare
-
-
-@pytest.mark.parametrize("rare", [0, 1])
-def test_the_rare_class_is_predicted_as_often_as_it_occurs(rare):
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(400, 2, generator=generator)
-    labels = (torch.rand(400, generator=generator) < 0.1).long() ^ (1 - rare)
-    found = fit_calibration([logits], labels, rare=rare)
-    probabilities = (logits / found.temperature).double().softmax(1)[:, rare]
-    assert sum(found.thresholds) == pytest.approx(1)
-    assert (probabilities >= found.thresholds[rare]).sum() == (labels == rare).sum()
-    assert found.has_sizes_of(2, 1, multi_label=False)
-    assert not Calibration(thresholds=[0.5, 0.2, 0.3]).has_sizes_of(3, 1, multi_label=False)
-    few = torch.full((400,), 1 - rare)
-    few[:9] = rare
-    assert fit_calibration([logits], few, rare=rare).thresholds == []
 
 
 def test_every_verb_decides_alike(trained: Path) -> None:

@@ -87,7 +87,7 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(project, cli, name):
     assert listing(Path("killed/previous")) == before, "the damaged one took its place"
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert name in ended.err
-    assert "from r/previous (step 4)" in ended.err
+    assert "from r/previous (update 4)" in ended.err
     assert_same_run("whole", "r")
 
 
@@ -197,7 +197,7 @@ def test_weights_that_are_not_finite_are_never_saved(begun, cli):
     settings = ("training.lr=1000", "training.weight_decay=1000", "training.optimizer=adamw")
     options = sets(*settings, "training.checkpoint_every={steps: 1}")
     ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "r", "-q", *options, code=3)
-    assert ended.problems[-1].startswith("seqtrain: training step 1: embedding.weight ")
+    assert ended.problems[-1].startswith("seqtrain: training, update 1: embedding.weight ")
     assert "training.lr or training.weight_decay" in ended.problems[-1]
     assert step_of("new/last") == 0
     assert load_model(Path("new/last")).network is not None

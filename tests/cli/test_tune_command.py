@@ -142,9 +142,10 @@ def test_a_lost_first_trial_begins_again_when_the_search_is_started_again(number
     assert trials(run) == []
     program = ended(tmp_path, *words)
     assert program.out == "runs/c-tuned\n"
+    assert "Warning" not in program.err
     (trial,) = trials(run)
     assert (trial["number"], trial["state"]) == (0, "complete")
-    assert trial["settings"]["model.dropout"] == 0.2
+    assert ", was " not in (run / "best.yaml").read_text()  # the config itself
 
 
 def test_two_processes_that_are_killed_at_random_finish_each_trial_once(tmp_path):

@@ -4,7 +4,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import torch
 
+from seqtrain.api.compare import take_turns
 from seqtrain.api.fit import fit
 from seqtrain.config import load_config
 from seqtrain.training.events import UpdateEvent
@@ -15,6 +17,13 @@ PARTS = [
     (("model.pooling=[last, attention]", "model.bidirectional=true"), 220),
     (("training.optimizer=sgd", "model.initial_state=random"), 130),
 ]
+
+
+def test_a_turn_of_compare_ends_when_the_device_is_idle(fake):
+    """Otherwise kernels of the last update would be missed."""
+    before, device = fake.waits(), torch.device("cuda")
+    take_turns({"work": lambda: len(torch.ones(3, device=device) + 1)}, 0.0, device=device)
+    assert fake.waits() - before == 2
 
 
 @pytest.mark.parametrize(("parts", "most_launches"), PARTS)

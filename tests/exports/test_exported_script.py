@@ -282,7 +282,7 @@ def test_missing_and_damaged_files_are_named_in_a_line(both, tmp_path):
     for name in names:
         path = pair.port / name
         content = path.read_bytes()
-        for damaged in (None, b"", content[: len(content) // 2], b"[]", b"{}"):
+        for damaged in (None, content[: len(content) // 2], b"{}"):
             if damaged is None:
                 path.unlink()
             else:

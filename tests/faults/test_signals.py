@@ -126,6 +126,6 @@ def test_signal_while_setting_up_is_answered_after_an_update(project, whole, fun
         steps = 4
     prepare = signals_within(function, 1, (1, signal.SIGTERM))
     running = fit(project, "r", prepare=prepare, code=143)
-    assert f"training step {steps + 1}" in running.err
+    assert f"training, update {steps + 1}" in running.err
     fit(project, "r")
     assert fingerprint(project / "r") == whole

@@ -9,12 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
-from seqtrain.engines.layout import Padded, valid_steps
-from seqtrain.engines.torch_engine import TorchEngine
 from seqtrain.model.branches import BRANCHES, recurrent
-from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.inputs import SideInputs
 from seqtrain.model.network import ClassifierNetwork, LogitCalibration, combined
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Spellings, spellings
@@ -130,24 +126,6 @@ def test_batch_mates_order_and_padding_change_nothing(branch, engine, bidirectio
             classify(model, short, torch.tensor([LENGTHS[r] for r in order])), shuffled
         )
     assert one_by_one.std(0).min() > 1e-3
-
-
-def padded_logits(model: ClassifierNetwork, rows: list[Tensor]) -> list[Tensor]:
-    """Return the logits of each branch for padded steps, as an exported model computes them."""
-    lengths = torch.tensor([len(row) for row in rows])
-    steps = pad_sequence(rows, padding_value=7)
-    layout = Padded(valid_steps(len(steps), lengths), lengths)
-    context = ForwardContext(engine=TorchEngine("padded", "padded"))
-    return [branch(layout.pad(steps), layout, SideInputs(), context) for branch in model.branches]
-
-
-@pytest.mark.parametrize("name", ["text subwords", "text convolutions", *MODELS[len(TEXT) :]])
-def test_every_input_layer_takes_padded_steps(name):
-    model, rows = network(name, bidirectional=True), rows_of(name)
-    with torch.inference_mode():
-        expected, _ = classify_by_branch(model, pack_sequence(rows))
-        found = padded_logits(model, rows[::-1])
-    close(torch.cat(found).flip(0), torch.cat(expected[::-1]))
 
 
 @every_branch

@@ -91,6 +91,9 @@ def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     with torch.autocast("cpu", torch.bfloat16):
         lowered = logits_of(bank, rows)
     assert torch.equal(lowered, logits_of(fitted(3), rows))
+    bank.weight.normal_(generator=torch.Generator().manual_seed(0))
+    alone = torch.cat([logits_of(bank, [row]) for row in rows])
+    torch.testing.assert_close(alone, logits_of(bank, rows), rtol=3e-7, atol=0)
 
 
 def test_logits_follow_the_weights_that_the_branch_has_now():

@@ -1,6 +1,8 @@
 """The branch of n-grams: equal to a dictionary's sums, whatever the batch-mates."""
 
 import math
+import resource
+import sys
 from collections import Counter
 
 import numpy as np
@@ -27,6 +29,7 @@ from seqtrain.sequences.ngram_vocabulary import (
 )
 from seqtrain.sequences.vocabulary import UNK, WordGrams, word_grams
 from tests.helpers.batches import batch_of
+from tests.helpers.program import FORKS
 from tests.helpers.spelling import buckets_of
 
 VOCAB_SIZE = 9
@@ -134,8 +137,14 @@ def sentences(count: int, classes: int, seed: int) -> tuple[csr_matrix, np.ndarr
     return csr_matrix(features), labels
 
 
+def by_updates(features, labels, weights, classes, seed):
+    weight, intercept = torch.ones(features.shape[1], classes), torch.ones(classes)
+    solve_by_updates(weight, intercept, features, labels, weights, seed)
+    return weight.T.numpy(), intercept.numpy()
+
+
 @pytest.mark.parametrize(
-    ("solve", "rows"), [(solve_logistic, 600), (solve_logistic, 2500), (solve_by_updates, 6001)]
+    ("solve", "rows"), [(solve_logistic, 600), (solve_logistic, 2500), (by_updates, 6001)]
 )
 @pytest.mark.parametrize("classes", [2, 5])
 def test_few_and_many_rows_are_learned(classes, solve, rows):
@@ -165,12 +174,12 @@ def test_rows_of_greater_weight_count_more_in_many_rows_too():
     features, labels = sentences(6001, 2, seed=0)
     both = csr_matrix(vstack([features, features]))
     weights = np.repeat([5.0, 1.0], len(labels))
-    found = solve_by_updates(both, np.concatenate([labels, 1 - labels]), weights, 2, seed=0)
+    found = by_updates(both, np.concatenate([labels, 1 - labels]), weights, 2, seed=0)
     predicted = (features @ found[0].T + found[1]).argmax(1)
     assert (predicted == labels).mean() > 0.9
 
 
-@pytest.mark.parametrize("solve", [solve_logistic, solve_by_updates])
+@pytest.mark.parametrize("solve", [solve_logistic, by_updates])
 def test_each_of_several_labels_is_learned(solve):
     features, labels = sentences(600, 4, seed=0)
     several = np.zeros((600, 4), np.int8)
@@ -180,3 +189,20 @@ def test_each_of_several_labels_is_learned(solve):
     found = features @ coefficients.T + intercepts > 0
     assert (found == several).mean() > 0.95
     assert not found[:, 3].any()
+
+
+def solve_many_classes() -> None:
+    features = csr_matrix((np.ones(40, np.float32), (np.arange(40), np.arange(40))), (40, 20_000))
+    weight, intercept = torch.zeros(20_000, 1000), torch.zeros(1000)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    solve_by_updates(weight, intercept, features, np.arange(40), np.ones(40), seed=0)
+    added = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+    assert added < 2.5 * weight.nbytes / 1024  # the moments; kilobytes on Linux
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes")
+def test_weights_of_many_classes_are_learned_without_copies_of_them():
+    process = FORKS.Process(target=solve_many_classes)
+    process.start()
+    process.join()
+    assert process.exitcode == 0

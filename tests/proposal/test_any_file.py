@@ -162,6 +162,30 @@ def test_of_many_rows_few_of_which_differ_none_is_held_out_for_that_reason(tmp_p
     assert "there are few rows" not in text
 
 
+def test_lengths_are_those_of_the_texts_that_fit_reads(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("w") as file:
+        table = csv.writer(file)
+        table.writerow(["y", "talk"])
+        for i in range(120):
+            turns = [{"role": "user", "content": f"word {i % 7} " * (1 + i % 5)}] * 2
+            table.writerow([f"{'stay' if i % 2 else 'go'}", json.dumps(turns)])
+    text = propose([str(path)], InitOptions()).text
+    train, held = prepare(parse_config(text)).splits.values()
+    lengths = np.concatenate([train.lengths, held.lengths])
+    assert f"longest {lengths.max()}" in text
+
+
+@pytest.mark.parametrize("first", ["0,go to platform,7", "label,text,place"])
+def test_equal_first_rows_of_files_are_data_if_they_name_no_columns(tmp_path, first):
+    rows = [f"{i % 2},{'go' if i % 2 else 'come'} to platform {i},{i}" for i in range(60)]
+    for part in "12":
+        (tmp_path / f"a-{part}.csv").write_text("\n".join([first, *rows]))
+    files = [str(tmp_path / "a-1.csv"), str(tmp_path / "a-2.csv")]
+    rows_read = 122 if first[0] == "0" else 120
+    assert f"{rows_read} rows, 2 classes" in propose(files, InitOptions()).text
+
+
 @pytest.mark.parametrize("name", ["eval", "dev", "testing"])
 def test_each_word_for_a_split_names_it(tmp_path, name):
     train = write_texts(tmp_path / "train.csv", ["go", "come"] * 60)
@@ -239,9 +263,9 @@ def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(
     assert not proposed(path, other).training.refit
 
 
-@pytest.mark.parametrize(("words", "expected"), [(999, "float32"), (1000, "bfloat16")])
-def test_a_million_words_are_learned_in_bfloat16(tmp_path, words, expected):
-    path, rows = tmp_path / "a.csv", ["go", "come"] * 500
-    lines = [f"{way},{f'{way} ' * (words - 1)}{i}" for i, way in enumerate(rows)]
+@pytest.mark.parametrize(("rows", "expected"), [(20, "float32"), (1000, "bfloat16")])
+def test_a_million_words_are_learned_in_bfloat16(tmp_path, rows, expected):
+    path, ways = tmp_path / "a.csv", ["go", "come"] * (rows // 2)
+    lines = [f"{way},{f'{way} ' * 999}{i}" for i, way in enumerate(ways)]
     path.write_text("\n".join(["label,text", *lines]))
     assert proposed(str(path)).training.precision == expected

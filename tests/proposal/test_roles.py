@@ -51,24 +51,15 @@ def test_a_usual_header_may_be_repeated_below(tmp_path):
     assert (config.data.label, config.data.sequence) == ("label", "text")
 
 
-def test_a_file_of_a_folder_that_is_not_utf_8_is_named_and_left_out(tmp_path):
-    for i, sentence in enumerate(sentences()):
-        folder = tmp_path / "texts" / ("good" if i % 2 else "bad")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{i}.txt").write_text(f"café {sentence}", encoding="utf-8")
-    (folder / "damaged.txt").write_bytes(b"walk \xff\xfe\x80 home")
-    config, proposal = proposed(str(tmp_path / "texts"))
-    assert (config.data.bad_rows, config.data.encoding) == ("drop", "utf-8")
-    assert [line for line in proposal.warnings if "damaged.txt" in line]
-
-
 @pytest.mark.parametrize("word", ["plain", "café"])
-def test_a_binary_file_of_a_folder_is_named_and_left_out(tmp_path, word):
+@pytest.mark.parametrize("damage", [b"", b"\x00\x01"])
+def test_a_damaged_file_of_a_folder_is_named_and_left_out(tmp_path, word, damage):
+    """Bytes that are no UTF-8, or a binary file."""
     for i, sentence in enumerate(sentences()):
         folder = tmp_path / "texts" / ("good" if i % 2 else "bad")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{i}.txt").write_text(f"{word} {sentence}", encoding="utf-8")
-    (folder / "damaged.txt").write_bytes(b"walk \x00\x01\xff\xfe\x80 home")
+    (folder / "damaged.txt").write_bytes(b"walk " + damage + b"\xff\xfe\x80 home")
     config, proposal = proposed(str(tmp_path / "texts"))
     assert (config.data.bad_rows, config.data.encoding) == ("drop", "utf-8")
     assert [line for line in proposal.warnings if "damaged.txt" in line]

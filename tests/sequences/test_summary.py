@@ -7,6 +7,7 @@ import pytest
 
 from seqtrain.config import Config
 from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.inspection import Inspection
 from seqtrain.sequences.summary import SplitSummary, summarize, warnings
 
 Rows = list[tuple[str, str]]
@@ -133,9 +134,13 @@ def test_rows_are_equal_if_the_config_makes_them_equal(warned, lowercase):
 def test_row_features_do_not_change_what_is_said_of_the_vocabulary(tmp_path, make_config):
     lines = [f"{'abc'[i % 3]} b{i % 4},{'xy'[i % 2]},{'mno'[i % 3]}" for i in range(24)]
     (tmp_path / "a.csv").write_text("\n".join(["text,label,land", *lines, ""]))
-    config = make_config(train=str(tmp_path / "a.csv"), static={"land": "token"})
-    data = prepare(config)
-    assert not any("vocabulary" in line for line in warnings(data, summarize(data), config))
+    said = []
+    for static in (None, {"land": "token"}):
+        config = make_config(train=str(tmp_path / "a.csv"), static=static, validation=0.25)
+        found = Inspection(config)
+        said.append((found.data.preprocessing.vocabulary, found.summaries, found.warnings))
+    assert said[0] == said[1]
+    assert len(said[0][0]) == 2 + 7
 
 
 def test_a_header_read_as_data(warned):

@@ -48,6 +48,15 @@ def steps_of(*rows: tuple[Any, ...]) -> list[Row]:
     return [dict(zip(("id", "t", "place", "heat", "l"), row, strict=True)) for row in rows]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ids_are_equal_by_value_and_shown_as_first_written(tmp_path: Path, ending: str) -> None:
+    ids = ["4.0", " 7 ", "4", "07", "7", "TRUE", "true"]
+    rows = steps_of(*((id, time, "x", 1.0, "a") for time, id in enumerate(ids)))
+    found = read(write_rows(tmp_path / f"a.{ending}", rows))
+    sizes = {x.id: len(x.sequence) for x in found}
+    assert sizes == {"4.0": 2, "7": 2, "07": 1, "TRUE": 2}
+
+
 def test_every_format_and_order_of_rows_gives_the_same_sequences(tmp_path: Path) -> None:
     rows = table(30, seed=3)
     keys: dict[str, Any] = {

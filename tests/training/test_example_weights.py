@@ -46,27 +46,30 @@ def test_weights_of_rows_that_are_not_sorted_go_to_their_rows():
     assert (fitted.predict(series) == expected).mean() > 0.95
 
 
-def test_a_weight_of_2_is_the_row_twice_in_calibration():
+@pytest.mark.parametrize("size", [60, 26])  # of 26 rows, 7 are of the rare class
+def test_a_weight_of_2_is_the_row_twice_in_calibration(size):
     generator = torch.Generator().manual_seed(0)
-    logits = [2 * torch.randn(60, 2, generator=generator) for _ in range(2)]
-    labels = (torch.rand(60, generator=generator) < 0.2).long()
-    weights = torch.randint(0, 3, (60,), generator=generator)
-    rows = torch.arange(60).repeat_interleave(weights)
+    logits = [2 * torch.randn(size, 2, generator=generator) for _ in range(2)]
+    labels = (torch.arange(size) % (5 if size == 60 else 4) == 0).long()
+    weights = torch.randint(0, 3, (size,), generator=generator) + (size == 26)
+    rows = torch.arange(size).repeat_interleave(weights)
     found = fit_calibration(logits, labels, rare=1, weights=weights.float())
     expected = fit_calibration([own[rows] for own in logits], labels[rows], rare=1)
     assert found.temperature == pytest.approx(expected.temperature)
     assert found.branch_weights == expected.branch_weights
     assert found.thresholds == pytest.approx(expected.thresholds)
+    assert found.thresholds
     one = fit_temperature(logits[0], labels, weights.double())
     assert one == pytest.approx(fit_temperature(logits[0][rows], labels[rows]))
 
 
-def test_weights_reach_the_thresholds_of_several_labels():
+@pytest.mark.parametrize("size", [60, 16])  # of 16 rows, less than 10 have each label
+def test_weights_reach_the_thresholds_of_several_labels(size):
     generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(60, 3, generator=generator)
-    labels = (torch.rand(60, 3, generator=generator) < 0.5).to(torch.int8)
-    weights = torch.randint(0, 3, (60,), generator=generator)
-    rows = torch.arange(60).repeat_interleave(weights)
+    logits = torch.randn(size, 3, generator=generator)
+    labels = (torch.rand(size, 3, generator=generator) < 0.5).to(torch.int8)
+    weights = torch.randint(0, 3, (size,), generator=generator)
+    rows = torch.arange(size).repeat_interleave(weights)
     found = fit_calibration([logits], labels, weights=weights.float())
     expected = fit_calibration([logits[rows]], labels[rows])
     assert found.thresholds == pytest.approx(expected.thresholds)

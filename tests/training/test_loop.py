@@ -85,7 +85,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer):
     before, moments = weights(trainer), deepcopy(trainer.optimizer.state_dict())
     with pytest.raises(RunError) as caught:
         next(steps)
-    assert str(caught.value).startswith("step 2: ")
+    assert str(caught.value).startswith("update 2: ")
     assert f" train lines {', '.join(lines)} " in str(caught.value)
     after = weights(trainer)
     assert all(torch.equal(before[n].nan_to_num(), after[n].nan_to_num()) for n in before)
@@ -97,7 +97,7 @@ def test_a_gradient_that_is_not_finite_stops_too(make_trainer):
     trainer = make_trainer(model={"pooling": "mean"})
     trainer.network.recurrent.head.weight.register_hook(lambda gradient: gradient * math.inf)
     before = weights(trainer)
-    with pytest.raises(RunError, match=r"^step 1: the gradient isn't finite for train lines \d+, "):
+    with pytest.raises(RunError, match=r"^update 1: the gradient isn.t finite for train lines \d+"):
         next(train_epochs(trainer))
     assert equal(before, weights(trainer))
 

@@ -7,7 +7,6 @@ from seqtrain.api.diff import RunDifference
 from seqtrain.cli.screens.console import note, say, stdout_console
 from seqtrain.cli.screens.errors import print_predictions
 from seqtrain.cli.screens.tables import print_records
-from seqtrain.evaluation.predicted_example import PredictedExample
 
 SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
 WHO_IS_RIGHT = ("both", "only A", "only B", "neither")
@@ -24,11 +23,8 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
     rows = []
     for a, b in found.rows[:top]:
         row: dict[str, Any] = {name: getattr(a, name) for name in ("line", "file", "text", "label")}
-        for name, prediction in (("a", a), ("b", b)):
-            row[name] = {
-                "predicted": prediction.predicted,
-                "probability": prediction.probability,
-            }
+        for name, own in (("a", a), ("b", b)):
+            row[name] = {"predicted": own.predicted, "probability": own.probability}
         rows.append(row)
     metrics = [asdict(each) for each in found.metrics]
     return {
@@ -71,15 +67,16 @@ def show_diff(found: RunDifference, top: int) -> None:
         verdict = "no clear difference; the 95% interval includes 0"
     say(f"accuracy: {verdict}")
     note(SCORES)
-    differing = list[tuple[PredictedExample, dict[str, str]]]()
-    for a, b in found.rows[:top]:
-        record = {
+    shown = found.rows[:top]
+    cells = [
+        {
             "label": a.label,
             "A": a.predicted,
             "B": b.predicted,
             "probabilities": f"{a.probability:.1%}, {b.probability:.1%}",
         }
-        differing.append((a, record))
-    print_predictions(differing)
+        for a, b in shown
+    ]
+    print_predictions([a for a, _ in shown], cells)
     if len(found.rows) > top:
         say(f"{top} of {len(found.rows):,} predictions that differ")

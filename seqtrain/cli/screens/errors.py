@@ -1,7 +1,7 @@
 """Wrong predictions as a table and as JSON, with the weights of their tokens."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.padding import Padding
@@ -29,32 +29,29 @@ def error_json(row: PredictedExample) -> dict[str, Any]:
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:
     """Print a table of wrong predictions, and then the weights of tokens that were computed."""
-    found = list[tuple[PredictedExample, dict[str, str]]]()
-    for row in rows:
-        record = {
-            "probability": f"{row.probability:.2%}",
-            "label": row.label,
-            "predicted": row.predicted,
-        }
-        found.append((row, record))
-    print_predictions(found)
+    cells = [
+        {"probability": f"{row.probability:.2%}", "label": row.label, "predicted": row.predicted}
+        for row in rows
+    ]
+    print_predictions(rows, cells)
     for row in rows:
         if row.weights is not None:
             _show_weights(row, row.weights)
 
 
-def print_predictions(found: Sequence[tuple[PredictedExample, dict[str, str]]]) -> None:
+def print_predictions(rows: Sequence[PredictedExample], cells: Sequence[Mapping[str, str]]) -> None:
     """Print a table of predictions, with their file and line first and their sequence last.
 
     The column of files is left out if no prediction has a file. Nothing is printed for no
     predictions.
 
     Args:
-        found: Pairs of a prediction and a record with the cells to print in between.
+        rows: The predictions.
+        cells: For each prediction, the cells in between by their heading.
     """
     records = []
-    in_several_files = any(row.file for row, _ in found)
-    for row, own in found:
+    in_several_files = any(row.file for row in rows)
+    for row, own in zip(rows, cells, strict=True):
         place = {"file": row.file or ""} if in_several_files else {}
         text = shorten(row.text, SHOWN_CHARACTERS)
         records.append({**place, "line": f"{row.line}", **own, "sequence": text})

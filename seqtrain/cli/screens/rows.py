@@ -80,20 +80,16 @@ class RowFormat:
                 rows have a file. If all columns are kept, the last prediction has their names.
             whole_files: True if each file of a folder is one sequence.
         """
-        keep = self.keep
+        if not first:
+            return replace(self, keep=()) if keeps_all(self.keep) else self
+        keep, where, example = self.keep, list[str](), first[0].example
         if keeps_all(keep):
-            keep = [*(first[-1].example.kept or ())] if first else []
-        file = first[0].example.file if first else None
-        if file is None:
-            where = []
-        elif whole_files and resolve_format(file, "auto") != "fasta":
-            where = ["file"]
-        else:
-            where = ["file", "line"]
-        if "file" in keep:  # the id of a recording
-            where = []
-        if first and first[0].example.last_line is not None:
-            where = [name for name in where if name != "line"] + ["first_line", "last_line"]
+            keep = [*(first[-1].example.kept or ())]
+        if example.file is not None and "file" not in keep:  # unless it is the id of a recording
+            is_sequence = whole_files and resolve_format(example.file, "auto") != "fasta"
+            where = ["file"] if is_sequence else ["file", "line"]
+        if example.last_line is not None:
+            where = [*where[:1], "first_line", "last_line"]
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
@@ -122,21 +118,16 @@ class RowFormat:
         prediction = prediction.as_text()
         if self.format == "jsonl":
             return self._json_values(prediction)
-        label = prediction.label
-        shown = "" if self.is_undecided(prediction) else label
-        row = dict[str, Any]()
-        if self.top_k:
-            ranked = [*prediction.probabilities.items()][: self.top_k]
-            for rank, (name, share) in enumerate(ranked, start=1):
-                row[f"label_{rank}"] = shown if rank == 1 and self.threshold is not None else name
-                row[f"probability_{rank}"] = share
-        else:
-            row = {"label": shown, "probability": self._share(prediction)}
+        shown = "" if self.is_undecided(prediction) else prediction.label
+        row: dict[str, Any] = {}
+        for rank, name in enumerate([*prediction.probabilities][: self.top_k or 0], start=1):
+            row[f"label_{rank}"] = shown if rank == 1 and self.threshold is not None else name
+            row[f"probability_{rank}"] = prediction.probabilities[name]
+        row = row or {"label": shown, "probability": self._share(prediction)}
         if self.threshold is not None:
-            row["guess"] = label
+            row["guess"] = prediction.label
         if self.each_class:
-            shares = prediction.shares.tolist()
-            for name, share in zip(self.labels, shares, strict=True):
+            for name, share in zip(self.labels, prediction.shares.tolist(), strict=True):
                 row[f"probability_{name}"] = share
         return row
 

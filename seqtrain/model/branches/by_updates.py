@@ -33,29 +33,30 @@ GAIN = 20.0
 
 
 class _Linear(nn.Module):
-    def __init__(self, num_features: int, num_classes: int) -> None:
+    """A linear classifier whose parameters share the memory of two tensors."""
+
+    def __init__(self, weight: Tensor, intercept: Tensor) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(num_features, num_classes))
-        self.intercept = nn.Parameter(torch.zeros(num_classes))
+        self.weight, self.intercept = nn.Parameter(weight), nn.Parameter(intercept)
 
 
 def solve_by_updates(
-    features: Any, labels: Array, weights: Weights, num_classes: int, seed: int
-) -> tuple[Array, Array]:
-    """Fit a logistic regression by a few epochs of Adam.
+    weight: Tensor, intercept: Tensor, features: Any, labels: Array, weights: Weights, seed: int
+) -> None:
+    """Fit a logistic regression by a few epochs of Adam, in place.
+
+    Nothing is copied: with many classes, coefficients and Adam's moments take gigabytes.
 
     Args:
+        weight: Receives the coefficients of the logits, (F, C) float32 on the CPU.
+        intercept: Receives the intercepts of the logits, (C,).
         features: Features of each row, a CSR matrix (B, F) of float32.
         labels: Class index of each row, (B,). In a multi-label task a matrix (B, C), with a
             positive number for each class that a row has.
         weights: Weight of each row's loss, (B,), greater than 0.
-        num_classes: Number of classes, C.
         seed: Seed of the order of rows.
-
-    Returns:
-        Coefficients, (C, F), and intercepts, (C,), of the logits.
     """
-    model = _Linear(features.shape[1], num_classes)
+    model = _Linear(weight.zero_(), intercept.zero_())
     optimizer = Optimizer(model, [model.weight], SETTINGS)
     sparse = SparseRows(
         torch.from_numpy(features.indices.astype(np.int32)),
@@ -63,7 +64,7 @@ def solve_by_updates(
         torch.from_numpy(features.indptr.astype(np.int64)),
     )
     targets, shares = torch.from_numpy(labels), torch.from_numpy(weights).float()
-    ops = ops_for(model.weight)
+    ops = ops_for(weight)
     batches = _batches(len(labels), seed)
     for number, rows in enumerate(batches):
         optimizer.forget_gradients()
@@ -71,8 +72,7 @@ def solve_by_updates(
         losses = _losses(GAIN * sums + model.intercept, targets[rows])
         torch.autograd.backward((losses * shares[rows]).mean())
         optimizer.step(learning_rate(SETTINGS, number, len(batches)))
-    coefficients = GAIN * model.weight.detach()
-    return coefficients.T.numpy(), model.intercept.detach().numpy()
+    weight.mul_(GAIN)
 
 
 def _batches(num_rows: int, seed: int) -> list[Tensor]:

@@ -215,10 +215,12 @@ class KernelBranch(LinearBranch):
     ) -> Tensor:
         """Return the logits, (B, K), without gradients; see `Branch.forward`.
 
-        Autocast is switched off.
+        Autocast is switched off. The product is in float64: in float32, the order of thousands of
+        sums, and so the logits of a row, would depend on the size of its batch.
         """
         with torch.autocast(steps.device.type, enabled=False):
-            return self.shares(steps, layout) @ self.weight + self.intercept
+            product = self.shares(steps, layout).double() @ self.weight.double()
+            return product.to(self.intercept.dtype) + self.intercept
 
     @torch.no_grad()
     def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:

@@ -21,7 +21,6 @@ from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.layout import Layout, rows_and_steps
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.by_updates import solve_by_updates
-from seqtrain.model.branches.logistic import solve_logistic
 from seqtrain.model.branches.solved import LinearBranch, SolverInput
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
@@ -77,8 +76,14 @@ class NgramBranch(LinearBranch):
 
     def solve(self, given: SolverInput) -> None:
         """Fit the weights to the n-grams of labelled rows."""
-        is_small = given.num_train <= MOST_PENALIZED_ROWS
-        self.solve_by(solve_logistic if is_small else solve_by_updates, given)
+        if given.num_train <= MOST_PENALIZED_ROWS:
+            super().solve(given)
+            return
+        weight, intercept = self.weight.cpu(), self.intercept.cpu()  # themselves on the CPU
+        features, labels = self.features(given.store), given.store.labels
+        solve_by_updates(weight, intercept, features, labels, given.weights, given.seed)
+        self.weight.copy_(weight)
+        self.intercept.copy_(intercept)
 
     def features(self, store: SequenceStore) -> Any:
         """Return the n-gram values of each row of a store, a CSR matrix (B, K) of float32."""

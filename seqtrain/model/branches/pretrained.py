@@ -32,9 +32,11 @@ class PretrainedBranch(LinearBranch):
 
     name = "pretrained"
     title = "pretrained encoder"
-    # On 500 texts of train, a third lost 0.9 points (trec) and 2.2 points (sst2): n-grams and the
-    # recurrent branch make similar errors, the encoder makes others.
-    default_weight = 2.0
+    # N-grams and the recurrent branch make similar errors, the encoder makes others. Accuracy on
+    # left-out rows with the shares 1/2, 3/5 and 2/3: two parts of 500 rows of trec 82.9, 83.0,
+    # 82.9, of sst2 78.2, 78.9, 79.6; two of 10 per class of snips 94.7, 94.8, 94.7; one of
+    # banking77 82.5, 83.0, 84.2.
+    default_weight = 3.0
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:

@@ -9,9 +9,8 @@ B sequences, F features, C classes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +20,6 @@ from torch import Tensor
 from seqtrain.model.branches.branch import Branch
 from seqtrain.model.branches.logistic import Weights, solve_logistic
 from seqtrain.sequences.store import Array, SequenceStore
-
-LinearSolver: TypeAlias = Callable[[Any, Array, Weights, int, int], tuple[Array, Array]]
-"""Function like `solve_logistic`."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +84,10 @@ class LinearBranch(SolvedBranch):
 
     def solve(self, given: SolverInput) -> None:
         """Fit a logistic regression to the features of labelled rows."""
-        self.solve_by(solve_logistic, given)
-
-    def solve_by(self, solver: LinearSolver, given: SolverInput) -> None:
-        """Set weight and intercept by a solver, such as `solve_logistic`."""
         features, labels = self.features(given.store), given.store.labels
         classes = len(self.intercept)
-        self.keep_coefficients(*solver(features, labels, given.weights, classes, given.seed))
+        found = solve_logistic(features, labels, given.weights, classes, given.seed)
+        self.keep_coefficients(*found)
 
     def keep_coefficients(self, coefficients: Array, intercepts: Array) -> None:
         """Set weight and intercept to the coefficients of a linear model.

@@ -29,7 +29,7 @@ from seqtrain.sequences.columns.scaling import (
 )
 from seqtrain.sequences.columns.tokens import Parts, VocabularyLimits
 from seqtrain.sequences.examples import Sequences, Steps
-from seqtrain.sequences.saved import Saved
+from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks, counts_of
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
@@ -174,17 +174,22 @@ class ColumnTable(Saved):
     since: Scale = field(default_factory=Scale)
 
     def __post_init__(self) -> None:
-        names = self.names
-        if len(set(names)) < len(names):
-            raise ValueError("columns: expected different names")
-        if {column.by for column in self.numbers} - {None, *(each.name for each in self.tokens)}:
-            raise ValueError("by: expected the name of a token column")
-        if self.kind == "features" and (self.tokens or self.missing == LAST):
-            raise ValueError("columns: expected channels of numbers only")
-        if self.clock is not None and self.clock not in names[len(self.tokens) :]:
-            raise ValueError("clock: expected the name of a number column")
-        if len(self.since) not in (0, len(self.numbers)):
-            raise ValueError("since: expected one mean and one std for each column of numbers")
+        names, count = self.names, len(self.tokens)
+        used = {column.by for column in self.numbers}
+        faults = {
+            "columns: expected different names": len(set(names)) < len(names),
+            "by: expected the name of a token column": bool(used - {None, *names[:count]}),
+            "columns: expected channels of numbers only": (
+                self.kind == "features" and (count > 0 or self.missing == LAST)
+            ),
+            "clock: expected the name of a number column": (
+                self.clock not in (None, *names[count:])
+            ),
+            "since: expected one mean and one std for each column of numbers": (
+                len(self.since) not in (0, len(self.numbers))
+            ),
+        }
+        refuse(faults)
 
     @classmethod
     def from_kinds(

@@ -228,13 +228,11 @@ class TokenSequence(Saved):
             for provisional, token in enumerate(index.others, start=index.first):
                 ids[provisional] = numbers.get(token, ids[provisional])
             vocabulary = Vocabulary((*vocabulary.tokens, *more))
-        if self.subwords is not None:
-            parts = _spelled(parts, self.subwords, index, ids)
-        found = {name: replace(part, values=ids[part.values]) for name, part in parts.items()}
         rows = self.subword_rows if known is None else known.subword_rows
         if known is None and self.subwords is not None:
             rows = vocabulary.grams(self.subwords[0], self.subwords[1]).table_rows()
-        return replace(self, vocabulary=vocabulary, subword_rows=rows), found
+        fitted = replace(self, vocabulary=vocabulary, subword_rows=rows)
+        return fitted, self._renumbered(parts, index, ids)
 
     def finish(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
         """Return the store with final ids. With subwords, add the n-grams of unknown words.
@@ -245,11 +243,31 @@ class TokenSequence(Saved):
         """
         if self.subwords is None:
             return store
-        index = encoder.index
-        spellings = np.maximum(store.values - index.first, -1).astype(np.int32)
-        values = np.where(spellings < 0, store.values, UNK).astype(np.int32)
-        words = word_grams(index.others, self.subwords[0], self.subwords[1])
-        return replace(store, values=values, spellings=spellings, words=words)
+        ids = np.arange(encoder.index.size, dtype=np.int32)
+        ids[encoder.index.first :] = UNK
+        return self._renumbered({"rows": store}, encoder.index, ids)["rows"]
+
+    def _renumbered(self, parts: Parts, index: TokenIndex, ids: npt.NDArray[np.int32]) -> Parts:
+        """Return stores with final ids. With subwords, add the n-grams of unknown words.
+
+        The attribute `words` has the n-grams of the first MOST_SPELLINGS unknown words. It is the
+        same for all stores.
+
+        Args:
+            parts: Stores with provisional ids, by name.
+            index: Index by which the stores were encoded.
+            ids: Maps each provisional id to its final id.
+        """
+        found = {name: replace(part, values=ids[part.values]) for name, part in parts.items()}
+        if self.subwords is None:
+            return found
+        unknown = np.flatnonzero(ids[index.first :] == UNK)[:MOST_SPELLINGS]
+        words = word_grams((index.others[i] for i in unknown.tolist()), *self.subwords)
+        number = np.full(len(ids), -1, dtype=np.int32)
+        number[index.first + unknown] = np.arange(len(unknown))
+        for name, part in parts.items():
+            found[name] = replace(found[name], spellings=number[part.values], words=words)
+        return found
 
     def pieces(self, cell: Any) -> list[str]:
         """Return the tokens of a cell."""
@@ -272,29 +290,3 @@ class TokenSequence(Saved):
 
 def _are_sizes(sizes: Sequence[int]) -> bool:
     return len(sizes) == 2 and 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM
-
-
-def _spelled(
-    parts: Parts, sizes: Sequence[int], index: TokenIndex, ids: npt.NDArray[np.int32]
-) -> Parts:
-    """Return copies of the stores with the character n-grams of unknown words.
-
-    Args:
-        parts: Stores with provisional ids, by name.
-        sizes: Lengths of the shortest and of the longest n-gram.
-        index: Index of all tokens, by which the stores are encoded.
-        ids: Maps each provisional id to its final id.
-
-    Returns:
-        Stores by name. Their attribute `words` has the n-grams of the first MOST_SPELLINGS unknown
-        words. It is the same for all stores. Their attribute `spellings` has the index in `words`
-        of the unknown word at each step, or -1 at other steps.
-    """
-    unknown = np.flatnonzero(ids[index.first :] == UNK)[:MOST_SPELLINGS]
-    words = word_grams((index.others[i] for i in unknown.tolist()), sizes[0], sizes[1])
-    number = np.full(len(ids), -1, dtype=np.int32)
-    number[index.first + unknown] = np.arange(len(unknown))
-    return {
-        name: replace(part, spellings=number[part.values], words=words)
-        for name, part in parts.items()
-    }
