@@ -77,10 +77,10 @@ def find_layout(
     if train[0].startswith(MEMORY):
         return layout
     if options.get("join"):
-        return replace(layout, joins=options.get("join"))
+        layout = replace(layout, joins=options.get("join"))
     if options.get("path"):
         return _with_pattern(layout, options.get("path"))
-    if options.named("label"):
+    if layout.joins or options.named("label"):
         return layout
     choices = [choice for recognise in RECOGNISERS for choice in recognise(layout, progress)]
     if len(choices) > 1:
@@ -202,7 +202,14 @@ def _pairs_inside(folder: str) -> list[str]:
     folders = [path for path in files if os.path.isdir(path) and split_of(path)]
     files += [path for each in folders for path in _paths(each)]
     data = [path for path in files if os.path.isfile(path) and resolve_format(path, "auto")]
-    found = [path for path in data if not _words(path) & TARGET_WORDS and _beside(path)]
+    by_words = {path: (os.path.dirname(path), frozenset(_words(path))) for path in data}
+    targets, found = set[tuple[str, frozenset[str]]](), []
+    for place, words in by_words.values():
+        if words & TARGET_WORDS:
+            targets.add((place, words - TARGET_WORDS - INPUT_WORDS))
+    for path, (place, words) in by_words.items():  # a folder may hold many files
+        if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
+            found.append(path)
     inputs = [path for path in data if _words(path) & {"x"}]
     if not found and len(inputs) == len(data) > 0:
         raise DataError(_labels_missing(inputs[0]))
