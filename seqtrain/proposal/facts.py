@@ -80,12 +80,13 @@ class Facts:
     texts: list[str] = field(default_factory=list)
 
 
-def facts_of(roles: Roles, options: InitOptions) -> Facts:
+def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     """Return the facts about the sequences of a table: its rows, or the rows of each id.
 
     Args:
         roles: Roles of its columns.
         options: Options of the user.
+        unread: Number of further sequences of each label, whose content wasn't read.
     """
     labels, id = _Labels(roles, options.get("label_separator")), roles.id
     facts = Facts(multi_label=labels.multi_label, separator=labels.separator)
@@ -113,7 +114,7 @@ def facts_of(roles: Roles, options: InitOptions) -> Facts:
     found, lengths = label_of[used], sizes[used]
     if roles.window is not None:
         found, lengths = _windows(roles, labels.codes)
-    facts.rows, facts.classes = len(found), labels.counts(found)
+    facts.rows, facts.classes = len(found) + unread.total(), labels.counts(found) + unread
     facts.lost_classes = {*labels.counts(label_of[is_full])} - {*facts.classes}
     if roles.steps:
         if id is None and roles.columns:

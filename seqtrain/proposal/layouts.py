@@ -72,15 +72,18 @@ def find_layout(
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
+    joined = _joined_by_key(files, options, progress) if test is None else None
+    if joined is not None:
+        return joined
     layout = FileLayout(_splits(files, test), options)
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
         return layout
-    if options.get("path"):
-        layout = _with_pattern(layout, options.get("path"))
     if options.get("join"):
-        return replace(layout, joins=options.get("join"))
-    if options.get("path") or options.named("label"):
+        layout = replace(layout, joins=options.get("join"))
+    if options.get("path"):
+        return _with_pattern(layout, options.get("path"))
+    if layout.joins or options.named("label"):
         return layout
     choices = [choice for recognise in RECOGNISERS for choice in recognise(layout, progress)]
     if len(choices) > 1:
@@ -202,7 +205,14 @@ def _pairs_inside(folder: str) -> list[str]:
     folders = [path for path in files if os.path.isdir(path) and split_of(path)]
     files += [path for each in folders for path in _paths(each)]
     data = [path for path in files if os.path.isfile(path) and resolve_format(path, "auto")]
-    found = [path for path in data if not _words(path) & TARGET_WORDS and _beside(path)]
+    by_words = {path: (os.path.dirname(path), frozenset(_words(path))) for path in data}
+    targets, found = set[tuple[str, frozenset[str]]](), []
+    for place, words in by_words.values():
+        if words & TARGET_WORDS:
+            targets.add((place, words - TARGET_WORDS - INPUT_WORDS))
+    for path, (place, words) in by_words.items():  # a folder may hold many files
+        if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
+            found.append(path)
     inputs = [path for path in data if _words(path) & {"x"}]
     if not found and len(inputs) == len(data) > 0:
         raise DataError(_labels_missing(inputs[0]))
@@ -280,6 +290,26 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
             found = replace(layout, options=options, joins=found_joins, group=group)
             choices.append(Choice(command, found))
     return choices
+
+
+def _joined_by_key(
+    files: Sequence[str], options: InitOptions, progress: ReadingProgress
+) -> FileLayout | None:
+    """Return the layout of two files, one of which has a row per key of the other, or None.
+
+    The key, such as a customer, repeats in one file. The other file may hold the labels.
+    """
+    names = {NUMBER_IN_NAME.sub("0", path) for path in files}
+    if len(files) != 2 or len(names) < 2 or any(split_of(path) for path in files):
+        return None
+    plain = FileLayout({}, InitOptions())
+    tables = [read_table([path], plain, progress, is_train=False) for path in files]
+    for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
+        join, _ = _join_of(table, other.path, progress)
+        key = None if join is None else table.column(str(join["on"]))
+        if join is not None and key is not None and key.repeats:
+            return FileLayout({"train": path}, options, joins=[join])
+    return None
 
 
 def _join_of(

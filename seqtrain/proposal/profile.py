@@ -229,6 +229,8 @@ class ColumnProfile:
         More cells may be of another kind if they are a few marks that repeat, such as ERR among
         many different numbers. The kind is "text" if there is none.
         """
+        if self._looked[0] == ["number"] * len(self.values):  # a table may have many such columns
+            return "number", ("number",)
         counts = self.kind_counts
         least = max(1, MOSTLY * (counts.total() - counts["missing"]))
         for kind, members in self._readings():
@@ -277,7 +279,8 @@ class ColumnProfile:
             return self._kind_of_strings()
         if kind == "text" and self.mark is not None:
             return "symbols"
-        if kind == "number" and self.kind_counts["missing"] > MOST_MISSING * self.rows:
+        is_missing = kind == "number" and "missing" in self.cell_kinds
+        if is_missing and self.kind_counts["missing"] > MOST_MISSING * self.rows:
             words = self.kind_counts["missing"] - np.count_nonzero(self.is_blank)
             is_named = words > MOST_MISSING * self.rows
             if is_named and self.distinct < FEWEST_MEASURED and not self.has_decimals:

@@ -16,7 +16,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
-from seqtrain.proposal.layouts import NUMBER_IN_NAME, find_layout
+from seqtrain.proposal.layouts import NUMBER_IN_NAME, RECORDINGS, find_layout
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
@@ -37,13 +37,7 @@ from seqtrain.proposal.roles import (
     row_table,
     set_command,
 )
-from seqtrain.proposal.settings import (
-    Setting,
-    Settings,
-    Situation,
-    settings_for,
-    share_to_hold_out,
-)
+from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -58,8 +52,9 @@ from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, missing_name
+from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import ROW, for_split
-from seqtrain.tables.sources import holds_whole_files
+from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.text import counted, duration, listed, quote
 
 TRIED_ROWS, TRIED_IDS = 4096, 1000
@@ -177,7 +172,7 @@ def propose(
     sheets = [*_about_sheets(table)]
     try:
         roles = roles_of(table)
-        facts = facts_of(roles, layout.options)
+        facts = facts_of(roles, layout.options, table.unread)
         if facts.family.name == "symbols":
             roles.kind = "tokens"
         found = _Findings(table, roles, facts, dict(layout.splits), command=command)
@@ -252,10 +247,33 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     roles = step_table(columns, options)
     if roles is None:
         roles = row_table(columns, options, next(iter(labels), None))
+        if not options.named("sequence"):
+            _refuse_names_of_files(table, roles)
     if roles.kind == "events":
         assign_fields(roles, options)
     roles.one_hot = one_hot
     return roles
+
+
+def _refuse_names_of_files(table: Table, roles: Roles) -> None:
+    """Raise a DataError if the sequence is the names of files beside the table.
+
+    Raises:
+        DataError: The error has the command that reads the files instead.
+    """
+    column, file = roles.sequence[0], matching_files(table.path)[0]
+    name, folder = str(column.values[0]), os.path.dirname(file)
+    if column.kind != "text" or not os.path.isfile(os.path.join(folder, name)):
+        return
+    problem = f"{table.name}: {column.shown} holds names of files, such as {quote(name, 40)}"
+    if resolve_format(name, "auto") not in RECORDINGS:
+        raise DataError(f"{problem}; to read texts, put the files of each class into a folder")
+    prefix = os.path.commonprefix([*map(str, column.values)])  # noqa: RUF071 - of characters
+    files = os.path.join(folder, f"{prefix}*{os.path.splitext(name)[1]}")
+    command = ["seqtrain", "init", files, "--label", str(roles.label.name)]
+    command += ["--set", f"data.path={flow(f'(?P<{column.name}>[^/]+)$')}"]
+    command += ["--set", f"data.join={flow([{'file': file, 'on': column.name}])}"]
+    raise DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
 
 
 def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
@@ -514,7 +532,7 @@ def _facts_of_split(
     )
     if roles.steps and roles.id is None:
         same.columns = fields_of(same.sequence[0])[0]
-    facts = facts_of(same, options)
+    facts = facts_of(same, options, table.unread)
     _check_bad_rows(table, facts)
     return facts
 

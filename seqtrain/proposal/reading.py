@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -51,10 +52,14 @@ from seqtrain.tables.formats import (
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
-from seqtrain.tables.sources import holds_whole_files, open_source
+from seqtrain.tables.sources import FileSource, holds_whole_files, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, quote
 
+MOST_FILES = 4096
+"""Largest number of files that are read, if the name or the folder of a file is its label."""
+FIRST_FILES = 100
+"""Number of first files of a folder that tell the encoding."""
 FEWEST_BLOCKS = 3
 """Fewest blank lines that divide a file into blocks."""
 FIRST_LINES = 4096
@@ -132,6 +137,7 @@ class Table:
 
     Attributes:
         path: The first file, or the folder.
+        unread: Number of sequences of each label in files that weren't read, as there are many.
         layout: Place of the labels, and options of the user.
         dialect: Form of the files.
         columns: The columns.
@@ -157,6 +163,7 @@ class Table:
     leaves_out: bool = False
     sheets: list[str] = field(default_factory=list)
     step_columns: list[str] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
 
     @property
     def name(self) -> str:
@@ -257,7 +264,7 @@ def _is_utf_16(path: str, format: str) -> bool:
     """Return True if a file begins as UTF-16 does. A damaged file is refused when it is read."""
     if format == IN_MEMORY or FORMATS[format].binary:
         return False
-    for file in open_source(path, Dialect(format)).files():
+    for file in open_source(path, Dialect(format)).files()[:FIRST_FILES]:
         with open_input(file) as stream, suppress(OSError):
             if utf_16(stream.read(4)) is not None:
                 return True
@@ -284,6 +291,16 @@ def _format_of_lines(table: Table) -> str:
     return "txt"
 
 
+def _first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
+    """Yield the first rows of a file in blocks of `rows`, about `FIRST_LINES` in all."""
+    count = 0
+    for block in open_source(path, dialect).blocks(Selection(), rows):
+        yield block
+        count += len(block)
+        if count >= FIRST_LINES:
+            return
+
+
 def _has_names(table: Table) -> bool:
     """Return True if the first line of label<TAB>text names the columns, as in tsv.
 
@@ -300,13 +317,8 @@ def _has_names(table: Table) -> bool:
 
 
 def _first_lines(path: str, dialect: Dialect) -> list[str]:
-    lines = list[str]()
-    source = open_source(path, replace(dialect, format="lines"))
-    for block in source.blocks(Selection(), PROFILED_ROWS):
-        lines += as_list(block.columns[TEXT])
-        if len(lines) >= FIRST_LINES:
-            break
-    return lines
+    blocks = _first_blocks(path, replace(dialect, format="lines"))
+    return [line for block in blocks for line in as_list(block.columns[TEXT])]
 
 
 def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
@@ -370,14 +382,14 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = _TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
-    for block in open_source(file, head.dialect).blocks(Selection(), HEAD_ROWS):
+    for block in _first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
-            row, block = block.at(np.zeros(1, np.int64)), block.at(np.arange(1, len(block)))
+            row, block = block.at(slice(1)), block.at(slice(1, None))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
         builder.add(block)
-        if builder.rows >= FIRST_LINES or builder.rows * len(first) >= HEAD_CELLS:
+        if builder.rows * len(first) >= HEAD_CELLS:
             break
     builder.finish()
     return head, first
@@ -393,12 +405,14 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     columns = columns_of_format(dialect.format)
     selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
     if table.step_columns:
-        own = tuple(re.compile(layout.pattern or "").groupindex)
-        selection = replace(selection, required=(*table.step_columns, *own))
+        own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
+        selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
     elif is_train and columns == "none" and not layout.joins:
         selection = replace(selection, required=(TEXT, LABEL))
     builder = _TableBuilder(table, is_nested=columns != "delimited")
     source = source_for(files, dialect, layout)
+    if isinstance(source, FileSource) and len(source.parts) > MOST_FILES:
+        source = _sample_of_files(source, table)
     for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
         builder.add(block)
     builder.finish()
@@ -628,6 +642,19 @@ def _numbers_or_texts(fields: Sequence[str]) -> Any:
     return [int(x) for x in numbers] if all(x.is_integer() for x in numbers) else numbers
 
 
+def _sample_of_files(source: FileSource, table: Table) -> FileSource:
+    """Return a source of whole files, spread over very many, and count the labels of the others.
+
+    Nothing changes if the label of a file isn't in its name or its folder.
+    """
+    labels = [part.fixed.get(LABEL) for part in source.parts]
+    if None in labels:
+        return source
+    step = -(-len(labels) // MOST_FILES)
+    table.unread = Counter(map(str, labels)) - Counter(map(str, labels[::step]))
+    return replace(source, parts=source.parts[::step])
+
+
 def _leave_out(table: Table, undecodable: Sequence[str]) -> bool:
     """Leave out a few files of a folder with a file per sequence that aren't UTF-8.
 
@@ -684,10 +711,8 @@ def _can_be_read(path: str, dialect: Dialect) -> bool:
     """Return True if nearly all of the first rows of a csv file have equally many fields."""
     rows = bad = width = 0
     try:
-        for block in open_source(path, dialect).blocks(Selection(), PROFILED_ROWS):
+        for block in _first_blocks(path, dialect):
             rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
-            if rows >= FIRST_LINES:
-                break
     except DataError:
         return False
     return width > 1 and bad <= RAGGED * rows

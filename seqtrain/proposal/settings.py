@@ -49,7 +49,7 @@ Settings: TypeAlias = dict[str, Setting]
 
 
 class Situation:
-    """What the settings of a data set depend on.
+    """Facts about a data set that its settings depend on.
 
     Args:
         facts: Facts about train.

@@ -8,7 +8,7 @@ import numpy as np
 
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow, resolve_scalar
-from seqtrain.config.schema import DataConfig
+from seqtrain.config.schema import KEYS, DataConfig
 from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
 from seqtrain.proposal.reading import Table
@@ -23,8 +23,6 @@ from seqtrain.text import listed, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
-SECTIONS = ("data", "batching", "model", "training")
-"""Sections of the config that settings have, in their order."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 FORMAT_REASONS = {
@@ -210,18 +208,16 @@ def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
 
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
-    """Yield the lines of a YAML config with a comment per setting, grouped by section."""
-    sections: dict[str, list[tuple[str, Setting]]] = {section: [] for section in SECTIONS}
-    for key, setting in settings.items():
+    """Yield the lines of a YAML config in the order of the schema, with a comment per setting."""
+    last = ""
+    for key in sorted(settings, key=KEYS.index):
+        value, reason = settings[key]
         section, _, name = key.rpartition(".")
-        sections.setdefault(section, []).append((name, setting))
-    for section, members in sections.items():
-        if section and members:
+        if section != last:
             yield f"{section}:"
-        for name, setting in members:
-            is_table = f"{section}.{name}" in TABLE_KEYS and setting.value
-            value = "" if is_table else flow(setting.value)
-            line = f"{'  ' if section else ''}{name}: {value}"
-            yield f"{line:<{COMMENT_COLUMN}} # {setting.reason}"
-            for column, kind in setting.value.items() if is_table else ():
-                yield f"    {flow(column)}: {flow(kind)}"
+        last = section
+        is_table = key in TABLE_KEYS and value
+        line = f"{'  ' if section else ''}{name}: {'' if is_table else flow(value)}"
+        yield f"{line:<{COMMENT_COLUMN}} # {reason}"
+        for column, kind in value.items() if is_table else ():
+            yield f"    {flow(column)}: {flow(kind)}"

@@ -27,7 +27,7 @@ from seqtrain.sequences.preprocessing import (
 from seqtrain.sequences.pretrained import PretrainedEncoder, default_cache
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
-from seqtrain.sequences.splits import Part, hold_out
+from seqtrain.sequences.splits import PartSize, hold_out
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
 from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
@@ -167,7 +167,7 @@ def _column(config: Config, known: Preprocessing | None) -> TokenSequence | Colu
     return TokenSequence(data.tokenizer, data.lowercase, merges, subwords)
 
 
-def held_out_fractions(data: DataConfig) -> dict[str, Part]:
+def held_out_fractions(data: DataConfig) -> dict[str, PartSize]:
     """Return the size of each split that is held out of train, by its name.
 
     A size is the value of data.validation or data.test: a fraction or a fold. Fractions come before

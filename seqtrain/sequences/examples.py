@@ -197,7 +197,7 @@ def in_chunks(
         parts: Parts of the input, as they are read.
         is_urgent: Function that returns True if a part that was read should wait for no other.
     """
-    waiting, problem = list[Sequences](), None
+    waiting, count, problem = list[Sequences](), 0, None
     while True:
         try:
             part = next(parts, None)
@@ -205,11 +205,12 @@ def in_chunks(
             part, problem = None, error
         if part is not None:
             waiting.append(part)
-            if sum(map(len, waiting)) < CHUNK_ROWS and not is_urgent():
+            count += len(part)
+            if count < CHUNK_ROWS and not is_urgent():
                 continue
         if waiting:
             yield from chunked(joined(waiting), CHUNK_ROWS)
-            waiting = []
+            waiting, count = [], 0
         if problem is not None:
             raise problem
         if part is None:

@@ -143,7 +143,7 @@ class SequenceReader:
         if schema.id is not None:
             ids = coded(self._ids, schema.id, columns[schema.id], problems)
             if schema.order is not None:
-                note(problems, schema.order, self._add_times(block))
+                _note(problems, schema.order, self._add_times(block))
             content: Any = self._steps.read(columns, problems, rows)
         elif schema.steps is not None:
             content, offsets = self._objects(columns[self.roles.content[0]], problems)
@@ -244,7 +244,7 @@ class SequenceReader:
             weights, odd = numbers_of(columns[schema.weight])
             for row in np.flatnonzero(~(weights >= 0)).tolist():
                 odd.setdefault(row, "expected a weight of 0 or more")
-            note(rows.problems, schema.weight, odd)
+            _note(rows.problems, schema.weight, odd)
             rows.weights = weights.astype(np.float32)
 
     def _add_times(self, block: Block) -> dict[int, str]:
@@ -288,18 +288,18 @@ class FeatureReader:
         numbers = np.empty((rows, len(self._numbers)), np.float32)
         for place, name in enumerate(self._numbers):
             numbers[:, place], wrong = numbers_of(columns[name], self._decimal)
-            note(problems, name, wrong)
+            _note(problems, name, wrong)
         return Steps(tuple(tokens), numbers)
 
 
 def coded(column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]) -> Coded:
     """Return the cells of a column as codes, and add those that can't be read to the problems."""
     codes, wrong = column.codes_of(cells)
-    note(problems, name, wrong)
+    _note(problems, name, wrong)
     return Coded(codes, column.known.names)
 
 
-def note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
+def _note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
     """Add the problems of a column to those of the rows. The first problem of a row stays."""
     for row, reason in found.items():
         problems.setdefault(row, f"{name}: {reason}")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.store import Ints, row_numbers, true_rows
 
-Part: TypeAlias = float | Mapping[str, Any]
+PartSize: TypeAlias = float | Mapping[str, Any]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
@@ -25,7 +25,7 @@ MANY_ROWS = 100
 
 
 def hold_out(
-    labels: Ints, parts: Mapping[str, Part], seed: int, keys: Ints | None = None
+    labels: Ints, parts: Mapping[str, PartSize], seed: int, keys: Ints | None = None
 ) -> dict[str, Ints]:
     """Choose the rows of each part that is held out of train.
 

@@ -68,9 +68,11 @@ Cells: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any] | Coded
 """The cells of a column: as written, as an array with a type, or as codes."""
 
 
-def cells_at(cells: Any, rows: npt.NDArray[np.int64]) -> Any:
-    """Return the cells of some rows, by their indices."""
+def cells_at(cells: Any, rows: npt.NDArray[np.int64] | slice) -> Any:
+    """Return the cells of some rows, by their indices or as a slice."""
     if isinstance(cells, list | tuple):
+        if isinstance(rows, slice):
+            return cells[rows]
         return [cells[row] for row in rows.tolist()]
     return cells[rows]
 
@@ -109,10 +111,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def at(self, rows: npt.NDArray[np.int64]) -> Block:
-        """Return some rows of the block, by their indices."""
+    def at(self, rows: npt.NDArray[np.int64] | slice) -> Block:
+        """Return some rows of the block, by their indices or as a slice."""
         columns = {name: cells_at(cells, rows) for name, cells in self.columns.items()}
-        problems = problems_at(self.problems, rows)
+        problems = problems_at(self.problems, np.arange(len(self))[rows])
         return replace(self, columns=columns, lines=self.lines[rows], problems=problems)
 
 

@@ -177,8 +177,12 @@ class _Columns:
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
         columns: dict[Name, Cells] = {}
-        for name, index in self.places.items():
-            columns[name] = list(map(itemgetter(index), rows))
+        if 2 * len(self.places) > self.width:
+            fields = [*zip(*rows, strict=True)]
+            columns = {name: fields[index] for name, index in self.places.items()}
+        else:
+            for name, index in self.places.items():
+                columns[name] = [*map(itemgetter(index), rows)]
         if self.keeps_rest:
             columns[REST] = [self._others(fields) for fields in rows]
         return Block(columns, np.array(lines, np.int64), problems)

@@ -39,7 +39,7 @@ from seqtrain.tables.formats import FORMATS, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
 from seqtrain.text import display_name, printable, quote
 
-WHOLE = "whole"
+ONE_ROW = "whole"
 """Format of a file that is one row as a whole."""
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 """Names of sub-folders whose files have no label, and so are skipped."""
@@ -144,7 +144,7 @@ class FileSource(Source):
                 problem = located(name, error)
             except DataError as error:
                 problem = error
-            if part.dialect.format != WHOLE or not self.has_files:
+            if part.dialect.format != ONE_ROW or not self.has_files:
                 raise problem from None
             columns: dict[Name, Cells] = {}
             for each in selection.required or (TEXT, LABEL):
@@ -205,7 +205,7 @@ def open_source(
             if not files:
                 shown = display_name(each)
                 raise DataError(f"{shown}: no files in it; expected a file per sequence")
-            parts += [_part(file, WHOLE, dialect, {}) for file in files]
+            parts += [_part(file, ONE_ROW, dialect, {}) for file in files]
         else:
             parts += _folder(each, dialect)
     if pattern is not None:
@@ -235,11 +235,11 @@ def reader_of(format: str, path: str = "") -> Reader:
     """Import and return the function that reads an open file of a format; see `Format.reader`.
 
     Args:
-        format: Name of the format, or `WHOLE`.
+        format: Name of the format, or `ONE_ROW`.
         path: Path of the file. A whole file may be an array.
     """
-    name = "lines.read_whole" if format == WHOLE else FORMATS[format].reader
-    if format == WHOLE and resolve_format(path, "auto") == "npz":
+    name = "lines.read_whole" if format == ONE_ROW else FORMATS[format].reader
+    if format == ONE_ROW and resolve_format(path, "auto") == "npz":
         name = "arrays.read_whole_array"
     module, function = name.split(".")
     reader: Reader = getattr(import_module(f"seqtrain.tables.{module}"), function)
@@ -334,7 +334,7 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
         raise DataError(f"{shown}: {found}; expected one kind")
     for label in in_folders:
         for name, _ in _entries(path, label):
-            parts.append(_part(os.path.join(path, label, name), WHOLE, dialect, {LABEL: label}))
+            parts.append(_part(os.path.join(path, label, name), ONE_ROW, dialect, {LABEL: label}))
     if not parts:
         advice = "expected one sub-folder or one file <class>.txt per class"
         for name, _ in entries:

@@ -897,6 +897,38 @@ def test_rows_without_any_cells_are_no_class(tmp_path, draw):
     assert "None" not in str(caught.value)
 
 
+def test_of_very_many_files_only_some_are_read_and_all_names_are_counted(tmp_path):
+    for label, count in (("u", 2700), ("v", 2000)):
+        (tmp_path / label).mkdir()
+        for i in range(count):
+            (tmp_path / label / f"{i}.txt").write_text(f"{label} said {i}")
+    proposal = propose([str(tmp_path)], InitOptions())
+    assert "rows per class: 2,000 to 2,700" in proposal.text
+    assert "4,700 rows, 2 classes" in proposal.text
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+def test_names_of_files_are_no_texts_and_the_command_reads_the_files(
+    tmp_path, monkeypatch, draw, cli, ending
+):
+    monkeypatch.chdir(tmp_path)
+    column, label, rows = name(draw) + "a", name(draw) + "b", []
+    for i in range(24):
+        rows.append([f"take{i:02d}.{ending}", "uv"[i % 2]])
+        values = recording(draw, i % 2)
+        if ending == "csv":
+            write(Path(rows[-1][0]), ["ax", "ay"], values)
+        else:
+            np.save(rows[-1][0], np.array(values))
+    write(Path("list.csv"), [column, label], rows)
+    refused = cli("init", "list.csv", "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain (init .*)", refused)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    assert "24 sequences, 2 classes" in Path("c.yaml").read_text()
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, len(data.steps)) == ("file", label, 2)
+
+
 @pytest.mark.parametrize("given", [[], ["--header"]])
 def test_the_header_of_a_txt_file_of_tabs_is_no_class(tmp_path, monkeypatch, draw, cli, given):
     monkeypatch.chdir(tmp_path)
@@ -947,3 +979,22 @@ def test_a_header_is_refused_where_a_format_has_none(tmp_path, draw):
     (tmp_path / "a.txt").write_text("".join(lines))
     with pytest.raises(DataError, match="header"):
         proposed(str(tmp_path / "a.txt"), header=True)
+
+
+def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    own, when, what, state = (name(draw) + x for x in ("_id", "_date", "c", "d"))
+    rows = [
+        [f"K{unit:03}", f"2026-01-{day + 1:02}", "pqrs"[draw.randrange(4)]]
+        for unit in range(60)
+        for day in range(8)
+    ]
+    draw.shuffle(rows)
+    write(tmp_path / "visits.csv", [own, when, what], rows)
+    write(tmp_path / "people.csv", [own, state], [[f"K{i:03}", "xy"[i % 2]] for i in range(60)])
+    cli("init", "visits.csv", "people.csv", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.train, config.data.id, config.data.label) == ("visits.csv", own, state)
+    assert len(prepare(config).preprocessing.labels) == 2
+    refused = cli("init", "visits.csv", "-o", "d.yaml", code=2).err
+    assert "a row per time step" in refused

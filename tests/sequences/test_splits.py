@@ -4,10 +4,12 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqtrain.sequences.splits import Part, hold_out
+from seqtrain.sequences.splits import PartSize, hold_out
 
 
-def held(labels: list[int], part: Part, seed: int = 0, keys: list[int] | None = None) -> list[int]:
+def held(
+    labels: list[int], part: PartSize, seed: int = 0, keys: list[int] | None = None
+) -> list[int]:
     """Return the rows of one part. Keys are numbers of sets, from 0."""
     sets = None if keys is None else np.array(keys) + 1
     return hold_out(np.array(labels), {"part": part}, seed, sets)["part"].tolist()
@@ -72,7 +74,7 @@ def test_a_class_is_missing_from_a_share_only_if_another_would_lose_train(rows, 
 @example([(0, i) for i in range(9)] + [(1, i) for i in range(9)] + [(2, 20)], 0.9, 0)  # all shared
 def test_sets_stay_on_one_side_and_every_class_is_learned(rows, part, seed):
     labels, keys = [row[0] for row in rows], [row[1] for row in rows]
-    parts: list[Part] = [part] if isinstance(part, float) else []
+    parts: list[PartSize] = [part] if isinstance(part, float) else []
     parts += [] if isinstance(part, float) else [{"fold": i + 1, "of": part} for i in range(part)]
     found = [held(labels, each, seed, keys) for each in parts]
     assert sum(map(len, found)) == len({row for own in found for row in own})
