@@ -300,7 +300,8 @@ def _joined_by_key(
     The key, such as a customer, repeats in one file. The other file may hold the labels.
     """
     names = {NUMBER_IN_NAME.sub("0", path) for path in files}
-    if len(files) != 2 or len(names) < 2 or any(split_of(path) for path in files):
+    are_files = all(map(os.path.isfile, files))
+    if not are_files or len(files) != 2 or len(names) < 2 or any(map(split_of, files)):
         return None
     plain = FileLayout({}, InitOptions())
     tables = [read_table([path], plain, progress, is_train=False) for path in files]
