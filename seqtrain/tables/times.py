@@ -43,7 +43,7 @@ CLOCK = (
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
 YEAR, WEEKDAY = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z]{3,9},? )?"
-NAME = r"(?P<name>[A-Za-z]{3})[A-Za-z]*\.?"
+MONTH_NAME = r"(?P<name>[A-Za-z]{3})[A-Za-z]*\.?"
 DATE_FORMS = (
     # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31, 2024.12.31
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
@@ -62,14 +62,14 @@ DATE_FORMS = (
     r"(?P<year>\d\d)(?P<month>\d\d)(?P<day>\d\d)[T _](?P<hour>\d\d)(?P<minute>\d\d)"
     rf"(?P<second>\d\d){DECIMALS}",
     # Oct 18 18:02:25
-    rf"{NAME} +(?P<day>\d\d?) +{CLOCK}",
+    rf"{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}",
     # 18/Oct/2015:18:02:40 +0000, 18-OCT-15 06.02.40 PM, 18OCT2015:18:02:40
-    rf"{WEEKDAY}(?P<day>\d\d?)[/ -]?{NAME}[/ -]?{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
+    rf"{WEEKDAY}(?P<day>\d\d?)[/ -]?{MONTH_NAME}[/ -]?{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
     # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015, 6:01 PM
-    rf"{WEEKDAY}{NAME} +(?P<day>\d\d?),? +(?P<year>\d{{4}})"
+    rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?),? +(?P<year>\d{{4}})"
     rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
     # Sun Oct 18 18:01:50 UTC 2015
-    rf"{WEEKDAY}{NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
+    rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
 )
 """Forms of dates. Brackets around a date, as in the logs of web servers, are left out before."""
 WEEK = re.compile(r"(\d{4})-?W(\d\d)(?:-?([1-7]))?", re.ASCII)
