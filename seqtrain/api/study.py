@@ -33,7 +33,7 @@ from seqtrain.runs.run_directory import TRIALS
 
 JOURNAL, BEST_CONFIG, LOCKS = "study.journal", "best.yaml", ".locks"
 """Names in the directory of a search: the journal, the best config, locks."""
-NAME = "tune"
+STUDY_NAME = "tune"
 """Name of the study in its journal."""
 FIRST_TRIALS = 8
 """Number of trials at the beginning that keep some values of the config.
@@ -137,7 +137,7 @@ class Study:
             self._storage = optuna.storages.JournalStorage(backend)
             self._study = optuna.create_study(
                 storage=self._storage,
-                study_name=NAME,
+                study_name=STUDY_NAME,
                 direction="maximize",
                 load_if_exists=True,
                 pruner=optuna.pruners.MedianPruner(UNPRUNED),
@@ -315,7 +315,7 @@ class Study:
 
     def _id_of(self, number: int) -> int:
         """Return Optuna's id of a trial."""
-        study = self._storage.get_study_id_from_name(NAME)
+        study = self._storage.get_study_id_from_name(STUDY_NAME)
         found: int = self._storage.get_trial_id_from_study_id_trial_number(study, number)
         return found
 

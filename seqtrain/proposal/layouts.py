@@ -72,6 +72,9 @@ def find_layout(
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
+    joined = _joined_by_key(files, options, progress) if test is None else None
+    if joined is not None:
+        return joined
     layout = FileLayout(_splits(files, test), options)
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
@@ -287,6 +290,27 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
             found = replace(layout, options=options, joins=found_joins, group=group)
             choices.append(Choice(command, found))
     return choices
+
+
+def _joined_by_key(
+    files: Sequence[str], options: InitOptions, progress: ReadingProgress
+) -> FileLayout | None:
+    """Return the layout of two files, one of which has a row per key of the other, or None.
+
+    The key, such as a customer, repeats in one file. The other file may hold the labels.
+    """
+    names = {NUMBER_IN_NAME.sub("0", path) for path in files}
+    are_files = all(map(os.path.isfile, files))
+    if not are_files or len(files) != 2 or len(names) < 2 or any(map(split_of, files)):
+        return None
+    plain = FileLayout({}, InitOptions())
+    tables = [read_table([path], plain, progress, is_train=False) for path in files]
+    for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
+        join, _ = _join_of(table, other.path, progress)
+        key = None if join is None else table.column(str(join["on"]))
+        if join is not None and key is not None and key.repeats:
+            return FileLayout({"train": path}, options, joins=[join])
+    return None
 
 
 def _join_of(

@@ -77,6 +77,8 @@ MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
+GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+"""Number with commas between thousands."""
 MOST_SHOWN = 3
 """Number of odd cells of a column that a message shows."""
 
@@ -282,7 +284,7 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     if others:
         named = columns_named(others, options, "label")
         label = named[0] if named else choose_label(others)
-    for option in ("label", "sequence"):
+    for option in ("label", "sequence", "header"):
         if options.named(option) and not others and table.layout.pattern is None:
             raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     if label is None or text is None or label.distinct == 0:
@@ -356,6 +358,8 @@ def _check_dropped(found: _Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = [*odd_numbers(found.roles)]
+    for column in columns:
+        _refuse_thousands(column, table)
     odd = [odd_cells(column, table) for column in columns]
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
@@ -365,6 +369,21 @@ def _check_dropped(found: _Findings) -> None:
         "(--steps, --sequence)",
         *_command_for_blanks(table, columns),
     )
+
+
+def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
+    """Raise a DataError if all odd cells of a column are numbers such as 2,074.68."""
+    values = [str(column.values[code]) for code in column.odd_codes]
+    if not all(map(GROUPED.fullmatch, values)):
+        return
+    lines = [
+        f"{table.name}: {odd_cells(column, table)}: numbers with commas between thousands",
+        f"{table.name}: write {values[0].replace(',', '')} in place of {values[0]}",
+    ]
+    if table.dialect.format == "csv":
+        code = r's/"([-+]?\d{1,3}(,\d{3})+(\.\d+)?)"/$1 =~ tr{,}{}dr/ge'
+        lines.append(f"  {shlex.join(['perl', '-pe', code, table.name])} > plain.csv")
+    raise DataError(*lines)
 
 
 def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
@@ -557,7 +576,7 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
     if roles.has_names:
         kind += f" = {listed([str(x.name) for x in roles.one_hot or [roles.label]], 4)}"
     elif found.table.dialect.format == "fasta":
-        kind += " = the last word of each line of >"
+        kind += " = the last word of the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
     for key in ("sequence", "id", "order", "window", "group", "static"):
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):

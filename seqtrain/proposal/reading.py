@@ -115,7 +115,7 @@ class ReadingProgress:
         """Yield blocks of rows unchanged, and report the number of rows so far."""
         rows = 0
         for block in blocks:
-            if self._emit is not None and time.monotonic() >= self._next:
+            if self._emit is not None and rows and time.monotonic() >= self._next:
                 self._emit(self._step, rows, self._share(rows, block))
                 self._next = time.monotonic() + FIRST_SECONDS
             rows += len(block)
@@ -232,7 +232,7 @@ def read_table(
     if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
         _refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
-        table.dialect = replace(table.dialect, format=_format_of_lines(path, table.dialect))
+        table.dialect = replace(table.dialect, format=_format_of_lines(table))
     if table.dialect.format in ("csv", "tsv") and not layout.joins:
         _find_header(table, is_train=is_train)
     if format == "npz" and options.get("id") == FILE:
@@ -271,17 +271,17 @@ def _is_utf_16(path: str, format: str) -> bool:
     return False
 
 
-def _format_of_lines(path: str, dialect: Dialect) -> str:
+def _format_of_lines(table: Table) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
-    lines = _first_lines(path, dialect)
+    lines = _first_lines(table.path, table.dialect)
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
     fields = [line.split("\t") for line in lines]
     if lines and all(len(line) == 2 for line in fields):
         first, last = ({*column} for column in zip(*fields, strict=True))
-        return "tsv" if len(last) < len(first) else "txt"
+        return "tsv" if len(last) < len(first) or _has_names(table) else "txt"
     if any("\t" in line for line in lines):
-        return "txt"
+        return "tsv" if table.layout.options.get("header") else "txt"
     for mark in ";,|":
         counts = {line.count(mark) for line in lines}
         is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
@@ -299,6 +299,21 @@ def _first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Ite
         count += len(block)
         if count >= FIRST_LINES:
             return
+
+
+def _has_names(table: Table) -> bool:
+    """Return True if the first line of label<TAB>text names the columns, as in tsv.
+
+    A label that comes again is none of the names.
+    """
+    tsv = Table(table.path, table.layout, replace(table.dialect, format="tsv"))
+    options, (head, first) = table.layout.options, _head_of(tsv)
+    comes_again = head.rows > 0 and first[0].strip() in head.columns[0].values
+    if "header" in options.given or not head.rows or comes_again:
+        return bool(options.get("header"))
+    with suppress(DataError):  # it isn't clear
+        return has_header(table.name, first, head.columns, options)
+    return False
 
 
 def _first_lines(path: str, dialect: Dialect) -> list[str]:

@@ -385,14 +385,16 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     """
     texts, others = found.texts, found.others
     is_table = any(column.is_measured for column in others)
+    if texts and is_code_or_owner(texts[0]):
+        is_table = is_table or any(column.kind == "time" for column in others)
     if len(others) == 1:
         is_table = is_table or is_code_or_owner(others[0])
     if texts and is_table and all(column.is_category for column in texts):
         values = f"{counted(texts[0].distinct, 'value')} of {quote(str(texts[0].name), 20)}"
         raise DataError(
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
-            "COLUMN and --label COLUMN, with one label per sequence (add it if there is none), or "
-            "--sequence"
+            "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
+            "it), or --sequence"
         )
     return []
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config, parse_config, values_by_key
-from seqtrain.config.document import flow
+from seqtrain.config.document import flow, resolve_scalar
 from seqtrain.config.schema import KEYS, DataConfig
 from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
@@ -202,7 +202,7 @@ def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:
     if not roles.has_names and roles.label.name == LABEL:
         return None, ""
     reason = f"column of the label: {shown_labels(facts)}"
-    if flow(roles.label.name).startswith('"'):
+    if isinstance(roles.label.name, str) and resolve_scalar(roles.label.name) != roles.label.name:
         reason += " (in quotes, as YAML could read it as another value)"
     return roles.label.name, reason
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from seqtrain.errors import CheckpointError, ConfigError, parameter
+from seqtrain.errors import CheckpointError, ConfigError, either, parameter
 from seqtrain.files.reading import kind_of_path, path_problem, read_json
 from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, remove, remove_strays
 from seqtrain.runs.run_directory import (
@@ -104,7 +104,9 @@ def _check_file(
     if any(path.samefile(source) for source in sources):
         raise ConfigError(f"{name}: {path} is the input; choose another file")
     if kind == "a file" and not force:
-        raise ConfigError(f"{name}: {path} exists; replace it with {parameter('force', True)}")
+        other = f", or choose another name: {either('-o FILE', 'another path')}"
+        advice = f"replace it with {parameter('force', True)}{other if name == '--output' else ''}"
+        raise ConfigError(f"{name}: {path} exists; {advice}")
 
 
 def _check_replaced_folder(path: Path, what: Kind, *, force: bool) -> None:

@@ -357,7 +357,8 @@ def model_folder(path: Path) -> Path:
     if (path / ENSEMBLE).exists():
         raise CheckpointError(name_one(path))
     missing = f"no model in it (no {BEST}/model.json and no model.json)"
-    raise CheckpointError(f"{path}: {missing}; expected a run directory or a model folder")
+    advice = "; a file of data is given with --data FILE" if path.is_file() else ""
+    raise CheckpointError(f"{path}: {missing}; expected a run directory or a model folder{advice}")
 
 
 def members(path: Path) -> list[Path]:

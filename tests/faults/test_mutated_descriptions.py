@@ -180,7 +180,7 @@ def test_changed_descriptions_are_refused_or_predict_finite_probabilities(model,
     documents = {x: json.loads(files[x]) for x in files if x.endswith(".json")}
     places = [(file, path) for file, x in documents.items() for path in paths_in(x)]
     loaded, faults = 0, list[Any]()
-    for seed in seeds(60):
+    for seed in seeds(120):
         draw = random.Random(seed)
         file, path = places[draw.randrange(len(places))]
         document = changed(documents[file], path, draw)

@@ -5,13 +5,12 @@ import random
 import re
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.program import UPDATE, fit, fit_arguments, signals_within, started
+from tests.helpers.program import UPDATE, fit, signals_within
 from tests.helpers.tiny import fingerprint, rows, write_table
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -39,28 +38,18 @@ def events(run: Path) -> list[str]:
 def test_sigterm_loses_no_update(project, signals):
     options = ("--set", "training.max_epochs=12", *ONLY_EPOCHS)
     fit(project, "whole", *options)
-    whole, run, done, turn = fingerprint(project / "whole"), "r", 0, 0
-    while done < signals:
-        turn += 1  # one that comes before training began ends it at once, as nothing is to be saved
-        before = events(project / run)
-        with started(project, *fit_arguments(project, run, *options)) as running:
-            running.wait_for(project / run / ".lock")
-            running.wait_for(project / run / "config.yaml")
-            time.sleep(0.05 * (turn % 20))
-            running.send(signal.SIGTERM)
-            code = running.end()
-        if code == -signal.SIGTERM:  # nothing was begun, or all done and Python about to leave
-            assert events(project / run)[-1:] == ["end"] or events(project / run) == before
-            code = 0
-        assert code in (0, 143), running.err
-        saved = re.search(r"stopped by SIGTERM after training step (\d+), saved", running.err)
-        if saved:
-            assert (code, state(project / run)["updates"]) == (143, int(saved[1]))
-            done += 1
-        if code == 0 or done % 5 == 0 or done == signals:
-            fit(project, run, *options)
-            assert fingerprint(project / run) == whole
-            shutil.rmtree(project / run)
+    whole, run, draw = fingerprint(project / "whole"), project / "r", random.Random(signals)
+    for turn in range(1, signals + 1):
+        steps = (draw.randint(1, 200), signal.SIGTERM)
+        prepare = signals_within(UPDATE, draw.randint(1, 12), steps)
+        running = fit(project, "r", *options, prepare=prepare, code=143)
+        saved = re.search(r"stopped by SIGTERM after training, update (\d+), saved", running.err)
+        assert saved, running.err
+        assert state(run)["updates"] == int(saved[1])
+        if turn % 5 == 0 or turn == signals:
+            fit(project, "r", *options)
+            assert fingerprint(run) == whole
+            shutil.rmtree(run)
 
 
 @pytest.mark.parametrize("signals", [2, pytest.param(60, marks=pytest.mark.slow)])
@@ -73,7 +62,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(project, signals
         call = scoring + scoring // (EPOCHS + 1)  # epochs, calibration, test
         prepare = signals_within("shared_logits", call, (draw.randint(1, 150), number))
         running = fit(project, "r", *LONG, prepare=prepare, code=128 + number)
-        assert f"stopped by {number.name} after training step" in running.err
+        assert f"stopped by {number.name} after training, update" in running.err
         assert [event for event in events(run) if event != "step"] == ["epoch"] * (scoring - 1)
         assert not (run / "test.json").exists()
         fit(project, "r", *LONG)

@@ -927,3 +927,74 @@ def test_names_of_files_are_no_texts_and_the_command_reads_the_files(
     assert "24 sequences, 2 classes" in Path("c.yaml").read_text()
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.id, data.label, len(data.steps)) == ("file", label, 2)
+
+
+@pytest.mark.parametrize("given", [[], ["--header"]])
+def test_the_header_of_a_txt_file_of_tabs_is_no_class(tmp_path, monkeypatch, draw, cli, given):
+    monkeypatch.chdir(tmp_path)
+    text, label = name(draw) + "x", name(draw) + "y"
+    rows = [["ab"[i % 2], sentence(draw, "ab"[i % 2])] for i in range(60)]
+    write(tmp_path / "a.txt", [label, text], rows, "\t")
+    cli("init", "a.txt", *given, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.label, config.data.sequence) == (label, text)
+    assert sorted(prepare(config).preprocessing.labels) == ["a", "b"]
+    shown = cli("init", "a.txt", "-o", "c.yaml", code=2).err
+    assert "-o FILE" in shown
+
+
+def test_the_first_class_of_a_txt_file_of_tabs_is_no_name(tmp_path, draw):
+    rows = [["label" if i % 2 else "text", sentence(draw)] for i in range(60)]
+    config, proposal = proposed(write(tmp_path / "a.txt", [], rows, "\t"))
+    assert config.data.format == "auto"
+    assert "60 rows, 2 classes" in proposal.text
+
+
+def test_numbers_with_commas_between_thousands_are_named_with_a_command_that_works(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    id, when, one, state = (name(draw) + x for x in "abcd")
+    rows = []
+    for unit in range(60):
+        for k in range(6):
+            amount = (
+                f"{draw.uniform(1000, 3000):,.2f}"
+                if k == 3 and unit % 12 == 0
+                else f"{draw.random():.2f}"
+            )
+            rows.append([f"u{unit}", k, amount, "xy"[unit % 2]])
+    write(tmp_path / "a.csv", [id, when, one, state], rows)
+    refused = cli("init", "a.csv", "--id", id, "-o", "c.yaml", code=2).err
+    assert "thousands" in refused
+    subprocess.run(re.findall(r"perl .*", refused)[0], shell=True, check=True)
+    cli("init", "plain.csv", "--id", id, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.bad_rows == "error"
+    assert prepare(config).splits["train"].lengths.min() == 6
+
+
+def test_a_header_is_refused_where_a_format_has_none(tmp_path, draw):
+    lines = [f"__label__{'ab'[i % 2]} {sentence(draw)}\n" for i in range(60)]
+    (tmp_path / "a.txt").write_text("".join(lines))
+    with pytest.raises(DataError, match="header"):
+        proposed(str(tmp_path / "a.txt"), header=True)
+
+
+def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    own, when, what, state = (name(draw) + x for x in ("_id", "_date", "c", "d"))
+    rows = [
+        [f"K{unit:03}", f"2026-01-{day + 1:02}", "pqrs"[draw.randrange(4)]]
+        for unit in range(60)
+        for day in range(8)
+    ]
+    draw.shuffle(rows)
+    write(tmp_path / "visits.csv", [own, when, what], rows)
+    write(tmp_path / "people.csv", [own, state], [[f"K{i:03}", "xy"[i % 2]] for i in range(60)])
+    cli("init", "visits.csv", "people.csv", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.train, config.data.id, config.data.label) == ("visits.csv", own, state)
+    assert len(prepare(config).preprocessing.labels) == 2
+    refused = cli("init", "visits.csv", "-o", "d.yaml", code=2).err
+    assert "a row per time step" in refused

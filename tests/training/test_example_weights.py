@@ -32,6 +32,23 @@ def test_weights_reach_every_branch(branches, form):
     assert fitted.predict_proba(series)[:, 1].mean() > 0.9
 
 
+@pytest.mark.parametrize("branches", BRANCHES, ids=str)
+def test_a_row_of_weight_0_is_not_learned(branches):
+    draw = np.random.default_rng(0)
+    labels = np.array(["down", "up"] * 40)
+    series = [draw.normal(size=(12, 1)) + 2.0 * (label == "up") for label in labels]
+    wrong = [draw.normal(size=(12, 1)) + 2.0 * (label == "down") for label in labels]
+    weights = np.repeat([1.0, 0.0], [80, 80])
+    fitted = classifier(branches).fit(
+        [*series, *wrong], np.concatenate([labels, labels]), sample_weight=weights
+    )
+    assert (fitted.predict(series) == labels).mean() > 0.9
+    alone = classifier(branches).fit(series, labels)
+    difference = np.abs(fitted.predict_proba(series) - alone.predict_proba(series))
+    # The values are scaled by all rows, whatever their weights.
+    assert difference.mean() < 0.1
+
+
 def test_weights_of_rows_that_are_not_sorted_go_to_their_rows():
     """Without bucketing, the rows of a batch are sorted by length, and so are the losses."""
     draw = np.random.default_rng(1)

@@ -187,7 +187,7 @@ def test_a_run_goes_on_with_another_number_of_processes(project):
     for size, rank in ((3, 2), (2, 0)):
         stop = {rank: signals_within(UPDATE, 5, (1, signal.SIGTERM))}
         first, *_ = fit_together(project, "several", size, *CARRIED, prepare=stop, code=143)
-        stopped = re.search(r"stopped by SIGTERM after training step (\d+), saved", first.err)
+        stopped = re.search(r"stopped by SIGTERM after training, update (\d+), saved", first.err)
         assert stopped, first.err
         steps.append(int(stopped[1]))
     assert steps == [5, 10]
@@ -228,7 +228,7 @@ def test_a_signal_to_one_or_all_loses_no_update(project, whole, signals):
         stop = signals_within(UPDATE, update, (draw.randint(1, 99), signal.SIGTERM))
         asked = dict.fromkeys([0, 1] if turn % 2 else [turn // 2 % 2], stop)
         first, _ = fit_together(project, "several", 2, prepare=asked, code=143)
-        stopped = re.search(r"stopped by SIGTERM after training step (\d+), saved", first.err)
+        stopped = re.search(r"stopped by SIGTERM after training, update (\d+), saved", first.err)
         assert stopped
         assert "torchrun --nproc-per-node 2 -m seqtrain fit " in first.err
         assert int(stopped[1]) in (update, update + 1)  # it may come after the sum
@@ -363,7 +363,7 @@ def test_sigterm_to_the_launcher_stops_all(project, turn):
         out, err = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode != 0
     assert out == ""
-    assert err.count("stopped by SIGTERM after training step") == 1
+    assert err.count("stopped by SIGTERM after training, update") == 1
 
 
 @pytest.mark.slow
