@@ -15,7 +15,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.proposal.names import LABEL_NAMES, OWNER_NAMES
-from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
+from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import set_command
@@ -24,6 +24,7 @@ from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, LABEL
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, SPLIT_NAMES, column_of
+from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
 
 NUMBER_IN_NAME = re.compile("[0-9]+")
@@ -40,6 +41,8 @@ RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
 """Formats of files of which each can be one sequence."""
 BETWEEN_PARTS = "[._ -]+"
 """Pattern of what divides the name of a file into parts."""
+FOLDER_PATTERN = f"(?P<{LABEL}>[^/]+)/[^/]+$"
+"""Value of data.path if the folder of a file is its label."""
 KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
 """Maps the kinds of parts of file names to their patterns."""
 
@@ -75,7 +78,8 @@ def find_layout(
     joined = _joined_by_key(files, options, progress) if test is None else None
     if joined is not None:
         return joined
-    layout = FileLayout(_splits(files, test), options)
+    splits = _recordings_of_train(files, progress) if test is None else None
+    layout = FileLayout(splits or _splits(files, test), options)
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
         return layout
@@ -344,26 +348,52 @@ def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:
 # Labels in names
 
 
-def _recognise_names(layout: FileLayout, _: ReadingProgress) -> list[Choice]:
-    """Return a layout for each part of the names of recordings that may be the label.
-
-    If the files are in folders, these may be the label, too.
-    """
-    files = files_of("train", layout.splits["train"])
-    recordings = _recordings(files)
-    folders = {os.path.dirname(file) for file in recordings}
-    is_told = layout.options.get("format") is not None
-    if is_told or (len(folders) > 1 and len(files) > 1):
+def _recognise_names(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout for each part of the paths of recordings that may be the label."""
+    if layout.options.get("format") is not None:
         return []
-    names = {os.path.basename(folder) for folder in folders}
-    choices = []
-    for pattern, labels in name_patterns(recordings):
-        if len(folders) == 1 or labels != names:
-            command = set_command(f"data.path={flow(pattern)}")
-            choices.append(Choice(command, _with_pattern(layout, pattern)))
-    if choices and len(folders) > 1:
-        choices.append(Choice(f"{INIT_COMMAND} --format txt", layout))
-    return choices
+    recordings = _recordings(files_of("train", layout.splits["train"]))
+    return [
+        Choice(set_command(f"data.path={flow(pattern)}"), _with_pattern(layout, pattern))
+        for pattern in _path_patterns(recordings, progress)
+    ]
+
+
+def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list[str]:
+    """Return the ways to read labels from the folders and the names of recordings.
+
+    A way is a value of data.path. The names of folders are labels if several files share each. If a
+    column has the name of a label, the list is empty: then the files are parts of a table.
+    """
+    patterns = name_patterns(recordings)
+    folders = {os.path.basename(os.path.dirname(path)) for path in recordings}
+    found = [pattern for pattern, labels in patterns if labels != folders or len(folders) == 1]
+    if len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
+        found.insert(0, FOLDER_PATTERN)
+    if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
+        plain = FileLayout({}, InitOptions())
+        table = read_table(recordings[:1], plain, progress, is_train=False)
+        if any(column.word in LABEL_NAMES for column in table.columns):
+            return []
+    return found
+
+
+def _recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Splits | None:
+    """Return files as train if their paths hold labels, or None.
+
+    A shell replaces a pattern by its files. If the pattern is found again, it stands for them.
+    """
+    if len(files) < FEWEST_FILES or any(map(split_of, files)) or any(map(os.path.isdir, files)):
+        return None
+    formats = {resolve_format(path, "auto") for path in files}
+    if len(formats) > 1 or not formats <= {*RECORDINGS} or not _path_patterns(files, progress):
+        return None
+    folder, ending = os.path.dirname(files[0]), os.path.splitext(files[0])[1]
+    for pattern in (folder, os.path.join(os.path.dirname(folder), "*")):
+        pattern = os.path.join(pattern, f"*{ending}")
+        if sorted(files) == matching_files(pattern):
+            return {"train": pattern}
+    return {"train": [*files]}
 
 
 def _recordings(files: Sequence[str]) -> list[str]:

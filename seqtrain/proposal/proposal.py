@@ -79,6 +79,8 @@ MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
+FILES_LOOKED_FOR, RECORDING = 20, "recording"
+"""Number of names that are looked for as files, and the name of the column of their names."""
 MOST_SHOWN = 3
 """Number of odd cells of a column that a message shows."""
 
@@ -256,24 +258,43 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
 
 
 def _refuse_names_of_files(table: Table, roles: Roles) -> None:
-    """Raise a DataError if the sequence is the names of files beside the table.
+    """Raise a DataError if a column holds names of files that are beside the table, or in a folder.
 
     Raises:
         DataError: The error has the command that reads the files instead.
     """
-    column, file = roles.sequence[0], matching_files(table.path)[0]
-    name, folder = str(column.values[0]), os.path.dirname(file)
-    if column.kind != "text" or not os.path.isfile(os.path.join(folder, name)):
+    file = matching_files(table.path)[0]
+    texts = [x for x in table.columns if x.kind == "text" and x.is_unique and x is not roles.label]
+    for column in texts:
+        names = [str(value) for value in column.values[:FILES_LOOKED_FOR]]
+        folder = _folder_with(names, os.path.dirname(file))
+        if folder is not None:
+            break
+    else:
         return
-    problem = f"{table.name}: {column.shown} holds names of files, such as {quote(name, 40)}"
-    if resolve_format(name, "auto") not in RECORDINGS:
+    problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
+    if resolve_format(names[0], "auto") not in RECORDINGS:
         raise DataError(f"{problem}; to read texts, put the files of each class into a folder")
     prefix = os.path.commonprefix([*map(str, column.values)])  # noqa: RUF071 - of characters
-    files = os.path.join(folder, f"{prefix}*{os.path.splitext(name)[1]}")
+    files = os.path.join(folder, f"{prefix}*{os.path.splitext(names[0])[1]}")
+    key = str(column.name)
+    on: object = column.name
+    if not key.isidentifier() or key in (FILE, FOLDER):
+        key, on = RECORDING, {"left": RECORDING, "right": column.name}
     command = ["seqtrain", "init", files, "--label", str(roles.label.name)]
-    command += ["--set", f"data.path={flow(f'(?P<{column.name}>[^/]+)$')}"]
-    command += ["--set", f"data.join={flow([{'file': file, 'on': column.name}])}"]
+    command += ["--set", f"data.path={flow(f'(?P<{key}>[^/]+)$')}"]
+    command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
     raise DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
+
+
+def _folder_with(names: Sequence[str], folder: str) -> str | None:
+    """Return the folder with files of these names: `folder`, or one in it. None without any."""
+    with os.scandir(folder or ".") as entries:
+        inner = sorted(os.path.join(folder, each.name) for each in entries if each.is_dir())
+    for place in (folder, *inner):
+        if all(os.path.isfile(os.path.join(place, name)) for name in names):
+            return place
+    return None
 
 
 def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:

@@ -907,6 +907,20 @@ def test_of_very_many_files_only_some_are_read_and_all_names_are_counted(tmp_pat
     assert "4,700 rows, 2 classes" in proposal.text
 
 
+def test_names_of_files_beside_other_columns_are_no_texts_either(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"{i:02d}.csv", f"S{i % 5}", "uv"[i % 2]] for i in range(24)]
+    for i, row in enumerate(rows):
+        write(Path("takes", row[0]), ["ax", "ay"], recording(draw, i % 2))
+    write(Path("list.csv"), ["file", "person", "class"], rows)
+    refused = cli("init", "list.csv", "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain (init .*)", refused)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, len(data.steps)) == ("file", "class", 2)
+    assert len(prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels) == 2
+
+
 @pytest.mark.parametrize("ending", ["csv", "npy"])
 def test_names_of_files_are_no_texts_and_the_command_reads_the_files(
     tmp_path, monkeypatch, draw, cli, ending

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,33 @@ def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw
         config = parse_config(Path("c.yaml").read_text())
         found.add(frozenset(prepare(config).preprocessing.labels))
     assert found == {frozenset(sites), frozenset(moves)}
+
+
+@pytest.mark.parametrize("given", ["a folder", "a pattern", "its files"])
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+def test_folders_of_recordings_are_classes(tmp_path, monkeypatch, draw, given, ending):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(24):
+        path, rows = Path(f"rec/{labels[i % 2]}/{i:03d}.{ending}"), recording(draw, i % 2)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, rows) if ending == "npy" else write(path, ["ax", "ay"], rows)
+    pattern = f"rec/*/*.{ending}"
+    files = {"a folder": ["rec"], "a pattern": [pattern]}.get(given) or sorted(glob(pattern))
+    config = parse_config(propose(files, InitOptions()).text)
+    assert config.data.id == "file"
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {*labels}
+    assert sum(map(len, data.splits.values())) == 24
+
+
+def test_folders_and_names_of_tables_with_labels_are_no_classes(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    for i in range(8):
+        rows = [[sentence(draw, way), way] for way in ("up", "down") * 20]
+        write(Path(f"shards/{2020 + i % 2}/north_{i}.csv"), ["text", "label"], rows)
+    config, _ = proposed("shards/*/*.csv")
+    assert (config.data.label, config.data.path) == ("label", None)
 
 
 def test_a_folder_of_folders_of_folders_is_refused_at_once(tmp_path):
