@@ -38,7 +38,7 @@ from seqtrain.tables.blocks import (
     cells_at,
 )
 from seqtrain.tables.cells import BadCellError, is_number, text_of
-from seqtrain.tables.delimited import DELIMITERS
+from seqtrain.tables.delimited import DELIMITERS, index_of_names
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -52,8 +52,8 @@ from seqtrain.tables.formats import (
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
-from seqtrain.tables.sources import FileSource, holds_whole_files, open_source
-from seqtrain.tables.xlsx import sheet_names
+from seqtrain.tables.sources import FileSource, holds_whole_files, matching_files, open_source
+from seqtrain.tables.xlsx import FIRST_ROWS, sheet_names
 from seqtrain.text import display_name, quote
 
 MOST_FILES = 4096
@@ -372,9 +372,38 @@ def _find_header(table: Table, *, is_train: bool) -> None:
         head, first = _head_of(table)
     if is_train:
         _check_shape(head, first)
+    has_one_cell = [bool(cell.strip()) for cell in first].count(True) == 1 < len(first) - 1
+    if is_train and has_one_cell and table.layout.options.get("header") is not False:
+        _refuse_title(table, first)
     if first:
         table.header = has_header(table.name, first, head.columns, table.layout.options)
         table.dialect = replace(table.dialect, header=table.header)
+
+
+def _refuse_title(table: Table, first: Sequence[str]) -> None:
+    """Raise a DataError with the command that removes a title above a table of csv or tsv.
+
+    Args:
+        table: The table.
+        first: Cells of its first row, of which one has a text.
+    """
+    dialect = replace(table.dialect, header=False)
+    file = open_source(table.path, dialect).files()[0]
+    block = next(_first_blocks(file, dialect, FIRST_ROWS))
+    rows = [*zip(*map(as_list, block.columns.values()), strict=True)]
+    line = int(block.lines[index_of_names(rows)])
+    if line == 1:
+        return
+    path = matching_files(table.path)[0]
+    target = f"{os.path.splitext(os.path.basename(path))[0]}-table{os.path.splitext(path)[1]}"
+    command = f"tail -n +{line} {shlex.quote(path)} > {shlex.quote(target)}"
+    title = quote("".join(first).strip(), 40)
+    found = f"one cell of {len(first)} has a text, {title}, as a title has"
+    raise DataError(
+        f"{table.name}:1: {found}; the names of the columns seem to be on line {line}; to remove "
+        "what is above:",
+        f"  {command}",
+    )
 
 
 def _head_of(table: Table) -> tuple[Table, list[str]]:

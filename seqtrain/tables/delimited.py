@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     batched,
 )
+from seqtrain.tables.cells import is_number
 from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
 from seqtrain.text import quote
 
@@ -234,6 +235,26 @@ def names_in(line: int, header: list[str]) -> dict[Name, int]:
         if name:
             names[name] = index
     return names
+
+
+def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
+    """Return the index of the row with the names of the columns, among the first rows of a table.
+
+    It is the first row with cells in more than half of the columns, so that a title is none. If it
+    has names of groups of columns, as merged cells have, the next row has the names: texts in the
+    gaps, too, that don't come again, above a number.
+    """
+    filled = [[index for index, cell in enumerate(row) if cell not in (None, "")] for row in rows]
+    most = max(map(len, filled))
+    found = next(index for index, own in enumerate(filled) if len(own) > most / 2)
+    if found + 2 >= len(rows) or len(filled[found]) >= len(filled[found + 1]):
+        return found
+    names = [rows[found + 1][index] for index in filled[found + 1]]
+    below = [cell for row in rows[found + 2 :] for cell in row if cell not in (None, "")]
+    are_texts = all(isinstance(name, str) and not is_number(name) for name in names)
+    has_numbers = any(not isinstance(cell, str) or is_number(cell) for cell in below)
+    are_names = are_texts and len({*names}) == len(names) and {*names}.isdisjoint(below)
+    return found + (are_names and has_numbers)
 
 
 def _advice(first: list[str], *, header: bool) -> str:

@@ -21,7 +21,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     batched,
 )
-from seqtrain.tables.delimited import names_in
+from seqtrain.tables.delimited import index_of_names, names_in
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.tables.python_values import python_value
 from seqtrain.text import listed, quote
@@ -37,8 +37,8 @@ def read_xlsx(
 ) -> Iterator[Block]:
     """Yield the rows of a sheet. The line of a row is its number in the sheet.
 
-    The header is the first row with cells in more than half of the columns, so that a title above
-    the table is no header. Blank rows and columns without a name are skipped.
+    The header is found by `index_of_names`, so that a title above the table is no header. Blank
+    rows and columns without a name are skipped.
 
     Raises:
         ConfigError: If openpyxl isn't installed.
@@ -61,8 +61,7 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
     first = list(islice(filled, FIRST_ROWS))
     start = 0
     if dialect.header and first:
-        counts = [len(row) - row.count(None) - row.count("") for _, row in first]
-        start = next(index for index, count in enumerate(counts, 1) if count > max(counts) / 2)
+        start = index_of_names([row for _, row in first]) + 1
     if len(first) <= start:
         others = [each for each in book.worksheets if each.title != sheet.title]
         if any(len(list(islice(_filled_rows(each), 2))) > 1 for each in others):

@@ -907,6 +907,30 @@ def test_of_very_many_files_only_some_are_read_and_all_names_are_counted(tmp_pat
     assert "4,700 rows, 2 classes" in proposal.text
 
 
+@pytest.mark.parametrize("has_groups", [False, True])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_titles_and_names_of_groups_are_no_names_of_columns(
+    tmp_path, monkeypatch, draw, cli, ending, has_groups
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [[i, sentence(draw, way), way] for i, way in enumerate(["up", "down"] * 30, 1)]
+    top = [[name(draw), "", ""], ["", "", ""], *([[name(draw), "", "x"]] if has_groups else [])]
+    head, path = ["no", "words", "way"], Path(f"a.{ending}")
+    if ending == "xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        for row in [*top, head, *rows]:
+            book.active.append([cell or None for cell in row])
+        book.save(path)
+    else:
+        write(path, top[0], [*top[1:], head, *rows])
+        refused = cli("init", path, "-o", "c.yaml", code=2).err
+        (command,) = re.findall(r"seqtrain:   (tail .*)", refused)
+        subprocess.run(command, shell=True, check=True)
+        path = Path(command.rpartition(" ")[2])
+    config, _ = proposed(str(path))
+    assert (config.data.sequence, config.data.label) == ("words", "way")
+
+
 def test_names_of_files_beside_other_columns_are_no_texts_either(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     rows = [[f"{i:02d}.csv", f"S{i % 5}", "uv"[i % 2]] for i in range(24)]
