@@ -236,9 +236,11 @@ def _epochs(settings: Settings, data: Situation) -> None:
     if data.family == "steps":
         updates = min(updates, STEP_UPDATES)
     batch_size = settings.get("batching.batch_size", Setting(64, "")).value
-    per_epoch = -(-data.rows * 9 // 10 // batch_size)
-    epochs = max(1, min(MOST_EPOCHS, round(updates / per_epoch)))
-    settings["training.max_epochs"] = Setting(epochs, f"about {epochs * per_epoch:,} updates")
+    # Epochs were measured with a tenth held out. The comment counts the rows that are learned.
+    epochs = max(1, min(MOST_EPOCHS, round(updates / -(-data.rows * 9 // 10 // batch_size))))
+    learned = data.rows - round(data.held_out) if isinstance(data.validation, float) else data.rows
+    count = epochs * -(-learned // batch_size)
+    settings["training.max_epochs"] = Setting(epochs, f"about {count:,} updates")
 
 
 def _validation(settings: Settings, data: Situation) -> None:

@@ -137,5 +137,5 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_changes_nothing(
     settings = sets("training.lr=1000", "training.weight_decay=1000", "training.max_epochs=9")
     options = ("--init-from", "r", "--run-dir", "other", "--quiet", "--device", device.type)
     ended = cli("fit", "c.yaml", *options, *settings, code=3)
-    assert re.search(r"step \d+: the (loss|gradient) isn't finite for train lines \d+", ended.err)
+    assert re.search(r"update \d+: the (loss|gradient) isn't finite for train lines \d+", ended.err)
     assert listing(Path("r")) == before

@@ -52,6 +52,9 @@ def proposed(path: str, **options: Any) -> tuple[Config, Proposal]:
     longest = max(int(store.lengths.max()) for store in data.splits.values())
     assert f"longest {longest:,}\n" in proposal.text
     assert f", {len(data.preprocessing.labels)} classes" in proposal.text
+    batches = -(-len(data.splits["train"]) // config.batching.batch_size)
+    (updates,) = re.findall("about ([0-9,]+) updates", proposal.text)
+    assert abs(int(updates.replace(",", "")) / config.training.max_epochs - batches) <= 2
     return config, proposal
 
 
