@@ -284,7 +284,7 @@ def read_splits(
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": COMPARED_SHARE})
     data = prepare(config)
-    check_model(config.model, data.preprocessing, device)
+    check_model(config.model, data.preprocessing, device, len(data.splits["train"]))
     check_longest(config, data.splits["train"], device)
     return config, data
 

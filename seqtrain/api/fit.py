@@ -284,7 +284,7 @@ def _check_data(
         DataError: If a sequence needs too much memory, or the data differs between processes.
     """
     with processes.first_before_others():
-        check_model(config.model, data.preprocessing, device)
+        check_model(config.model, data.preprocessing, device, len(data.splits["train"]))
         check_longest(config, data.splits["train"], device)
         check_trees(config, data.splits["train"], len(data.preprocessing.labels))
     others = processes.unlike_first([config.model_dump_json().encode()])

@@ -170,7 +170,8 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
         return []
     files = os.path.join(path, *["*"] * levels, f"*{os.path.splitext(first)[1]}")
     lines = ["or, if a file is a recording, and the name of a folder its label, one of these:"]
-    for level in range(levels):
+    top = 1 if len(_paths(path)) == 1 else 0  # a single folder is no label
+    for level in range(top, levels):
         pattern = f"(?P<{LABEL}>[^/]+)" + "/[^/]+" * (levels - level) + "$"
         setting = shlex.join([files, "--set", f"data.path={flow(pattern)}"])
         lines.append(f"  seqtrain init {setting}")

@@ -35,6 +35,7 @@ from seqtrain.proposal.profile import (
     are_codes,
     determines,
 )
+from seqtrain.tables.blocks import FILE, FOLDER
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
 from seqtrain.text import counted, listed, quote
 
@@ -122,7 +123,7 @@ class Roles:
             reason: The reason. None or "" if the kind of its content is the reason.
         """
         self.ignored.append(f"{column.shown} ({reason})" if reason else column.describe())
-        if reason and reason.startswith("the label"):
+        if reason and reason.startswith("the label") and column.name not in (FILE, FOLDER):
             self.warnings.append(f"{column.shown} gives the label away ({reason}): not used")
 
 

@@ -22,6 +22,7 @@ import seqtrain
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.engines.native.library import vector_path
 from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.model.branches.ngrams import MOST_PENALIZED_ROWS
 from seqtrain.model.network import new_network
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
 from seqtrain.sequences.dataset import PreparedData, held_out_fractions
@@ -159,7 +160,9 @@ def check_same_data(
         raise CheckpointError(f"{run.path / CONFIG}: {problem}")
 
 
-def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.device) -> None:
+def check_model(
+    model: ModelConfig, preprocessing: Preprocessing, device: torch.device, num_rows: int
+) -> None:
     """Check that weights, gradients and the optimizer's moments fit into the device's memory.
 
     The weights of n-grams need memory for the solver.
@@ -168,6 +171,7 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
         model: Section `model` of the config.
         preprocessing: Preprocessing of the data, which decides how many weights there are.
         device: Device that trains. If its memory is unknown, nothing is checked.
+        num_rows: Number of rows of train, which decides the solver.
 
     Raises:
         ConfigError: If the needed memory exceeds `available_memory`.
@@ -178,7 +182,8 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
     needed = parameters * COPIES * FLOAT_BYTES
     key, lower = "model.hidden_size", "model.hidden_size or model.embedding_dim"
     ngram_weights = len(preprocessing.ngrams or ()) * len(preprocessing.labels)
-    for_solver = ngram_weights * SOLVER_COPIES * FLOAT_BYTES
+    copies = SOLVER_COPIES if num_rows <= MOST_PENALIZED_ROWS else COPIES
+    for_solver = ngram_weights * copies * FLOAT_BYTES
     if for_solver > needed:
         parameters, needed = ngram_weights, for_solver
         key, lower = "model.max_ngrams", "it"

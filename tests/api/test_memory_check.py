@@ -16,7 +16,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, memory: int, kind: str, rules, **ke
     model = make_model(kind, rules, **keys)
     try:
         cpu = torch.device("cpu")
-        environment.check_model(model.network.config, model.preprocessing, cpu)
+        environment.check_model(model.network.config, model.preprocessing, cpu, 100)
     except ConfigError as error:
         return str(error)
     return ""
