@@ -233,7 +233,7 @@ class Study:
         return result == best
 
     def give_back(self, running: RunningTrial) -> None:
-        """Let a trial that was interrupted begin again, in this process or another one."""
+        """Return an interrupted trial to the study, so that any process can begin it again."""
         with self.exclusive():
             self._storage.set_trial_state_values(self._id_of(running.number), self._states.WAITING)
             self._release(running)

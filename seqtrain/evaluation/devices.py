@@ -31,7 +31,7 @@ def select_device(name: str) -> torch.device:
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until a device has computed all that it was given. The CPU has at any time."""
+    """Wait until a device has computed all that it was given. For the CPU, return at once."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

@@ -105,7 +105,9 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         is_bad[owners[column.is_odd]] = True
     for column in roles.sequence:
         is_bad |= column.is_odd
-    is_known = exists & ((label_of >= 0) | (id is not None and labels.multi_label))
+    is_known = exists & (label_of >= 0)
+    if id is not None and labels.multi_label:
+        is_known = exists  # an id without a label has none of them
     facts.unlabelled = int((exists & ~is_known).sum())
     # A blank id is no sequence: such as a row of units below the header.
     facts.unreadable = int((is_bad & (is_known | ~exists)).sum())

@@ -41,8 +41,6 @@ RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
 """Formats of files of which each can be one sequence."""
 BETWEEN_PARTS = "[._ -]+"
 """Pattern of what divides the name of a file into parts."""
-FOLDER_PATTERN = f"(?P<{LABEL}>[^/]+)/[^/]+$"
-"""Value of data.path if the folder of a file is its label."""
 KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
 """Maps the kinds of parts of file names to their patterns."""
 
@@ -172,10 +170,15 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     lines = ["or, if a file is a recording, and the name of a folder its label, one of these:"]
     top = 1 if len(_paths(path)) == 1 else 0  # a single folder is no label
     for level in range(top, levels):
-        pattern = f"(?P<{LABEL}>[^/]+)" + "/[^/]+" * (levels - level) + "$"
+        pattern = _folder_pattern(levels - level)
         setting = shlex.join([files, "--set", f"data.path={flow(pattern)}"])
         lines.append(f"  seqtrain init {setting}")
     return lines
+
+
+def _folder_pattern(level: int) -> str:
+    """Return the value of data.path if a folder so many levels above a file is its label."""
+    return f"(?P<{LABEL}>[^/]+)" + "/[^/]+" * level + "$"
 
 
 def _splits_inside(folder: str) -> list[str]:
@@ -370,7 +373,7 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
     folders = {os.path.basename(os.path.dirname(path)) for path in recordings}
     found = [pattern for pattern, labels in patterns if labels != folders or len(folders) == 1]
     if len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
-        found.insert(0, FOLDER_PATTERN)
+        found.insert(0, _folder_pattern(1))
     if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
         plain = FileLayout({}, InitOptions())
         table = read_table(recordings[:1], plain, progress, is_train=False)

@@ -79,8 +79,10 @@ MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
-FILES_LOOKED_FOR, RECORDING = 20, "recording"
-"""Number of names that are looked for as files, and the name of the column of their names."""
+FILES_LOOKED_FOR = 20
+"""Number of the cells of a column that are looked for as names of files."""
+RECORDING = "recording"
+"""Name of the column with the names of files, in a command."""
 MOST_SHOWN = 3
 """Number of odd cells of a column that a message shows."""
 
@@ -264,27 +266,31 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
         DataError: The error has the command that reads the files instead.
     """
     file = matching_files(table.path)[0]
-    texts = [x for x in table.columns if x.kind == "text" and x.is_unique and x is not roles.label]
-    for column in texts:
+    for column in table.columns:
+        if column.kind != "text" or not column.is_unique or column is roles.label:
+            continue
         names = [str(value) for value in column.values[:FILES_LOOKED_FOR]]
         folder = _folder_with(names, os.path.dirname(file))
         if folder is not None:
-            break
-    else:
-        return
+            raise _names_of_files(table, column, folder, str(roles.label.name))
+
+
+def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str) -> DataError:
+    """Return the error about a column with the names of files in a folder."""
+    names, file = [*map(str, column.values)], matching_files(table.path)[0]
     problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
     if resolve_format(names[0], "auto") not in RECORDINGS:
-        raise DataError(f"{problem}; to read texts, put the files of each class into a folder")
-    prefix = os.path.commonprefix([*map(str, column.values)])  # noqa: RUF071 - of characters
+        return DataError(f"{problem}; to read texts, put the files of each class into a folder")
+    prefix = os.path.commonprefix(names)  # noqa: RUF071 - of characters
     files = os.path.join(folder, f"{prefix}*{os.path.splitext(names[0])[1]}")
     key = str(column.name)
     on: object = column.name
     if not key.isidentifier() or key in (FILE, FOLDER):
         key, on = RECORDING, {"left": RECORDING, "right": column.name}
-    command = ["seqtrain", "init", files, "--label", str(roles.label.name)]
+    command = ["seqtrain", "init", files, "--label", label]
     command += ["--set", f"data.path={flow(f'(?P<{key}>[^/]+)$')}"]
     command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
-    raise DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
+    return DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
 
 
 def _folder_with(names: Sequence[str], folder: str) -> str | None:
@@ -538,7 +544,7 @@ def _facts_of_split(
         label = _joined_marks(one_hot)
     if label is None or label.distinct == 0:
         return None
-    needed = [*roles.sequence, *filter(None, [roles.id])]
+    needed = roles.sequence if roles.id is None else [*roles.sequence, roles.id]
     missing = [str(column.name) for column in needed if column.name not in own]
     if missing:
         raise DataError(f"{table.name}: {missing_name('column', missing[0], [*map(str, own)])}")

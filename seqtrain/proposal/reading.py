@@ -372,8 +372,9 @@ def _find_header(table: Table, *, is_train: bool) -> None:
         head, first = _head_of(table)
     if is_train:
         _check_shape(head, first)
-    has_one_cell = [bool(cell.strip()) for cell in first].count(True) == 1 < len(first) - 1
-    if is_train and has_one_cell and table.layout.options.get("header") is not False:
+    filled = [cell for cell in first if cell.strip()]
+    has_title = len(filled) == 1 and len(first) > 2
+    if is_train and has_title and table.layout.options.get("header") is not False:
         _refuse_title(table, first)
     if first:
         table.header = has_header(table.name, first, head.columns, table.layout.options)

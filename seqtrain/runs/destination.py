@@ -104,8 +104,9 @@ def _check_file(
     if any(path.samefile(source) for source in sources):
         raise ConfigError(f"{name}: {path} is the input; choose another file")
     if kind == "a file" and not force:
-        other = f", or choose another name: {either('-o FILE', 'another path')}"
-        advice = f"replace it with {parameter('force', True)}{other if name == '--output' else ''}"
+        advice = f"replace it with {parameter('force', True)}"
+        if name == "--output":
+            advice += f", or choose another name: {either('-o FILE', 'another path')}"
         raise ConfigError(f"{name}: {path} exists; {advice}")
 
 

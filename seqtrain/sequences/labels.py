@@ -235,7 +235,7 @@ class LabelReader:
         self._reasons = list[str]()  # of cells that can't be used: those with code -2, -3, …
         self._names = Names()  # of the values, with all of their spellings
         for label in () if known is None else known.classes:
-            _ = self._names[label]
+            self._name(label)
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
 
     def read(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:

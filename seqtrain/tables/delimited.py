@@ -254,7 +254,7 @@ def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
     are_texts = all(isinstance(name, str) and not is_number(name) for name in names)
     has_numbers = any(not isinstance(cell, str) or is_number(cell) for cell in below)
     are_names = are_texts and len({*names}) == len(names) and {*names}.isdisjoint(below)
-    return found + (are_names and has_numbers)
+    return found + 1 if are_names and has_numbers else found
 
 
 def _advice(first: list[str], *, header: bool) -> str:

@@ -220,7 +220,9 @@ def _hour_of_day(hour: int, half: str, text: str) -> int:
     """Return the hour of a clock with 24 hours. `half` is the first letter of AM or PM, or ""."""
     if half in ("A", "a") and hour > 12:
         raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
-    return hour % 12 + 12 * (half in ("P", "p")) if half else hour
+    if not half:
+        return hour
+    return hour % 12 if half in ("A", "a") else hour % 12 + 12
 
 
 def _offset(zone: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Lines for the user about a run: what calibration traded, why nothing is left, what may help."""
+"""Lines for the user about a run: accuracy that calibration traded, its end, and advice."""
 
 from __future__ import annotations
 
