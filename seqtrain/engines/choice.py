@@ -26,7 +26,9 @@ def ops_for(tensor: Tensor, layout: Layout | None = None) -> Ops:
     if isinstance(layout, Padded):
         return PADDED
     native = tensor.is_cpu and tensor.dtype == torch.float32 and not why_unavailable()
-    return NATIVE if native else REFERENCE
+    if native:
+        return NATIVE
+    return REFERENCE
 
 
 def choose_engine(

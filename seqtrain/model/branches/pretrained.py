@@ -41,7 +41,9 @@ class PretrainedBranch(LinearBranch):
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:
         """Return the branch, or None without model.pretrained."""
-        return None if spec.vectors is None else cls(spec.vectors, spec.num_classes)
+        if spec.vectors is None:
+            return None
+        return cls(spec.vectors, spec.num_classes)
 
     @torch.no_grad()
     def forward(
