@@ -21,7 +21,7 @@ def ops_for(tensor: Tensor, layout: Layout | None = None) -> Ops:
 
     Args:
         tensor: weights or states.
-        layout: layout of the time steps. Padded layouts have operations of their own.
+        layout: layout of the time steps. Padded layouts have separate operations.
     """
     if isinstance(layout, Padded):
         return PADDED

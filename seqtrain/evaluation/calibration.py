@@ -32,7 +32,7 @@ LEVELS = 100
 MOST_CLASSES = 200
 """Largest number of classes for which `Calibration.classes` is computed."""
 FEWEST_OF_A_CLASS = 10
-"""Fewest validation examples of a class, counted by their weights, with a threshold of its own."""
+"""Fewest validation examples of a class with a separate threshold, counted by their weights."""
 MOST_ROWS_OF_WEIGHTS = 10_000
 """Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10

@@ -211,7 +211,7 @@ def branch_logits(
     """Return the logits of each branch for all sequences.
 
     Up to rounding, they don't depend on the batches. `names` are the branches to compute, or None
-    for all branches. All other arguments are those of `run_batches`.
+    for all branches. All other arguments are as in `run_batches`.
 
     Returns:
         One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0. So
@@ -236,7 +236,7 @@ def predict_logits(
 ) -> Tensor:
     """Return the calibrated logits of the whole model for all sequences, (B, C) on the CPU.
 
-    The arguments are those of `run_batches`.
+    The arguments are as in `run_batches`.
     """
     return model.combine(branch_logits(model, store, device, carried, **options))
 

@@ -324,7 +324,7 @@ class Trainer:
         return list(self._epoch_logits)
 
     def keep_logits(self) -> None:
-        """Set `kept_logits` to those of this epoch, if a calibrated refit may have as many."""
+        """Set `kept_logits` to the logits of this epoch, if a calibrated refit may have as many."""
         settings = self.config.training
         is_calibrated = settings.refit and settings.calibration != "none"
         is_training = self.progress.phase == "training"
@@ -511,7 +511,7 @@ class Trainer:
             tensor.copy_(tensors[name.removeprefix(DECODER_NAMES)])
 
     def _load_carried(self, tensors: dict[str, Tensor], learned: list[Ints]) -> None:
-        """Restore the states of groups, which must be those of the learned rows."""
+        """Restore the states of groups, which must be the groups of the learned rows."""
         if self.groups is None:
             if tensors:
                 raise ValueError("carried: found states, but none are carried")

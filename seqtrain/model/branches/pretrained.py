@@ -1,7 +1,7 @@
 """The pretrained branch: logistic regression on the vectors of a frozen encoder of texts.
 
 The encoder belongs to the preprocessing, which computes the vector of each text once. Its mean over
-all pieces alone was as good on folds as mean, maximum and first piece together.
+all pieces was as good on folds as mean, maximum and first piece together.
 
 B sequences, E numbers of a vector, C classes.
 """

@@ -152,7 +152,7 @@ class RecurrentBranch(Branch):
         """Return the pooled vectors before the head, (B, K * H), and set the final states.
 
         Row features and the dropout before the head aren't part of the vectors. The vectors are in
-        the order of `pooling_names`. The arguments are those of `forward`.
+        the order of `pooling_names`. The arguments are as in `forward`.
         """
         weight, random = self.head.weight, context.random
         engine = context.engine or self._engine_for(weight)
