@@ -181,8 +181,9 @@ def _unknown_key(path: Keys, root: type[BaseModel], *, is_section: bool) -> str:
         section = sections_of(root).get(str(path[0]), root) if len(path) > 1 else root
         return f"unknown key; expected {one_of([*section.model_fields])}"
     if near == path[-1]:
-        section_name, _, name = near.partition(".")
-        return f"unknown key; write {name} under {section_name}"
+        section_name, _, name = near.rpartition(".")
+        place = f"under {section_name}" if section_name else "at the top, outside of all sections"
+        return f"unknown key; write {name} {place}"
     return f"unknown key; did you mean {near}?"
 
 

@@ -51,12 +51,16 @@ def zero_state(encoder: nn.RNNBase, rows: int, *, like: Tensor) -> Tensor:
 def as_torch_takes(state: Tensor) -> Tensor | tuple[Tensor, ...]:
     """Convert a state (S, …) to the form of torch's modules and kernels: h, or the tuple (h, c)."""
     tensors = state.unbind()
-    return tensors if len(tensors) > 1 else tensors[0]
+    if len(tensors) > 1:
+        return tensors
+    return tensors[0]
 
 
 def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:
     """Convert a state that torch's modules return, h or the tuple (h, c), to one tensor (S, …)."""
-    return torch.stack(state) if isinstance(state, tuple) else state.unsqueeze(0)
+    if isinstance(state, tuple):
+        return torch.stack(state)
+    return state.unsqueeze(0)
 
 
 def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:

@@ -21,12 +21,14 @@ def ops_for(tensor: Tensor, layout: Layout | None = None) -> Ops:
 
     Args:
         tensor: weights or states.
-        layout: layout of the time steps. Padded layouts have operations of their own.
+        layout: layout of the time steps. Padded layouts have separate operations.
     """
     if isinstance(layout, Padded):
         return PADDED
     native = tensor.is_cpu and tensor.dtype == torch.float32 and not why_unavailable()
-    return NATIVE if native else REFERENCE
+    if native:
+        return NATIVE
+    return REFERENCE
 
 
 def choose_engine(

@@ -1,7 +1,8 @@
 """The interface of engines and of operations, with a reference implementation in torch.
 
-An engine computes a stack of recurrent layers. Operations are what stands before and after it.
-`Ops` computes them by torch, for any device; a faster backend overrides what it speeds up.
+An engine computes a stack of recurrent layers. Operations are the other computations
+of a network, before and after it. `Ops` computes them by torch, for any device. A faster backend
+overrides what it speeds up.
 
 B sequences, N packed time steps, U distinct vectors, E size of a vector, H width of a state,
 L layers, D directions, S tensors of a state: 1 (h), or 2 (h and c of an LSTM). V rows of a table,

@@ -1,7 +1,7 @@
 """Layouts of the time steps of a batch: packed, or padded. Branches and engines compute on either.
 
 A packed tensor has the steps of all sequences without padding, time by time, longest sequence
-first: (N, …). A padded tensor is time first, (T, B, …), and what stands at padding is arbitrary.
+first: (N, …). A padded tensor is time first, (T, B, …), and its values at padding are arbitrary.
 Both layouts have the same methods, so that a pooling, a branch, or a standardization is written
 once. The padded methods only use operations that ONNX has.
 

@@ -115,7 +115,10 @@ class Optimizer:
                 (decaying if is_matrix else others).append(weight)
         self.tables = [table for table in tables if table.requires_grad]
         self.weights = [*decaying, *others, *self.tables]
-        self.max_norm = math.inf if settings.max_grad_norm is None else settings.max_grad_norm
+        if settings.max_grad_norm is None:
+            self.max_norm = math.inf
+        else:
+            self.max_norm = settings.max_grad_norm
         self.parts: dict[str, Part] = {}
         self._decay, self._rule = settings.weight_decay, settings.optimizer
         groups = [
@@ -371,7 +374,9 @@ def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -
     for name, tensor in found.items():
         like = expected[name]
         if tensor.shape != like.shape or tensor.dtype != like.dtype:
-            shapes = f"{tensor.dtype} {[*tensor.shape]}, expected {like.dtype} {[*like.shape]}"
+            shapes = (
+                f"{tensor.dtype} {list(tensor.shape)}, expected {like.dtype} {list(like.shape)}"
+            )
             raise ValueError(f"tensor {name}: found {shapes}; of another version? train it again")
         if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"tensor {name}: holds values that aren't finite")

@@ -50,7 +50,10 @@ class TorchEngine(Engine):
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; see `Engine.run`."""
-        steps = inputs.vectors() if isinstance(inputs, DistinctInputs) else inputs
+        if isinstance(inputs, DistinctInputs):
+            steps = inputs.vectors()
+        else:
+            steps = inputs
         if start is None:
             start = zero_state(encoder, layout.rows, like=steps)
         start = start.to(steps.dtype).contiguous()
@@ -251,9 +254,13 @@ def _kernel_dtype(cell: Cell, steps: Tensor) -> torch.dtype | None:
     if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return None
     if device == "cpu":
-        return torch.float32 if cell is LSTM and not _has_bfloat16_lstm() else None
+        if cell is LSTM and not _has_bfloat16_lstm():
+            return torch.float32
+        return None
     asked = torch.get_autocast_dtype("cuda")
-    return asked if torch.cudnn_is_acceptable(steps.new_empty(1, dtype=asked)) else torch.float32
+    if torch.cudnn_is_acceptable(steps.new_empty(1, dtype=asked)):
+        return asked
+    return torch.float32
 
 
 @cache

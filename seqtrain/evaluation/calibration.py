@@ -32,7 +32,7 @@ LEVELS = 100
 MOST_CLASSES = 200
 """Largest number of classes for which `Calibration.classes` is computed."""
 FEWEST_OF_A_CLASS = 10
-"""Fewest validation examples of a class, counted by their weights, with a threshold of its own."""
+"""Fewest validation examples of a class with a separate threshold, counted by their weights."""
 MOST_ROWS_OF_WEIGHTS = 10_000
 """Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10
@@ -73,7 +73,10 @@ class Calibration(LogitCalibration):
             branches: Number of branches of the model.
             multi_label: True if a sequence may have several labels.
         """
-        temperatures = self.temperature if isinstance(self.temperature, list) else []
+        if isinstance(self.temperature, list):
+            temperatures = self.temperature
+        else:
+            temperatures = []
         per_class = {len(self.shift or []), len(self.classes), len(self.thresholds)}
         has_decisions = multi_label or classes == 2 or not self.thresholds
         per_decision = {len(temperatures)} <= {0, classes if multi_label else 0}
@@ -128,7 +131,9 @@ def fit_temperature(logits: Tensor, labels: Tensor, weights: Tensor | None = Non
 def _counted(labels: Tensor, weights: Tensor | None) -> Tensor:
     """Return the weight of each example, (B,) float64: 0 for an unknown label."""
     known = (labels >= 0).double()
-    return known if weights is None else known * weights
+    if weights is None:
+        return known
+    return known * weights
 
 
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -273,7 +278,10 @@ def _calibrate_multi_label(
     """
     flat = [_two_classes(logits) for logits in branches]
     classes = has_class.shape[1]
-    of_decisions = None if weights is None else weights.repeat_interleave(classes)
+    if weights is None:
+        of_decisions = None
+    else:
+        of_decisions = weights.repeat_interleave(classes)
     shares = fit_branch_weights(flat, has_class.flatten().long(), shares, of_decisions)
     logits = combined(branches, shares)
     temperature = [
@@ -375,4 +383,6 @@ def fit_branch_weights(
     before, after = (losses(shares, own_temperature(shares)) for shares in (usual, best))
     gain = before - after
     is_clear = float(gain @ weights) > math.sqrt(float(gain.square() @ weights))
-    return best if is_clear else default
+    if is_clear:
+        return best
+    return default

@@ -76,7 +76,10 @@ def differences(
     engines = engines_by_name(model.config, device)
 
     def logits(way: str, engine: str) -> Tensor:
-        pad = _collate_with_foreign_values if way.startswith("padded") else collate
+        if way.startswith("padded"):
+            pad = _collate_with_foreign_values
+        else:
+            pad = collate
         found = predict_logits(
             model, store, device, plan=plans[way], collate=pad, engine=engines[engine]
         )
@@ -84,7 +87,7 @@ def differences(
 
     alone = logits("alone", "torch")
     found = []
-    pairs = [*product(plans, engines)]
+    pairs = list(product(plans, engines))
     for number, (way, engine) in enumerate(pairs):
         listener(f"{way}, {engine}", number / len(pairs))
         batched = logits(way, engine)
@@ -118,7 +121,10 @@ def _collate_with_foreign_values(rows: SequenceStore) -> Batch:
     batch = collate(rows, "module")
     padded = batch.input_ids.clone()
     is_padding = torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]
-    padded[is_padding] = FOREIGN_NUMBER if padded.is_floating_point() else padded.max()
+    if padded.is_floating_point():
+        padded[is_padding] = FOREIGN_NUMBER
+    else:
+        padded[is_padding] = padded.max()
     return replace(batch, inputs=padded)
 
 

@@ -79,7 +79,7 @@ class CarriedStates:
         They are "carried.groups", the numbers of the groups, (G,), and "carried.states", their
         states, (G, S, L, H).
         """
-        groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
+        groups = torch.tensor(list(self._states), dtype=torch.int64, device="cpu")
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
         return {"carried.groups": groups, "carried.states": states}
@@ -103,9 +103,9 @@ class CarriedStates:
             or states.shape != (*groups.shape, *zeros.shape)
             or not bool(torch.isfinite(states).all())
             or not bool((groups >= 0).all())
-            or len({*groups.tolist()}) < len(groups)
+            or len(set(groups.tolist())) < len(groups)
         ):
-            raise ValueError(f"carried: expected groups (G,) and states (G, {[*zeros.shape]})")
+            raise ValueError(f"carried: expected groups (G,) and states (G, {list(zeros.shape)})")
         self._states = dict(zip(groups.tolist(), states.to(zeros.device).unbind(), strict=True))
 
 
@@ -211,7 +211,7 @@ def branch_logits(
     """Return the logits of each branch for all sequences.
 
     Up to rounding, they don't depend on the batches. `names` are the branches to compute, or None
-    for all branches. All other arguments are those of `run_batches`.
+    for all branches. All other arguments are as in `run_batches`.
 
     Returns:
         One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0. So
@@ -224,7 +224,7 @@ def branch_logits(
     for batch, found in run_batches(compute, model, store, device, carried, **options):
         for own, of_branch in zip(logits, found, strict=True):
             own[torch.from_numpy(batch.examples)] = batch.restore(of_branch.float().cpu())
-    return [*logits]
+    return list(logits)
 
 
 def predict_logits(
@@ -236,7 +236,7 @@ def predict_logits(
 ) -> Tensor:
     """Return the calibrated logits of the whole model for all sequences, (B, C) on the CPU.
 
-    The arguments are those of `run_batches`.
+    The arguments are as in `run_batches`.
     """
     return model.combine(branch_logits(model, store, device, carried, **options))
 
@@ -280,7 +280,9 @@ def are_right(logits: Tensor, labels: Tensor) -> Tensor:
 
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:
     """Return the group of each sequence, (B,), if the model carries states over, or else None."""
-    return store.groups if model.config.initial_state == "carried" else None
+    if model.config.initial_state == "carried":
+        return store.groups
+    return None
 
 
 def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:

@@ -52,7 +52,7 @@ def occlusion_weights(
 
     Returns:
         The weights of the time steps, and the weights of the row features. In a table of steps, the
-        cells of the first step come first, then those of the second step, and so on.
+        cells of the first step come first, then the cells of the second step, and so on.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",

@@ -74,7 +74,9 @@ class Scores(Metrics, Summarized):
 
     def title(self, metric: Metric) -> str:
         """Return the heading of a metric on screens, which may differ if multi-label."""
-        return metric.multi_label_title if self.multi_label else metric.title
+        if self.multi_label:
+            return metric.multi_label_title
+        return metric.title
 
     def text(self, metric: Metric) -> str:
         """Return the value of a metric as screens show it, "-" if it wasn't computed."""
@@ -97,7 +99,9 @@ class Scores(Metrics, Summarized):
     def monitored(self, name: str) -> float:
         """Return the value of the metric `name`, negated if smaller is better, as for a loss."""
         value: float = getattr(self, name)
-        return -value if METRICS[name].smaller_is_better else value
+        if METRICS[name].smaller_is_better:
+            return -value
+        return value
 
     def standard_error(self, name: str) -> float:
         """Return the approximate standard error of a metric, as if it were a share of the examples.

@@ -75,7 +75,7 @@ def score_branches(
     if len(branches) > 1:
         for name, own in zip(network.branch_names, branches, strict=True):
             decision = None
-            if not together.multi_label and len({*thresholds}) > 1:
+            if not together.multi_label and len(set(thresholds)) > 1:
                 number = together.per_class[names[1]]["num_predicted"]
                 second = threshold_reached_by(number, own.double().softmax(dim=1)[:, 1])
                 decision = [1 - second, second]
@@ -109,7 +109,10 @@ def score(
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
     least = np.asarray(() if thresholds is None else thresholds, dtype=np.float64)
     has_two_classes = labels.ndim == 1 and len(names) == 2
-    ranks = _rank_classes(logits, labels) if ranked or has_two_classes else {}
+    if ranked or has_two_classes:
+        ranks = _rank_classes(logits, labels)
+    else:
+        ranks = {}
     details: dict[str, Any] = {}
     if labels.ndim == 2:
         least = least if least.size else _common_threshold(logits, labels)
@@ -202,7 +205,10 @@ def _count_classes(
     for block, true in double_blocks(logits, labels):
         logarithms = block.log_softmax(dim=1)
         probabilities = logarithms.exp()
-        least = thresholds[done : done + len(block)] if thresholds.ndim == 2 else thresholds
+        if thresholds.ndim == 2:
+            least = thresholds[done : done + len(block)]
+        else:
+            least = thresholds
         done += len(block)
         chosen = torch.from_numpy(best_class(probabilities, least))
         predicted.append(chosen)

@@ -54,7 +54,10 @@ def threshold_curve(
     ordered, order = scores.double().sort(descending=True, stable=True)
     is_last = torch.cat((ordered.diff() < -TIE, correct.new_ones(1, dtype=torch.bool)))
     ends = is_last.nonzero().flatten()
-    each = torch.ones_like(ordered) if weights is None else weights[order].double()
+    if weights is None:
+        each = torch.ones_like(ordered)
+    else:
+        each = weights[order].double()
     hits = (correct[order] * each).cumsum(0)
     return ordered[ends], each.cumsum(0)[ends], hits[ends]
 

@@ -48,7 +48,7 @@ class ExportedRules(SavedObject):
         format_version: Version of exported folders.
         thresholds: Threshold of each class, as `Model.thresholds` has them.
         has_ngrams: True if n-grams are features. They are in ngrams.npz.
-        preprocessing: Rules of the preprocessing, without the parts that have files of their own.
+        preprocessing: Rules of the preprocessing, without the parts that have separate files.
     """
 
     format_version: Literal[4] = 4

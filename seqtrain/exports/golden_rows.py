@@ -69,7 +69,7 @@ def _sequences(rules: Preprocessing, draw: np.random.Generator) -> Sequences:
     Their lengths are `DRAWN_LENGTHS`. With a `max_length`, one sequence is longer by 7 time steps,
     but has at most 1,007. If sequences are texts, `TRICKY_TEXTS` follow.
     """
-    lengths, content = [*DRAWN_LENGTHS], list[Any]()
+    lengths, content = list(DRAWN_LENGTHS), list[Any]()
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
     for length in lengths:
@@ -97,7 +97,9 @@ def _draw_tokens(
     """
     tokens = [known[index] for index in draw.integers(len(known), size=length)]
     if rules.kind == "tokens":
-        return [*tokens[:-1], UNKNOWN_SYMBOL] if length > 2 else tokens
+        if length > 2:
+            return [*tokens[:-1], UNKNOWN_SYMBOL]
+        return tokens
     tokens[2::3] = [token.title() for token in tokens[2::3]]
     return " ".join(tokens)
 

@@ -131,7 +131,7 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
             model,
             tuple(example for example, _ in model.inputs.values()),
             str(file),
-            input_names=[*model.inputs],
+            input_names=list(model.inputs),
             output_names=["probabilities"],
             dynamic_axes=axes | {"probabilities": {0: "batch"}},
             opset_version=OPERATORS,

@@ -181,7 +181,10 @@ def built(kind: Any, values: Any) -> Any:
             JSON values.
         values: The values.
     """
-    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if get_origin(kind) in (Union, UnionType):
+        options = get_args(kind)
+    else:
+        options = (kind,)
     if isinstance(values, list):
         of_items = [get_args(each)[0] for each in options if get_origin(each) is tuple]
         return tuple(built(of_items[0], each) for each in values)
@@ -226,7 +229,9 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
         print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
-        return 0 if len(arguments) == 1 else 2
+        if len(arguments) == 1:
+            return 0
+        return 2
     report, output = EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
@@ -235,7 +240,7 @@ def main() -> int:
         model = load_export(EXPORT)
         fitted = model.fitted
         rows = predictions(arguments[0], model, report)
-        first = [*islice(rows, 1)]
+        first = list(islice(rows, 1))
         if fitted.schema.id is not None:
             where, names = ["id"], [str(fitted.schema.id)]
         elif first and first[0][0].file is not None:

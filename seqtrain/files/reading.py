@@ -108,7 +108,9 @@ def nearest_file(path: str | Path) -> str | None:
     except (OSError, ValueError):
         return None
     near = nearest(name, sorted(names), 0.75) if name else None
-    return None if near is None else printable(os.path.join(folder, near))
+    if near is None:
+        return None
+    return printable(os.path.join(folder, near))
 
 
 def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
@@ -194,8 +196,11 @@ def number_at(value: Any, *path: str) -> float | None:
     """
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+        return value
+    return None
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -230,7 +235,10 @@ def import_zstd() -> Any:
     Raises:
         ConfigError: If `backports.zstd` is needed and isn't installed.
     """
-    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    if sys.version_info >= (3, 14):
+        name = "compression.zstd"
+    else:
+        name = "backports.zstd"
     try:
         return import_module(name)
     except ImportError:

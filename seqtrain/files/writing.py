@@ -95,7 +95,9 @@ def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
     """Return the content of a file as blocks. Bytes are one block."""
     if isinstance(content, StoredFile):
         return content.blocks()
-    return (content,) if isinstance(content, bytes) else content
+    if isinstance(content, bytes):
+        return (content,)
+    return content
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -307,7 +309,9 @@ def complete_folder(folder: Path) -> Path:
     the old version. If no version exists, neither does the path.
     """
     old = _old_name(folder)
-    return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
+    if not os.path.lexists(folder) and os.path.lexists(old):
+        return old
+    return folder
 
 
 def remove_strays(path: Path, targets: Sequence[str]) -> None:

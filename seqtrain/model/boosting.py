@@ -220,7 +220,10 @@ class Boosting:
         In a single-label task with two classes, only the second class gets a tree. The tree of the
         first class adds 0.
         """
-        found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
+        if self.multi_label:
+            found = self.logits.sigmoid()
+        else:
+            found = self.logits.softmax(1)
         first = self.weights * (found - self.targets)
         second = self.weights * (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
         classes = len(self.start)

@@ -49,7 +49,10 @@ class ColumnEmbedding(nn.Module):
         self.register_buffer("bins", torch.zeros(2, len(self.edges), most) if most > 0 else None)
         numbers = columns - len(sizes) + max(0, most) * len(self.edges)
         self.width = sum(widths) + numbers if width is None else width
-        self.linear = None if width is None else nn.Linear(sum(widths) + numbers, width)
+        if width is None:
+            self.linear = None
+        else:
+            self.linear = nn.Linear(sum(widths) + numbers, width)
 
     @property
     def embeddings(self) -> list[nn.Embedding]:
@@ -89,4 +92,6 @@ class ColumnEmbedding(nn.Module):
             shares = (numbers[..., : len(low), None] - low) * factor
             parts.append(shares.clamp(0, 1).flatten(-2))
         joined = torch.cat(parts, dim=-1)
-        return joined if self.linear is None else self.linear(joined)
+        if self.linear is not None:
+            joined = self.linear(joined)
+        return joined

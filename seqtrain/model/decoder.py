@@ -133,7 +133,10 @@ class PretrainingModel(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         branch = self.recurrent
         start = branch.start(layout.rows, random)
-        between = None if random is None else branch.dropout_between_layers(random, layout)
+        if random is None:
+            between = None
+        else:
+            between = branch.dropout_between_layers(random, layout)
         return self._run(branch.encoder, inputs, layout, start, between)
 
     def _run(
@@ -312,7 +315,10 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     cutoffs = [min(FREQUENT, vocab_size - 1)]
     while (following := cutoffs[-1] + min(cutoffs[-1], LARGEST_GROUP)) < vocab_size:
         cutoffs.append(following)
-    shrinking = min(SHRINKING, (width / _SMALLEST) ** (1 / len(cutoffs))) if width >= WIDE else 1.0
+    if width >= WIDE:
+        shrinking = min(SHRINKING, (width / _SMALLEST) ** (1 / len(cutoffs)))
+    else:
+        shrinking = 1.0
     return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)
 
 

@@ -48,13 +48,16 @@ def materialize(module: nn.Module) -> None:
     buffers are zero. Other tensors aren't changed.
     """
     for part in module.modules():
-        for name, weight in [*part.named_parameters(recurse=False)]:
+        for name, weight in list(part.named_parameters(recurse=False)):
             if weight.is_meta:
                 memory = torch.empty(weight.shape, dtype=torch.float32, device="cpu")
                 setattr(part, name, nn.Parameter(memory))
-        for name, buffer in [*part.named_buffers(recurse=False)]:
+        for name, buffer in list(part.named_buffers(recurse=False)):
             if buffer.is_meta:
-                dtype = torch.float32 if buffer.is_floating_point() else buffer.dtype
+                if buffer.is_floating_point():
+                    dtype = torch.float32
+                else:
+                    dtype = buffer.dtype
                 setattr(part, name, torch.zeros(buffer.shape, dtype=dtype, device="cpu"))
 
 
@@ -100,7 +103,10 @@ def draw_recurrence(encoder: nn.RNNBase, generator: torch.Generator) -> None:
             if name.startswith("bias_ih") and keeping is not None:
                 parameter[keeping * size : (keeping + 1) * size] = KEEP_BIAS
             continue
-        draw = nn.init.orthogonal_ if name.startswith("weight_hh") else nn.init.xavier_uniform_
+        if name.startswith("weight_hh"):
+            draw = nn.init.orthogonal_
+        else:
+            draw = nn.init.xavier_uniform_
         for start in range(0, len(parameter), size):
             draw(parameter[start : start + size], generator=generator)
 

@@ -78,7 +78,10 @@ class Inputs:
     def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
         self.rate = config.embedding_dropout
         self.series = spec.series
-        channels = spec.input_size if self.series is None else self.series.width
+        if self.series is None:
+            channels = spec.input_size
+        else:
+            channels = self.series.width
         self.embedding: nn.Embedding | nn.Linear | nn.Identity | ColumnEmbedding
         self.width = config.width
         if spec.steps is not None:
@@ -125,7 +128,10 @@ class Inputs:
             return steps, layout
         if not isinstance(self.embedding, nn.Identity):
             embedded = self._embed(steps, layout, side, random, None)
-            steps = embedded.vectors() if isinstance(embedded, DistinctInputs) else embedded
+            if isinstance(embedded, DistinctInputs):
+                steps = embedded.vectors()
+            else:
+                steps = embedded
         convolved: tuple[Tensor, Layout] = self.convolutions(steps, layout)
         return convolved
 
@@ -207,7 +213,10 @@ class Inputs:
                 ids = number_unknown_words(ids, spellings, size)
         words = 0 if spellings is None else len(spellings.offsets) - 1
         distinct, index = distinct_ids(ids, size + words, with_unk=words > 0)
-        known = distinct[: int(torch.searchsorted(distinct, size))] if words else distinct
+        if words:
+            known = distinct[: int(torch.searchsorted(distinct, size))]
+        else:
+            known = distinct
         unknown = distinct[len(known) :] - size
         rows, index = move_together([known, index], steps.device)
         # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.

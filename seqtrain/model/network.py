@@ -117,7 +117,10 @@ class ClassifierNetwork(nn.Module):
             seed: seed of all random choices.
             num_train: number of rows of the training split, also in a refit.
         """
-        weights = np.ones(len(store)) if weights is None else np.asarray(weights, np.float64)
+        if weights is None:
+            weights = np.ones(len(store))
+        else:
+            weights = np.asarray(weights, np.float64)
         if not weights.all():
             rows = np.flatnonzero(weights)
             store, weights = store.selection(rows), weights[rows]
@@ -134,7 +137,9 @@ class ClassifierNetwork(nn.Module):
         tables = [table for branch in self.branches for table in branch.tables()]
         for table in tables:
             table.sparse = sparse
-        return [table.weight for table in tables] if sparse else []
+        if sparse:
+            return [table.weight for table in tables]
+        return []
 
     def forward(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the mean of the branches' logits with equal weights, (B, C), without calibration.
@@ -244,13 +249,15 @@ class ClassifierNetwork(nn.Module):
 
         The probabilities add up to 1, unless the task is multi-label.
         """
-        return logits.double().sigmoid() if self.multi_label else logits.double().softmax(-1)
+        if self.multi_label:
+            return logits.double().sigmoid()
+        return logits.double().softmax(-1)
 
     @property
     def default_branch_weights(self) -> list[float] | None:
         """Default weights of the branches, with a sum of 1, or None for equal weights."""
         weights = [branch.default_weight for branch in self.branches]
-        if len({*weights}) == 1:
+        if len(set(weights)) == 1:
             return None
         return [weight / sum(weights) for weight in weights]
 
@@ -301,7 +308,7 @@ def _remove_first_prefix(
     It is a hook of torch, which changes `state` in place.
     """
     first = f"{prefix}{network.branch_names[0]}."
-    for name in [*state]:  # each entry moves to the end, so that their order stays
+    for name in list(state):  # each entry moves to the end, so that their order stays
         tensor = state.pop(name)
         state[name.replace(first, prefix, 1)] = tensor
 
@@ -314,7 +321,7 @@ def _add_first_prefix(
     It is a hook of torch, which changes `state` in place.
     """
     first, *others = (f"{prefix}{name}." for name in network.branch_names)
-    for name in [*state]:
+    for name in list(state):
         if name.startswith(prefix) and not name.startswith(tuple(others)):
             state[first + name.removeprefix(prefix)] = state.pop(name)
 

@@ -190,7 +190,9 @@ class PoolingList(nn.ModuleDict):
             return self._after_each_step(states, layout)
         ops = ops_for(states, layout)
         pooled = [ops.pool(part, states, layout) for part in self.parts]
-        return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
+        if len(pooled) > 1:
+            return torch.cat(pooled, dim=1)
+        return pooled[0]
 
     def add_segment(self, summary: Tensor | None, states: Tensor, layout: Packed) -> Tensor:
         """Return the summary of sequences up to the end of a segment.

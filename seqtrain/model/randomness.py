@@ -29,7 +29,7 @@ class Purpose(IntEnum):
     """Purposes of random numbers in a network. Each purpose has its own stream."""
 
     PRETRAINING = 0
-    """Dropout of pretraining, whose numbers differ from those of training."""
+    """Dropout of pretraining, which draws other numbers than training."""
     INITIAL_STATE = 1
     EMBEDDING = 2
     HEAD = 3

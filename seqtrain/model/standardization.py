@@ -54,7 +54,10 @@ class SeriesStandardization(nn.Module):
         ids, numbers = steps[..., : self.ids], steps[..., self.ids :]
         values, missing = numbers[..., : self.channels], numbers[..., self.channels :]
         exact = values.double()
-        present = 1 - missing.double() if self.indicators else torch.ones_like(exact)
+        if self.indicators:
+            present = 1 - missing.double()
+        else:
+            present = torch.ones_like(exact)
         counts = sequences.sum(present).clamp(min=1)
         mean = sequences.sum(exact * present) / counts
         centered = (exact - sequences.spread(mean)) * present
@@ -62,5 +65,8 @@ class SeriesStandardization(nn.Module):
         constant = deviation <= RELATIVE_ROUNDING * mean.abs()
         scaled = centered / sequences.spread(torch.where(constant, 1.0, deviation))
         standardized = torch.where(sequences.spread(constant), 0.0, scaled).to(values.dtype)
-        columns = [ids, values, standardized] if self.both else [ids, standardized]
+        if self.both:
+            columns = [ids, values, standardized]
+        else:
+            columns = [ids, standardized]
         return torch.cat([*columns, missing], dim=-1)

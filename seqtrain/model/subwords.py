@@ -62,8 +62,14 @@ class Subwords(nn.Module):
         """
         if self.weight.is_cuda:  # the CPU knows the number of n-grams without waiting
             ids = ids.cpu()
-            unknown_words = None if unknown_words is None else unknown_words.cpu()
-            unknown = None if unknown is None else unknown.to(torch.device("cpu"))
+            if unknown_words is None:
+                unknown_words = None
+            else:
+                unknown_words = unknown_words.cpu()
+            if unknown is None:
+                unknown = None
+            else:
+                unknown = unknown.to(torch.device("cpu"))
         if self._known is None or self._known.which.device != ids.device:
             grams = Grams.of(self.vocabulary).to(ids.device)
             self._known = _sum_matrix(grams.buckets % len(self.weight), grams.offsets.diff())

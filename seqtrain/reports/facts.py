@@ -80,7 +80,10 @@ def model_card(
     data, summary, environment = config.data, summarize_run(run), run.environment()
     labels = shown.scores.labels
     best = "-" if summary.best_epoch is None else summary.best_epoch
-    again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
+    if summary.refit:
+        again = ", then retrained on train and validation (training.refit)"
+    else:
+        again = ""
     tokens = number_at(epochs[0], "tokens") if epochs else None
     validated = "nothing"
     if isinstance(data.validation, float):

@@ -220,7 +220,10 @@ def reliability(run: RunFacts) -> Chart | None:
     points = [(100 * sure, right) for sure, right in run.shown.reliability]
     if not points:
         return None
-    of_what = OF_LABEL_SET if run.shown.scores.multi_label else "of the predicted label"
+    if run.shown.scores.multi_label:
+        of_what = OF_LABEL_SET
+    else:
+        of_what = "of the predicted label"
     ideal = Line("perfect calibration", [(0, 0), (100, 1)], "s5 dashed")
     title, x_name = "accuracy by probability", f"% probability {of_what}"
     return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)
@@ -237,7 +240,9 @@ def precision_recall(run: RunFacts) -> list[Chart]:
         if points
     ]
     title, x_name = "precision of the largest classes", "% of the class's examples found (recall)"
-    return [line_chart(title, lines, x_name, percent=True)] if lines else []
+    if lines:
+        return [line_chart(title, lines, x_name, percent=True)]
+    return []
 
 
 def by_length(run: RunFacts) -> list[Chart]:

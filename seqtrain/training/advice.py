@@ -23,7 +23,10 @@ def traded_accuracy(before: Scores, after: Scores) -> list[str]:
     baseline = after.majority_baseline or 0.0
     if after.accuracy >= before.accuracy:
         return []
-    is_below = f", below the majority class ({baseline:.1%})" if after.accuracy < baseline else ""
+    if after.accuracy < baseline:
+        is_below = f", below the majority class ({baseline:.1%})"
+    else:
+        is_below = ""
     changes = (
         f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%}{is_below}, macro F1 "
         f"{before.macro_f1:.1%} → {after.macro_f1:.1%}"

@@ -134,7 +134,10 @@ def _backward(trainer: Trainer, batch: Batch) -> tuple[Tensor, Losses, int]:
         processes in pretraining, the losses of rows are zeros, because each belongs to a token.
     """
     processes = trainer.processes
-    part, mine = (batch, None) if processes.size == 1 else _share(trainer, batch)
+    part: Batch | None = batch
+    mine = None
+    if processes.size > 1:
+        part, mine = _share(trainer, batch)
     zero = torch.zeros((), device=trainer.device)
     losses = Losses(zero.new_zeros(0), zero)
     if part is not None:
@@ -150,7 +153,10 @@ def _backward(trainer: Trainer, batch: Batch) -> tuple[Tensor, Losses, int]:
     rows = zero.new_zeros(len(batch.lengths))
     if part is not None and len(each) == len(mine):
         rows[mine] = part.restore(each)
-    groups = None if trainer.groups is None else trainer.groups[batch.examples]
+    if trainer.groups is None:
+        groups = None
+    else:
+        groups = trainer.groups[batch.examples]
     states = trainer.carried.starts(groups, trainer.network)
     ended = zero.new_zeros(0 if states is None else states.shape)
     if states is not None:
@@ -297,7 +303,7 @@ def score_epoch(
         )
     found = dict(zip(trainer.network.branch_names, trainer.validation_logits(), strict=True))
     facts = rows.labels, rows.lengths, trainer.labels
-    scores = score(trainer.network.combine([*found.values()]), *facts)
+    scores = score(trainer.network.combine(list(found.values())), *facts)
     own = scores
     if len(trainer.trained_branches) < len(found):
         own = score(combined([found[name] for name in trainer.trained_branches]), *facts)
@@ -406,25 +412,34 @@ def error(trainer: Trainer, problem: str) -> RunError:
 
 def section_of(trainer: Trainer) -> str:
     """Return the name of the config's section with the learning rate of the current phase."""
-    return "pretraining" if trainer.progress.phase == "pretraining" else "training"
+    if trainer.progress.phase == "pretraining":
+        return "pretraining"
+    return "training"
 
 
 def sort_of(trainer: Trainer) -> str:
     """Return where the rows of a batch are sorted by length, as batching.sort names it."""
-    return "collate" if trainer.progress.phase == "pretraining" else trainer.config.batching.sort
+    if trainer.progress.phase == "pretraining":
+        return "collate"
+    return trainer.config.batching.sort
 
 
 def keys_to_lower(trainer: Trainer) -> str:
     """Return the names of config keys to lower if memory runs out."""
     if trainer.progress.phase == "pretraining":
         return "pretraining.max_length, batching.batch_size or model.hidden_size"
-    size = "batch_size" if trainer.config.batching.max_tokens is None else "max_tokens"
+    if trainer.config.batching.max_tokens is None:
+        size = "batch_size"
+    else:
+        size = "max_tokens"
     return f"batching.{size}, data.max_length or model.hidden_size"
 
 
 def num_losses(trainer: Trainer) -> int:
     """Return the number of branches whose losses are added up."""
-    return 1 if trainer.progress.phase == "pretraining" else len(trainer.trained_branches)
+    if trainer.progress.phase == "pretraining":
+        return 1
+    return len(trainer.trained_branches)
 
 
 def _freezes(trainer: Trainer, epoch: int) -> bool:
@@ -432,7 +447,9 @@ def _freezes(trainer: Trainer, epoch: int) -> bool:
     model = trainer.config.model
     if trainer.progress.phase == "pretraining":
         return bool(model.freeze and model.vectors)
-    return model.freeze if isinstance(model.freeze, bool) else epoch < model.freeze
+    if isinstance(model.freeze, bool):
+        return model.freeze
+    return epoch < model.freeze
 
 
 def _not_finite(trainer: Trainer, name: str, batch: Batch, losses: Tensor) -> RunError:
@@ -453,7 +470,7 @@ def _not_finite(trainer: Trainer, name: str, batch: Batch, losses: Tensor) -> Ru
         rows = rows[~batch.restore(losses).isfinite().numpy()]
     if len(store.files) > 1:
         places = dict.fromkeys(store.place(row) for row in rows.tolist())
-        where = listed([*places], SHOWN_FILES)
+        where = listed(list(places), SHOWN_FILES)
     else:
         shown = listed([str(store.lines[row]) for row in rows.tolist()], SHOWN_LINES)
         where = f"train lines {shown} (of a folder: rows through its files)"

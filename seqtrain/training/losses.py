@@ -72,7 +72,9 @@ def example_losses(
         of_classes = logits.logsumexp(1, keepdim=True) - logits
         of_labels = of_classes.gather(1, labels.unsqueeze(1)).squeeze(1)
         losses = (1 - smooth) * of_labels + smooth * of_classes.mean(1)
-    return losses if weights is None else losses * weights
+    if weights is None:
+        return losses
+    return losses * weights
 
 
 def weighted_counts(labels: Array, classes: int, weights: Array | None) -> Array:
@@ -83,7 +85,10 @@ def weighted_counts(labels: Array, classes: int, weights: Array | None) -> Array
         classes: Number of classes C.
         weights: Weight of each row, (B,), or None if all are 1.
     """
-    weights = np.ones(len(labels)) if weights is None else weights.astype(np.float64)
+    if weights is None:
+        weights = np.ones(len(labels))
+    else:
+        weights = weights.astype(np.float64)
     if labels.ndim == 2:
         return weights @ (labels > 0)
     known = labels >= 0
@@ -114,7 +119,10 @@ def class_weights(
         return None
     if given == "balanced":
         divisors = np.where(counts > 0, counts, 1.0)
-        shares = counts.sum() / len(names) if total is None else total - counts
+        if total is None:
+            shares = counts.sum() / len(names)
+        else:
+            shares = total - counts
         return torch.from_numpy(shares / divisors).float()
     found = dict(given)
     allowed = ", ".join(quote(name) for name in names)
@@ -144,7 +152,9 @@ def example_weights(labels: Array, own: Array | None, classes: Tensor | None) ->
     if classes is None or labels.ndim == 2:
         return own
     of_class: Array = np.append(classes.numpy(), np.float32(1))[labels]
-    return of_class if own is None else of_class * own
+    if own is None:
+        return of_class
+    return of_class * own
 
 
 def rows_with_weight(

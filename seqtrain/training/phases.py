@@ -71,8 +71,14 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     if not trainer.holds_model_to_keep:
         trainer.load_best()
     validation = trainer.validation
-    logits = [] if validation is None else trainer.shared_logits(validation)
-    fitted_to = [] if trainer.config.training.calibration == "none" else logits
+    if validation is None:
+        logits = []
+    else:
+        logits = trainer.shared_logits(validation)
+    if trainer.config.training.calibration == "none":
+        fitted_to = []
+    else:
+        fitted_to = logits
     found = fitted_calibration(trainer, fitted_to)
     is_fitted = bool(fitted_to or found.shift)
     if is_fitted:
@@ -96,7 +102,7 @@ def refit(trainer: Trainer) -> Iterator[TrainingEvent]:
     if not trainer.config.training.refit:
         return
     if trainer.progress.phase != "refit":
-        kept = [*trainer.kept_logits]
+        kept = list(trainer.kept_logits)
         trainer.begin("refit")
         if kept:
             trainer.set_calibration(fitted_calibration(trainer, kept))
@@ -161,7 +167,9 @@ def fitted_calibration(trainer: Trainer, branches: list[Tensor]) -> Calibration:
         rare=trainer.rare if has_thresholds else None,
         weights=None if weights is None else torch.from_numpy(weights),
     )
-    return found if has_thresholds else found.model_copy(update={"thresholds": []})
+    if has_thresholds:
+        return found
+    return found.model_copy(update={"thresholds": []})
 
 
 def match_learned_rows(trainer: Trainer) -> None:

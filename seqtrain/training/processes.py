@@ -79,7 +79,9 @@ class Processes:
     @property
     def stop_signal(self) -> int | None:
         """Number of the signal that asked to stop, or None until all processes know of it."""
-        return self.signals.received if self.size == 1 else self.agreed
+        if self.size == 1:
+            return self.signals.received
+        return self.agreed
 
     def raise_if_stopped(self) -> None:
         """Raise Interrupted if a signal asked to stop."""
@@ -99,7 +101,9 @@ class Processes:
 
         Only rank 0 prints the error, so it is printed once.
         """
-        return lines if self.is_first else ()
+        if self.is_first:
+            return lines
+        return ()
 
     def share(self, items: Items) -> Items:
         """Return the items for this process. Of N processes, each gets every N-th item."""
@@ -247,7 +251,10 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     if processes.size == 1:
         yield processes, device
         return
-    gpus = torch.cuda.device_count() if device.type == "cuda" else processes.local_size
+    if device.type == "cuda":
+        gpus = torch.cuda.device_count()
+    else:
+        gpus = processes.local_size
     if device.type == "mps" or processes.local_rank >= gpus:
         shared = f"{processes.local_size} processes can't share it"
         raise ConfigError(f"device {device}: {shared}; start one for each GPU, or take cpu")
@@ -320,7 +327,9 @@ def sum_gradients(
 def _marked(table: Tensor) -> Tensor:
     """Return a tensor with 1 for each row of a table that has a gradient, and 0 else, (V,)."""
     marks = table.new_zeros(len(table))
-    return marks if table.grad is None else marks.index_fill_(0, table.grad._indices()[0], 1)
+    if table.grad is None:
+        return marks
+    return marks.index_fill_(0, table.grad._indices()[0], 1)
 
 
 def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
@@ -332,7 +341,9 @@ def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
     """
     gradient = weight.grad
     if rows is None:
-        return torch.zeros_like(weight) if gradient is None else gradient
+        if gradient is None:
+            return torch.zeros_like(weight)
+        return gradient
     values = weight.new_zeros(len(rows), weight.shape[1])
     if gradient is not None:
         gradient = gradient.coalesce()

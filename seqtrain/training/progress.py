@@ -62,7 +62,9 @@ class Progress(BaseModel):
     @property
     def epoch(self) -> int:
         """Number of complete epochs of the phase: the number of the current one, from 0."""
-        return len(self.history) if self.phase == "training" else self.other_epochs
+        if self.phase == "training":
+            return len(self.history)
+        return self.other_epochs
 
     def begin_phase(self, phase: Phase) -> None:
         """Go to the beginning of a phase. The history of training stays."""

@@ -98,7 +98,9 @@ class StoppingRule:
         It is as if the log-likelihood of one validation row changed by 1. It doesn't depend on
         `min_delta`, so that a resumed run with another `min_delta` has the same best epoch.
         """
-        return 1 / self.rows if self.rows else 0.0
+        if self.rows:
+            return 1 / self.rows
+        return 0.0
 
     @property
     def loss_error(self) -> float:
@@ -106,7 +108,9 @@ class StoppingRule:
 
         It is exact if the losses of the rows have a standard deviation of 1 nat.
         """
-        return 1 / math.sqrt(self.rows) if self.rows else math.inf
+        if self.rows:
+            return 1 / math.sqrt(self.rows)
+        return math.inf
 
 
 def best_epoch(history: History, rule: StoppingRule) -> int:

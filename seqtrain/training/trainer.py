@@ -116,9 +116,11 @@ class Trainer:
         splits = data.splits.keys() & {"train", "validation"}
         own = {name: data.splits[name].weights for name in splits}
         self.class_counts = weighted_counts(train.labels, len(self.labels), own["train"])
-        total = None
+        total: float | None = None
         if train.labels.ndim == 2:
-            total = len(train) if own["train"] is None else float(own["train"].sum())
+            total = len(train)
+            if own["train"] is not None:
+                total = float(own["train"].sum())
         self.class_weights = class_weights(
             config.training, self.class_counts, self.labels, total=total
         )
@@ -160,7 +162,9 @@ class Trainer:
         A class can only be rare if there are two classes and the task isn't multi-label.
         """
         is_single = self.data.splits["train"].labels.ndim == 1
-        return rare_class(self.class_counts.tolist()) if is_single else None
+        if is_single:
+            return rare_class(self.class_counts.tolist())
+        return None
 
     @property
     def thresholds(self) -> list[float]:
@@ -193,7 +197,9 @@ class Trainer:
         """Number of epochs of the current phase if it doesn't end early."""
         if self.progress.phase == "pretraining":
             return self.config.pretraining.max_epochs
-        return self.refit_epochs if self.progress.phase == "refit" else self.rule.epochs
+        if self.progress.phase == "refit":
+            return self.refit_epochs
+        return self.rule.epochs
 
     @property
     def is_over(self) -> bool:
@@ -208,7 +214,10 @@ class Trainer:
 
         A refit with fewer epochs than training ends before its schedule.
         """
-        epochs = self.last_epoch if self.progress.phase == "pretraining" else self.rule.epochs
+        if self.progress.phase == "pretraining":
+            epochs = self.last_epoch
+        else:
+            epochs = self.rule.epochs
         return epochs * self._updates_per_epoch
 
     @property
@@ -217,7 +226,10 @@ class Trainer:
         progress = self.progress
         if progress.phase == "pretraining" or progress.batches or not progress.epoch:
             return False
-        best = self.best_epoch if progress.phase == "training" else self.refit_epochs
+        if progress.phase == "training":
+            best = self.best_epoch
+        else:
+            best = self.refit_epochs
         return progress.epoch == best
 
     def begin(self, phase: Phase) -> None:
@@ -309,10 +321,10 @@ class Trainer:
         logits = self.shared_logits(self.validation, trained)
         found = self._fixed_logits | dict(zip(trained, logits, strict=True))
         self._epoch_logits = [found[name] for name in self.network.branch_names]
-        return [*self._epoch_logits]
+        return list(self._epoch_logits)
 
     def keep_logits(self) -> None:
-        """Set `kept_logits` to those of this epoch, if a calibrated refit may have as many."""
+        """Set `kept_logits` to the logits of this epoch, if a calibrated refit may have as many."""
         settings = self.config.training
         is_calibrated = settings.refit and settings.calibration != "none"
         is_training = self.progress.phase == "training"
@@ -324,7 +336,10 @@ class Trainer:
         solved = tuple(f"{name}." for name in self.network.solved_branches)
         self.best = {}
         for name, weight in self.network.state_dict().items():
-            self.best[name] = weight if name.startswith(solved) else weight.clone()
+            if name.startswith(solved):
+                self.best[name] = weight
+            else:
+                self.best[name] = weight.clone()
 
     def load_best(self) -> None:
         """Load the weights of the best epoch of rank 0 into the network of each process."""
@@ -339,7 +354,9 @@ class Trainer:
         if not self.progress.history:
             return math.nan
         value = self.progress.history[self.best_epoch - 1].model_value
-        return -value if self.config.training.monitor == "loss" else value
+        if self.config.training.monitor == "loss":
+            return -value
+        return value
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that a checkpoint holds. Tensors on the CPU aren't copied.
@@ -379,7 +396,7 @@ class Trainer:
             "carried.": {},
         }
         rest = dict(state["training"])
-        for name in [*rest]:
+        for name in list(rest):
             for prefix, own in groups.items():
                 if name.startswith(prefix):
                     own[name.removeprefix(prefix)] = rest.pop(name)
@@ -494,7 +511,7 @@ class Trainer:
             tensor.copy_(tensors[name.removeprefix(DECODER_NAMES)])
 
     def _load_carried(self, tensors: dict[str, Tensor], learned: list[Ints]) -> None:
-        """Restore the states of groups, which must be those of the learned rows."""
+        """Restore the states of groups, which must be the groups of the learned rows."""
         if self.groups is None:
             if tensors:
                 raise ValueError("carried: found states, but none are carried")
@@ -502,7 +519,7 @@ class Trainer:
         self.carried.load({f"carried.{name}": t for name, t in tensors.items()}, self.network)
         rows = np.concatenate([np.zeros(0, np.int64), *learned])
         groups = self.groups[rows]
-        if {*tensors["groups"].tolist()} != {*groups[groups >= 0].tolist()}:
+        if set(tensors["groups"].tolist()) != set(groups[groups >= 0].tolist()):
             raise ValueError("carried.groups: not those of the epoch so far")
 
     def _load_logits(self, logits: Tensor | None) -> None:

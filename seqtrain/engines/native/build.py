@@ -22,8 +22,15 @@ HERE = Path(__file__).parent
 LIBRARY = "libseqtrain.so"
 
 FLAGS = (
-    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"),
-    *("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
+    "-std=c++17",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wno-psabi",
 )
 
 MACHINE = os.environ.get("_PYTHON_HOST_PLATFORM", "").rpartition("-")[2] or platform.machine()
@@ -125,12 +132,16 @@ def _compile(
     source = str(HERE / "dispatch.cpp")
     link = [*command, *defined, "-shared", "-pthread", source, *objects, "-o", str(target)]
     linked = subprocess.run(link, stderr=subprocess.PIPE, text=True, check=False)
-    return _first_error(linked.stderr) if linked.returncode else ""
+    if linked.returncode:
+        return _first_error(linked.stderr)
+    return ""
 
 
 def _first_error(output: str) -> str:
     lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
-    return lines[0].strip() if lines else "failed without an error message"
+    if lines:
+        return lines[0].strip()
+    return "failed without an error message"
 
 
 if "hatchling" in sys.modules:  # hatchling is building a wheel

@@ -217,13 +217,18 @@ def find_library() -> Library | str:
 def why_unavailable() -> str:
     """Return the reason why the library can't be used, or an empty string if it can."""
     library = find_library()
-    return library if isinstance(library, str) else ""
+    if isinstance(library, str):
+        return library
+    return ""
 
 
 def vector_path() -> str:
     """Return the vector path in use: avx512, avx2, portable or neon; "none" without a library."""
     library = find_library()
-    return "none" if isinstance(library, str) else library.name.decode()
+    if isinstance(library, str):
+        return "none"
+    name: bytes = library.name
+    return name.decode()
 
 
 def load_library() -> Library:
@@ -237,7 +242,9 @@ def load_library() -> Library:
         raise RuntimeError(library)
     lowered = torch.is_autocast_enabled("cpu")
     lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
-    return library.rounding if lowered else library
+    if lowered:
+        return library.rounding
+    return library
 
 
 def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

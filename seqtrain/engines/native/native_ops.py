@@ -133,7 +133,10 @@ class _Drop(torch.autograd.Function):
 
 def _dropped(values: Tensor, rule: DropRule) -> Tensor:
     values, kept, keys = values.contiguous(), new(*values.shape), rule.keys.contiguous()
-    one_seed, seeds = (rule.seeds, None) if isinstance(rule.seeds, int) else (0, rule.seeds)
+    if isinstance(rule.seeds, int):
+        one_seed, seeds = rule.seeds, None
+    else:
+        one_seed, seeds = 0, rule.seeds
     load_library().drop(
         one_seed,
         address(seeds, dtype=torch.int64),

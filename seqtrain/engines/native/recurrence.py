@@ -88,7 +88,10 @@ class NativeEngine(Engine):
             )  # fmt: skip
             lasts.append(last)
             if outputs is not None and not top:
-                vectors = outputs if between is None else between(outputs, number).contiguous()
+                if between is None:
+                    vectors = outputs
+                else:
+                    vectors = between(outputs, number).contiguous()
                 steps = steps._replace(which=None)
         return outputs, lasts[0] if len(lasts) == 1 else torch.cat(lasts, dim=1)
 
@@ -143,9 +146,15 @@ class _RunLayer(torch.autograd.Function):
         tokens, kind = steps.tokens, CELL_KINDS[cell]
         row = library.gate_row(kind, hidden)
         last = new(cell.tensors, directions, steps.batch, hidden)
-        outputs = new(tokens, directions * hidden) if need_outputs else None
+        if need_outputs:
+            outputs = new(tokens, directions * hidden)
+        else:
+            outputs = None
         gates = new(directions * tokens * row) if saving else None
-        own = new(tokens * directions * hidden) if saving and not need_outputs else None
+        if saving and not need_outputs:
+            own = new(tokens * directions * hidden)
+        else:
+            own = None
         states = own if outputs is None else outputs
         calls = []
         for direction in range(directions):
@@ -206,7 +215,10 @@ class _RunLayer(torch.autograd.Function):
             raise RuntimeError("the native engine goes back through a forward pass once only")
         d_outputs = None if d_outputs is None else d_outputs.contiguous()
         d_last = None if d_last is None else d_last.contiguous()
-        d_vectors = new(*vectors.shape) if ctx.needs_input_grad[5] else None
+        if ctx.needs_input_grad[5]:
+            d_vectors = new(*vectors.shape)
+        else:
+            d_vectors = None
         d_start = new(*start.shape) if ctx.needs_input_grad[6] else None
         d_parameters = [new(*parameter.shape) for parameter in parameters]
         for direction, call in enumerate(calls):
@@ -231,7 +243,10 @@ def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
     if states is None:
         return 0, 0
     size = states[0, 0].numel()
-    c = address(states, (states.shape[1] + direction) * size) if len(states) > 1 else 0
+    if len(states) > 1:
+        c = address(states, (states.shape[1] + direction) * size)
+    else:
+        c = 0
     return address(states, direction * size), c
 
 

@@ -91,4 +91,6 @@ def adam(
     update = Update(torch.get_num_threads(), len(weights), (Weight * len(weights))(*weights))
     update.lr, update.eps, update.limit, (update.beta1, update.beta2) = lr, eps, limit, betas
     norm: float = load_library().adam(update)
-    return None if norm < 0 else norm
+    if norm < 0:
+        return None
+    return norm

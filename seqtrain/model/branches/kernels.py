@@ -207,7 +207,9 @@ class KernelBranch(LinearBranch):
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> KernelBranch | None:
         """Return the branch, or None without model.kernels or the lengths of train's series."""
-        return None if spec.kernels is None else cls(spec.kernels, spec.num_classes)
+        if spec.kernels is None:
+            return None
+        return cls(spec.kernels, spec.num_classes)
 
     @torch.no_grad()
     def forward(
@@ -254,7 +256,7 @@ class KernelBranch(LinearBranch):
         """
         weights, bias = self.weights(kind, number), self.bias[kind, number]
         numbers = MAX_NUMBERS if views.is_cpu else MAX_NUMBERS_ON_DEVICE
-        pieces = [*bank.pieces(max(1, numbers // max(weights.shape[1], bias[0].numel())))]
+        pieces = list(bank.pieces(max(1, numbers // max(weights.shape[1], bias[0].numel()))))
         counts = []
         for piece in pieces:
             taps = self._taps(bank, piece.rows, kind, number)

@@ -48,7 +48,7 @@ def solve_logistic(
 ) -> tuple[Array, Array]:
     """Fit a logistic regression.
 
-    In a multi-label task, each class has a model of its own: does a row have this class?
+    In a multi-label task, each class has a separate model, which says if a row has this class.
 
     Args:
         features: Features of each row, (B, F): dense or a CSR matrix.

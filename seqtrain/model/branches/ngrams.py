@@ -58,7 +58,9 @@ class NgramBranch(LinearBranch):
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> NgramBranch | None:
         """Return the branch, or None without model.ngrams."""
-        return None if spec.ngrams is None else cls(spec.ngrams, spec.num_classes, spec.words)
+        if spec.ngrams is None:
+            return None
+        return cls(spec.ngrams, spec.num_classes, spec.words)
 
     @torch.no_grad()
     def forward(
@@ -68,7 +70,10 @@ class NgramBranch(LinearBranch):
 
         Without a batch, the n-grams of the side inputs are used.
         """
-        ngrams = side.ngrams if side.batch is None else self.find(side.batch)
+        if side.batch is None:
+            ngrams = side.ngrams
+        else:
+            ngrams = self.find(side.batch)
         assert ngrams is not None
         rows = torch.arange(layout.rows)
         sums = ops_for(self.weight, layout).sum_rows(self.weight, ngrams, rows, sparse=False)

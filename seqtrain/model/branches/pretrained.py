@@ -1,7 +1,7 @@
 """The pretrained branch: logistic regression on the vectors of a frozen encoder of texts.
 
 The encoder belongs to the preprocessing, which computes the vector of each text once. Its mean over
-all pieces alone was as good on folds as mean, maximum and first piece together.
+all pieces was as good on folds as mean, maximum and first piece together.
 
 B sequences, L layers, H numbers of a layer, E = L * H numbers of a vector, C classes.
 """
@@ -48,7 +48,9 @@ class PretrainedBranch(LinearBranch):
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:
         """Return the branch, or None without model.pretrained."""
-        return None if spec.vectors is None else cls(*spec.vectors, spec.num_classes)
+        if spec.vectors is None:
+            return None
+        return cls(*spec.vectors, spec.num_classes)
 
     @torch.no_grad()
     def forward(

@@ -65,7 +65,9 @@ class RecurrentBranch(Branch):
         names = pooling_names(config.pooling)
         self.takes_last = LAST_STATE in names
         pooled = [name for name in names if name != LAST_STATE]
-        self.pooling = PoolingList(pooled, width, config.attention_size) if pooled else None
+        self.pooling = None
+        if pooled:
+            self.pooling = PoolingList(pooled, width, config.attention_size)
         self.static = None
         self.pooled_width = width * len(names)
         head_width = self.pooled_width
@@ -134,7 +136,10 @@ class RecurrentBranch(Branch):
             if side.static is None:
                 raise ValueError("static: missing; the model was trained with data.static")
             embedded = self.static(side.static)
-            embedded = layout.spread(embedded) if layout.every_step else embedded
+            if layout.every_step:
+                embedded = layout.spread(embedded)
+            else:
+                embedded = embedded
             pooled = torch.cat((pooled, embedded), dim=1)
         if random is not None:
             pooled = random.drop(pooled, self.config.dropout, Purpose.HEAD, random.examples)
@@ -147,7 +152,7 @@ class RecurrentBranch(Branch):
         """Return the pooled vectors before the head, (B, K * H), and set the final states.
 
         Row features and the dropout before the head aren't part of the vectors. The vectors are in
-        the order of `pooling_names`. The arguments are those of `forward`.
+        the order of `pooling_names`. The arguments are as in `forward`.
         """
         weight, random = self.head.weight, context.random
         engine = context.engine or self._engine_for(weight)
@@ -157,7 +162,10 @@ class RecurrentBranch(Branch):
             steps: Tensor, layout: Layout, start: Tensor | None, begin: Tensor | None
         ) -> tuple[Tensor | None, Tensor]:
             vectors = self.inputs.read(steps, layout, side, random, begin)
-            between = None if random is None else self.dropout_between_layers(random, layout, begin)
+            if random is None:
+                between = None
+            else:
+                between = self.dropout_between_layers(random, layout, begin)
             states, last = engine.run(
                 self.encoder, vectors, layout, start, need_outputs=need_outputs, between=between
             )
@@ -165,8 +173,14 @@ class RecurrentBranch(Branch):
 
         steps, layout = self.inputs.read_whole(steps, layout, side, random)
         rows = layout.rows
-        start = self.start(rows, random) if context.start is None else context.start
-        length = context.bptt if torch.is_grad_enabled() else PREDICTION_STEPS
+        if context.start is None:
+            start = self.start(rows, random)
+        else:
+            start = context.start
+        if torch.is_grad_enabled():
+            length = context.bptt
+        else:
+            length = PREDICTION_STEPS
         in_segments = torch.is_grad_enabled() or not (self.config.bidirectional or engine.pads)
         in_segments = in_segments and not layout.every_step
         parts: list[Tensor] = []
@@ -188,7 +202,9 @@ class RecurrentBranch(Branch):
                 last = torch.cat((h_n[-2], last), dim=1)
             parts.insert(0, self.join(last))
         context.final_states = state
-        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+        if len(parts) > 1:
+            return torch.cat(parts, dim=1)
+        return parts[0]
 
     def _engine_for(self, weight: Tensor) -> Engine:
         """Return the engine for weights like this one, which is chosen once."""
@@ -204,7 +220,9 @@ class RecurrentBranch(Branch):
             return "model.bidirectional"
         if self.convolutions is not None:
             return "model.convolutions"
-        return "data.standardize" if self.inputs.series is not None else None
+        if self.inputs.series is not None:
+            return "data.standardize"
+        return None
 
     def dropout_between_layers(
         self, random: RandomNumbers, layout: Layout, begin: Tensor | None = None
@@ -271,12 +289,16 @@ class RecurrentBranch(Branch):
             return states
         forward, backward = states.chunk(2, dim=-1)
         total = forward + backward
-        return total / 2 if self.config.join == "mean" else total
+        if self.config.join == "mean":
+            return total / 2
+        return total
 
 
 def select_state(states: Tensor, index: int) -> Tensor:
     """Return states[index]. If `states` has one entry, `squeeze` avoids a copy of its gradient."""
-    return states.squeeze(0) if len(states) == 1 else states[index]
+    if len(states) == 1:
+        return states.squeeze(0)
+    return states[index]
 
 
 def recurrent_branch(network: nn.Module) -> RecurrentBranch:

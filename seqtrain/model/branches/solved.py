@@ -24,7 +24,7 @@ from seqtrain.sequences.store import Array, SequenceStore
 
 @dataclass(frozen=True)
 class SolverInput:
-    """What a solver learns.
+    """Labelled rows for a solver.
 
     Attributes:
         store: Labelled rows.

@@ -66,7 +66,9 @@ class TreeBranch(SolvedBranch):
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> TreeBranch | None:
         """Return the branch, or None without model.trees."""
-        return cls(layout_of(spec), spec.num_classes) if config.trees else None
+        if config.trees:
+            return cls(layout_of(spec), spec.num_classes)
+        return None
 
     @torch.no_grad()
     def features(self, store: SequenceStore) -> npt.NDArray[np.float32]:
@@ -131,9 +133,10 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
         row_tokens = tuple(map(_counted, spec.static.vocabularies))
         row_numbers = spec.static.input_size - len(row_tokens)
     if spec.steps is None:
-        tokens = () if spec.features else (min(MAX_TOKENS, spec.input_size - 1),)
-        numbers = spec.input_size if spec.features else 0
-        return AggregateLayout(tokens, numbers, False, row_tokens, row_numbers)
+        if spec.features:
+            return AggregateLayout((), spec.input_size, False, row_tokens, row_numbers)
+        tokens = min(MAX_TOKENS, spec.input_size - 1)
+        return AggregateLayout((tokens,), 0, False, row_tokens, row_numbers)
     table = spec.steps
     names = [column.name for column in table.tokens]
     by = tuple(None if x.by is None else names.index(x.by) for x in table.numbers)
