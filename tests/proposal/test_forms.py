@@ -514,6 +514,22 @@ def test_windows_before_a_failure(tmp_path, draw):
     assert '"label": "last"' in json.dumps(parse_window(proposal))
 
 
+def test_windows_end_at_single_failures(tmp_path, draw):
+    rows, failures = [], 0
+    for press in range(20):
+        broken = draw.randrange(12, 150) if press % 2 else None
+        failures += broken is not None
+        for hour in range(150):
+            force = draw.gauss(40 if broken is None or hour < broken - 5 else 55, 2)
+            rows.append([f"press{press}", hour, round(force, 2), int(hour == broken)])
+    config, proposal = proposed(
+        write(tmp_path / "a.csv", ["press", "hour", "force", "broken"], rows)
+    )
+    splits = prepare(config).splits.values()
+    assert sum(int((split.labels == 1).sum()) for split in splits) > 0.8 * failures
+    assert not any("rows are '1'" in line for line in proposal.warnings)
+
+
 @pytest.mark.parametrize("is_state", [True, False])
 def test_windows_need_no_usual_names(tmp_path, draw, is_state):
     """A recording of someone, in time, and a label that changes: by what the columns hold."""
