@@ -346,13 +346,14 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
 # symbols and codes
 
 
-@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", "])
-def test_symbols_joined_in_a_cell(tmp_path, draw, mark):
-    pages = [name(draw) for _ in range(6)]
+@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / "])
+@pytest.mark.parametrize("words", [1, 2])
+def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
+    pages = [" ".join(name(draw) for _ in range(words)) for _ in range(6)]
     rows = [[mark.join(draw.choices(pages, k=draw.randint(1, 9))), i % 2] for i in range(200)]
     config, proposal = proposed(write(tmp_path / "a.csv", ["path", "converted"], rows))
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
-    assert config.data.symbol_separator == mark.strip()
+    assert (config.data.symbol_separator or "").strip() == mark.strip()
     assert "symbols = path" in proposal.uses[0]
 
 
