@@ -463,7 +463,8 @@ def _check_classes(found: _Findings) -> None:
     labels = [*facts.classes]
     if not labels:
         rows = facts.empty + facts.unlabelled + facts.unreadable
-        raise DataError(f"{table.name}: all {rows} rows are empty")
+        reason = "are empty" if facts.label_problem is None else f"fail: {facts.label_problem}"
+        raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
         raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
