@@ -27,6 +27,8 @@ INTERRUPTED = 130
 """Exit code after SIGINT: 128 plus the number of the signal."""
 GRACE = 0.5
 """Seconds that Python has to handle the second SIGINT and to clean up."""
+WAKING = getattr(signal, "SIGURG", None)
+"""Signal that interrupts system calls of the main thread, or None on Windows."""
 
 
 class StopSignals:
@@ -111,35 +113,49 @@ def exit_on_second_interrupt() -> Iterator[None]:
     are complete, and locks end with their process.
 
     A thread counts the signals that the system reports. Python's own handlers don't suffice,
-    because they don't run during a call of C code, and handle two pending signals as one.
+    because they don't run during a call of C code, and handle two pending signals as one. It also
+    interrupts system calls: a signal that comes right before a read would wait for the input.
     """
     receiver, sender = socket.socketpair()
-    counter = threading.Thread(target=_leave_at_second, args=(receiver, sender), daemon=True)
+    own = receiver, sender, threading.get_ident()
+    counter = threading.Thread(target=_leave_at_second, args=own, daemon=True)
     with sender:
         with suppress(RuntimeError):  # the system has no more threads to give
             counter.start()
         sender.setblocking(False)
         previous = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        handler = None if WAKING is None else signal.signal(WAKING, lambda number, frame: None)
         try:
             yield
         finally:
             signal.set_wakeup_fd(previous)
+            if WAKING is not None:
+                signal.signal(WAKING, handler or signal.SIG_DFL)
 
 
-def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
+def _leave_at_second(receiver: socket.socket, sender: socket.socket, main: int) -> None:
     """Exit the process GRACE seconds after the second SIGINT, unless `sender` is closed by then.
+
+    After any signal, wake the main thread every GRACE seconds.
 
     Args:
         receiver: Socket from which the numbers of the signals are read, until `sender` is closed.
         sender: Socket to which Python writes the number of each signal.
+        main: Identifier of the main thread.
     """
     count = 0
     with receiver:
         while count < 2:
-            numbers = receiver.recv(64)
+            try:
+                numbers = receiver.recv(64)
+            except TimeoutError:  # a signal came, and the block hasn't ended
+                if WAKING is not None:
+                    signal.pthread_kill(main, WAKING)
+                continue
             if not numbers:
                 return
             count += numbers.count(signal.SIGINT)
+            receiver.settimeout(GRACE)
     time.sleep(GRACE)
     if sender.fileno() < 0:  # closed: Python has handled it
         return

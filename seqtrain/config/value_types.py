@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from seqtrain.config.document import brief
 from seqtrain.metrics import MONITORED
@@ -101,6 +101,7 @@ class _JoinKeys(TypedDict):
 class _Join(TypedDict):
     file: Path
     on: ColumnName | Annotated[_JoinKeys, _described("{left: COLUMN, right: COLUMN}")]
+    header: NotRequired[bool]
 
 
 class _Window(TypedDict, total=False):

@@ -45,7 +45,8 @@ class InputSpec:
         kernels: facts for the bank of kernels, or None without model.kernels.
         steps: columns of a time step, or None without data.steps.
         static: columns of row features, or None without data.static.
-        vectors: number of numbers of the vector of a text, or None without model.pretrained.
+        vectors: number of layers in the vector of a text, and of numbers of each layer, or None
+            without model.pretrained.
         subword_rows: number of rows of the table of subwords.
     """
 
@@ -58,7 +59,7 @@ class InputSpec:
     kernels: KernelSizes | None = None
     steps: ColumnTable | None = None
     static: ColumnTable | None = None
-    vectors: int | None = None
+    vectors: tuple[int, int] | None = None
     subword_rows: int = BUCKETS
 
     @classmethod
@@ -71,6 +72,9 @@ class InputSpec:
                 maximum are used. If it is None, `kernels` is None.
         """
         series, kernels, column = None, None, preprocessing.sequence
+        vectors, encoder = None, preprocessing.pretrained
+        if encoder is not None:
+            vectors = encoder.layers, encoder.state_size
         if column.standardize != "train":
             series = SeriesStandardization(
                 column.channels,
@@ -93,6 +97,6 @@ class InputSpec:
             kernels=kernels,
             steps=preprocessing.steps,
             static=preprocessing.row_features,
-            vectors=None if preprocessing.pretrained is None else preprocessing.pretrained.size,
+            vectors=vectors,
             subword_rows=column.subword_rows,
         )

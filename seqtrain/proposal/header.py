@@ -27,7 +27,8 @@ def has_header(
     2. A row with a column name that the user gave in another option is a header.
     3. A row with a blank cell between others is data, except above a column of which most cells
        are blank (`MOSTLY_BLANK`). So is a row with a cell of more than `LONGEST_LABEL` characters.
-    4. A row with three or more numbers that count up by one, and with names, is a header.
+    4. A row of three or more numbers that count up by one is a header if they count from 0, as
+       pandas names columns, or are among names.
     5. A row with any other numbers, or with equal cells, is data.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
        (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
@@ -61,7 +62,7 @@ def has_header(
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
         is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
-        return is_counting and len(numbers) < len(names)
+        return is_counting and (numbers[0] == 0 or len(numbers) < len(names))
     if len({*names}) < len(names) or (repeated > 1 and not is_usual):
         return False
     if not KNOWN_NAMES.isdisjoint(names):

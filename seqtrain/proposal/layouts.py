@@ -23,7 +23,7 @@ from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, LABEL
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
-from seqtrain.tables.join import ROW, SPLIT_NAMES, column_of
+from seqtrain.tables.join import ROW, SPLIT_NAMES, begins_with_names, column_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
 
@@ -330,9 +330,13 @@ def _join_of(
     None if the file has several columns but the key.
     """
     other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    rows, has_names = other.rows, other.header
+    is_single = len(other.columns) == 1
+    if is_single and has_names is False and rows == table.rows + 1:  # a number as a name, as 0
+        rows, has_names = table.rows, True
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
     new = [column.name for column in other.columns if column.name not in own]
-    if len(other.columns) == 1 and not other.header:
+    if is_single and not other.header:
         new = [column_of(path)]
     name = str(new[0]) if len(new) == 1 else None
     for column in other.columns:
@@ -340,7 +344,12 @@ def _join_of(
         is_key = column.distinct == other.rows and len(new) > 0
         if is_key and key is not None and _has_values_of(key, column):
             return {"file": path, "on": column.name}, name
-    return ({"file": path, "on": ROW} if other.rows == table.rows else None), name
+    if rows != table.rows:
+        return None, name
+    join: dict[str, Any] = {"file": path, "on": ROW}
+    if has_names is not None and has_names != begins_with_names(path):
+        join["header"] = has_names
+    return join, name
 
 
 def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:

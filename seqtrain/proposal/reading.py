@@ -233,8 +233,8 @@ def read_table(
         _refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(table))
-    if table.dialect.format in ("csv", "tsv") and not layout.joins:
-        _find_header(table, is_train=is_train)
+    if table.dialect.format in ("csv", "tsv"):
+        _find_header(table, is_train=is_train and not layout.joins)
     if format == "npz" and options.get("id") == FILE:
         table.step_columns = step_columns(open_source(path, dialect).files()[0])
     _read(table, files, progress, is_train=is_train)

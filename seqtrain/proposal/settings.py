@@ -152,7 +152,12 @@ def _gains_from_refit(data: Situation) -> bool:
 
     With a rare class, a refit's threshold is worse than the one of validation.
     """
-    rows_per_class = 1000 if data.classes > 4 else 200
+    rows_per_class = 200
+    if data.classes > 4:
+        rows_per_class = 1000
+    elif data.options.get("pretrained"):
+        # Its branch gains from each row, and has no epochs of which there could be too many.
+        rows_per_class = 500
     is_share = isinstance(data.validation, float) and data.validation >= 0.1
     return is_share and data.rows < rows_per_class * data.classes and not data.has_rare_class
 

@@ -121,7 +121,7 @@ class Schema(Saved):
     whole_files: bool = False
     bad_rows: Literal["error", "drop", "blank"] = "error"
     path: str | None = None
-    join: tuple[dict[str, str | dict[str, str]], ...] = ()
+    join: tuple[dict[str, str | bool | dict[str, str]], ...] = ()
     sheet: str | None = None
     symbol_separator: str | None = None
 

@@ -39,7 +39,8 @@ SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
-NUMBER_LINE = re.compile(rb"\s*[-+]?[0-9.]+\s*\Z")
+HEADER_ADVICE = "header: true or false in data.join says whether its first row is a row of names"
+NUMBER_LINE = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,15 @@ class Join:
         source: The file.
         left: Column of the joined table that holds the key, or None to join row by row.
         right: Column of the file that holds the key, or None.
-        column: New name of the column `text` of a file without names, or None.
+        column: New name of the only column of a file without a name for it, or None.
+        own_name: Name of this column in the file.
     """
 
     source: Source
     left: Name | None = None
     right: Name | None = None
     column: str | None = None
+    own_name: Name = TEXT
 
 
 class JoinedSource(Source):
@@ -141,7 +144,7 @@ class _JoinedTable:
         self.join, self.name = join, join.source.name
         if selection.required is not None:
             others = [name for name in selection.required if name != join.right]
-            names = [TEXT if name == join.column else name for name in others]
+            names = [join.own_name if name == join.column else name for name in others]
             selection = Selection(() if join.right is None else (join.right,), tuple(names))
         self._lines, columns = list[int](), dict[Name, list[Any]]()
         for block in join.source.blocks(selection):
@@ -151,8 +154,8 @@ class _JoinedTable:
             for name, cells in block.columns.items():
                 columns.setdefault(name, []).extend(as_list(cells))
         size = len(self._lines)
-        if join.column is not None and TEXT in columns:
-            columns = {join.column: columns[TEXT]}
+        if join.column is not None and join.own_name in columns:
+            columns = {join.column: columns[join.own_name]}
         keys = [] if join.right is None else columns.pop(join.right, [])
         self.columns = {name: [*x, None] for name, x in columns.items() if len(x) == size}
         self._index(keys)
@@ -188,7 +191,7 @@ class _JoinedTable:
         left, right = self.join.left, self.join.right
         if left is None and self._used and total < len(self._lines):
             found = f"found {counted(len(self._lines), 'row')}; expected {total:,}"
-            raise DataError(f"{self.name}: {found}, as it is joined by row")
+            raise DataError(f"{self.name}: {found}, as it is joined by row; {HEADER_ADVICE}")
         if left is None or not self._used:
             return []
         names, known = self._keys.known.spellings, len(self._row_of)
@@ -244,7 +247,7 @@ class _JoinedTable:
         if end > count:
             place = f"{block.file or 'data'}:{block.lines[max(0, count - start)]}"
             found = f"found {counted(count, 'row')} in {self.name}, which is joined row by row"
-            raise DataError(f"{place}: has no row there; {found}")
+            raise DataError(f"{place}: has no row there; {found}; {HEADER_ADVICE}")
         self._used.update(range(start, end))
         return list(range(start, end))
 
@@ -258,13 +261,14 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
     Args:
         source: The source.
         joins: Value of data.join: mappings with the keys `file` and `on`. `on` is a column, the
-            columns ``{left, right}``, or "row".
+            columns ``{left, right}``, or "row"; `header` tells if a file that is joined row by row
+            names its columns.
     """
     found = list[Join]()
     for each in joins:
         path, on = for_split(str(each["file"]), source.path), each["on"]
         if on == ROW:
-            found.append(_by_row(path))
+            found.append(_by_row(path, each.get("header")))
         elif isinstance(on, str):
             found.append(Join(_open(path), on, on))
         else:
@@ -325,19 +329,46 @@ def _open(path: str) -> Source:
     return open_source(path, Dialect(resolve_format(path, "auto") or "csv"))
 
 
-def _by_row(path: str) -> Join:
-    """Return the join of a file whose rows are aligned with the source's."""
+def _by_row(path: str, header: bool | None) -> Join:
+    """Return the join of a file whose rows are aligned with the source's.
+
+    Args:
+        path: The file.
+        header: True if its first row names the columns, or None to see `begins_with_names`.
+    """
     format = resolve_format(path, "auto") or "csv"
-    if format == "txt" or (format in ("csv", "tsv") and _begins_with_number(path)):
+    if format not in ("txt", "csv", "tsv"):
+        return Join(open_source(path, Dialect(format)))
+    if header is None:
+        header = begins_with_names(path)
+    if not header:
         source = open_source(path, Dialect("lines", blank_lines=True))
         return Join(source, column=column_of(path))
-    return Join(open_source(path, Dialect(format)))
+    if format == "txt":
+        format = "csv"
+    # pandas names a column without a name 0.
+    number = _number_in_first_line(path)
+    name = None if number is None else column_of(path)
+    return Join(open_source(path, Dialect(format)), column=name, own_name=number or TEXT)
 
 
-def _begins_with_number(path: str) -> bool:
-    """Return True if the first line of a file is one number, so that it has no header."""
-    try:
-        with open(path, "rb") as file:
-            return NUMBER_LINE.match(file.readline(100)) is not None
-    except OSError:
+def begins_with_names(path: str) -> bool:
+    """Return True if the first row of a file seems to name its columns.
+
+    It doesn't in txt, and if the first line of csv or tsv is a single number.
+    """
+    if resolve_format(path, "auto") == "txt":
         return False
+    return _number_in_first_line(path) is None
+
+
+def _number_in_first_line(path: str) -> str | None:
+    """Return the first line of a file without blanks at its ends, if it is one number, or None."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
+            line = file.readline(100)
+    except OSError:
+        return None
+    if NUMBER_LINE.fullmatch(line):
+        return line.strip()
+    return None

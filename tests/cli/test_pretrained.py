@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ import numpy as np
 import pytest
 
 import seqtrain
+from seqtrain.config import load_config
 from seqtrain.errors import ConfigError, DataError
+from seqtrain.model.branches.pretrained import PretrainedBranch
+from seqtrain.model.branches.solved import SolverInput
 from tests.helpers.encoder_folders import write_encoder
+from tests.helpers.stores import store_of
 
 pytest.importorskip("transformers")
 
@@ -108,6 +113,18 @@ def test_vectors_are_normalized_means_of_the_valid_pieces_of_some_layers(project
         np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [200, 2500])
+@pytest.mark.parametrize("telling", [0, 1])
+def test_layers_that_tell_nothing_of_the_class_get_no_weight(telling: int, rows: int) -> None:
+    vectors = np.random.default_rng(0).normal(size=(rows, 2, 16)).astype(np.float32)
+    labels = (vectors[:, telling, 0] > 0).astype(int).tolist()
+    store = replace(store_of([[1]] * rows, labels), vectors=vectors.reshape(rows, 32))
+    branch = PretrainedBranch(2, 16, num_classes=2)
+    branch.solve(SolverInput(store, np.ones(rows), seed=0, num_train=rows))
+    of_layers = branch.weight.reshape(2, 16, 2).abs().sum((1, 2))
+    assert (of_layers > 0).tolist() == [telling == 0, telling == 1]
+
+
 def test_kept_vectors_of_damaged_files_are_computed_again(project: Path) -> None:
     kept = list(Path("cache", "vectors").glob("*.npy"))
     assert kept
@@ -178,6 +195,18 @@ def test_init_proposes_an_encoder_with_its_time(project: Path, cli: Any) -> None
     assert re.search(r"pretrained: encoder +# a frozen encoder; about .*240 rows", text)
     assert "--pretrained encoder" in text.splitlines()[0]
     assert seqtrain.fit("c.yaml", run_dir="new", progress=False).path.exists()
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(499, True), (500, False)])
+def test_init_proposes_a_refit_for_more_rows_with_an_encoder(
+    project: Path, cli: Any, rows: int, expected: bool
+) -> None:
+    lines = [f"{word} {i}\t{word}" for i in range(rows) for word in ("red", "blue")]
+    Path("two.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    cli("init", "two.tsv", "--pretrained", "encoder", "-o", "with.yaml")
+    cli("init", "two.tsv", "-o", "without.yaml")
+    assert load_config("with.yaml", []).training.refit is expected
+    assert not load_config("without.yaml", []).training.refit
 
 
 def test_init_refuses_an_encoder_of_no_texts(project: Path, cli: Any) -> None:

@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seqtrain.cli.main import run as run_program
-from tests.helpers.program import conversing, started
+from tests.helpers.program import connect, conversing, started
 from tests.helpers.terminal import terminal
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
@@ -121,6 +124,24 @@ def test_signals_while_waiting_for_input(trained, tmp_path, number, code):
         assert program.end() == code
         assert "Traceback" not in program.err
         assert "Fatal" not in program.err
+
+
+def connect_deaf(*connections: Any) -> None:
+    """Let another thread get the signals: system calls of the main thread go on after them."""
+    connect(*connections)
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def test_a_signal_right_before_the_wait_for_input(trained, tmp_path):
+    words = ("predict", "-", "--run", trained / "run")
+    with conversing(tmp_path, *words, connect=connect_deaf) as (program, ask, answers):
+        ask.write(b"rise\n")
+        assert answers.readline() == b"label\tprobability\n"
+        time.sleep(0.2)  # it waits
+        program.send(signal.SIGTERM)
+        program.process.join(20)
+        assert program.process.exitcode == 143
 
 
 def test_names_that_are_no_utf8_work(project, cli):

@@ -154,7 +154,9 @@ def started(*arguments: Any, **options: Any) -> Iterator[Running]:
 
 
 @contextmanager
-def conversing(folder: Path, *arguments: Any) -> Iterator[tuple[Running, BinaryIO, BinaryIO]]:
+def conversing(
+    folder: Path, *arguments: Any, connect: Callable[..., None] = connect
+) -> Iterator[tuple[Running, BinaryIO, BinaryIO]]:
     """Start the program with its standard input and output piped: to be written, and read."""
     pipes = [folder / ".stdin", folder / ".stdout"]
     for pipe in pipes:

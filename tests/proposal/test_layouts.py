@@ -18,34 +18,51 @@ __all__ = ["draw"]
 
 
 def write_pair(folder: Path, split: str, draw, form: str, *, subjects: bool = False) -> None:
-    """Write 120 series as X_SPLIT, their labels as y_SPLIT, and perhaps who they are of."""
-    labels = [r % 2 for r in range(120)]
-    values = [[round(draw.gauss(label, 1), 3) for _ in range(15)] for label in labels]
+    """Write 120 series as X_SPLIT, their labels as y_SPLIT, and perhaps who they are of.
+
+    The form "plain csv" has no names of columns, in "pandas csv" they are numbers from 0, and in
+    "words csv" only the labels, which are words, have none.
+    """
+    labels: list[object] = [r % 2 for r in range(120)]
+    values = [[round(draw.gauss(r % 2, 1), 3) for _ in range(15)] for r in range(120)]
     folder.mkdir(parents=True, exist_ok=True)
     if form == "npy":
         np.save(folder / f"X_{split}.npy", np.array(values))
         np.save(folder / f"y_{split}.npy", np.array(labels))
         return
-    mark, head = {"csv": (",", [f"t{k}" for k in range(15)]), "txt": (" ", [])}[form]
+    mark, head, name = {
+        "csv": (",", [f"t{k}" for k in range(15)], ["direction"]),
+        "plain csv": (",", [], []),
+        "pandas csv": (",", [str(k) for k in range(15)], ["0"]),
+        "words csv": (",", [f"t{k}" for k in range(15)], []),
+        "txt": (" ", [], []),
+    }[form]
+    if form == "words csv":
+        labels = [["down", "up"][r % 2] for r in range(120)]
+    form = form.split()[-1]
     write(folder / f"X_{split}.{form}", head, values, mark)
-    write(folder / f"y_{split}.{form}", ["direction"] if head else [], [[x] for x in labels], mark)
+    write(folder / f"y_{split}.{form}", name, [[x] for x in labels], mark)
     if subjects:
         rows = [[f"p{r // 8}"] for r in range(120)]
         write(folder / f"subject_{split}.{form}", ["subject"] if head else [], rows, mark)
 
 
-@pytest.mark.parametrize("form", ["csv", "txt", "npy"])
+@pytest.mark.parametrize("form", ["csv", "txt", "npy", "plain csv", "pandas csv", "words csv"])
 @pytest.mark.parametrize("shape", ["flat", "folders"])
 def test_a_folder_of_inputs_and_their_labels(tmp_path, monkeypatch, draw, form, shape):
     monkeypatch.chdir(tmp_path)
     for split in ("train", "test"):
         write_pair(Path("har") / (split if shape == "folders" else ""), split, draw, form)
     config, proposal = proposed("har")
+    form = form.split()[-1]
     inputs = f"har/train/X_train.{form}" if shape == "folders" else f"har/X_train.{form}"
     assert (config.data.train, config.data.kind) in ((inputs, "features"), (inputs, "auto"))
     assert config.data.test == inputs.replace("train", "test")
     assert "120 rows, 2 classes" in proposal.text
-    assert len(prepare(config).splits["test"]) == 120
+    splits = prepare(config).splits
+    assert len(splits["test"]) == 120
+    assert set(splits["test"].lengths.tolist()) == {15}
+    assert np.bincount(splits["test"].labels).tolist() == [60, 60]
 
 
 @pytest.mark.parametrize("form", ["csv", "txt"])

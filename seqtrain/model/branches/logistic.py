@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,11 +72,18 @@ def solve_logistic(
         return coefficients, intercepts
     strength = USUAL_STRENGTH
     if len(labels) <= FEW_ROWS:
-        strength = best_strength(features, labels, weights, seed)
+        strength = best_strength(features, labels, weights, seed).value
     return _fit(features, labels, weights, num_classes, strength, seed)
 
 
-def best_strength(features: Any, labels: Ints, weights: Weights, seed: int) -> float:
+class Strength(NamedTuple):
+    """A value of C, and the sum of the log losses of left-out rows."""
+
+    value: float
+    loss: float
+
+
+def best_strength(features: Any, labels: Ints, weights: Weights, seed: int) -> Strength:
     """Return the value of C with the least log loss on left-out rows.
 
     Each C starts from the solution of the one before. The search ends when the loss rises.
@@ -104,7 +111,7 @@ def best_strength(features: Any, labels: Ints, weights: Weights, seed: int) -> f
         losses.append(total)
         if total > min(losses):
             break
-    return STRENGTHS[int(np.argmin(losses))]
+    return Strength(STRENGTHS[int(np.argmin(losses))], min(losses))
 
 
 def _fit(

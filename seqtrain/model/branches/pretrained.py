@@ -3,20 +3,22 @@
 The encoder belongs to the preprocessing, which computes the vector of each text once. Its mean over
 all pieces was as good on folds as mean, maximum and first piece together.
 
-B sequences, E numbers of a vector, C classes.
+B sequences, L layers, H numbers of a layer, E = L * H numbers of a vector, C classes.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.layout import Layout
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.solved import LinearBranch
+from seqtrain.model.branches.logistic import FEW_ROWS, best_strength, solve_logistic
+from seqtrain.model.branches.solved import LinearBranch, SolverInput
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.store import SequenceStore
@@ -26,7 +28,8 @@ class PretrainedBranch(LinearBranch):
     """Branch whose logits are linear in the vector of each text.
 
     Args:
-        size: Number of numbers of a vector, E.
+        layers: Number of layers in a vector, L, the last layer of the encoder first.
+        size: Number of numbers of a layer, H.
         num_classes: Number of classes.
     """
 
@@ -38,12 +41,16 @@ class PretrainedBranch(LinearBranch):
     # banking77 82.5, 83.0, 84.2.
     default_weight = 3.0
 
+    def __init__(self, layers: int, size: int, num_classes: int) -> None:
+        super().__init__(layers * size, num_classes)
+        self.size = size
+
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> PretrainedBranch | None:
         """Return the branch, or None without model.pretrained."""
         if spec.vectors is None:
             return None
-        return cls(spec.vectors, spec.num_classes)
+        return cls(*spec.vectors, spec.num_classes)
 
     @torch.no_grad()
     def forward(
@@ -61,3 +68,35 @@ class PretrainedBranch(LinearBranch):
     def features(self, store: SequenceStore) -> Any:
         """Return the vector of each text, (B, E) float32."""
         return store.vectors
+
+    def solve(self, given: SolverInput) -> None:
+        """Fit a logistic regression to the layers by which left-out rows are predicted best.
+
+        The weights of the other layers are zero.
+        """
+        columns, classes = self._best_columns(given), len(self.intercept)
+        vectors = self.features(given.store)[:, columns]
+        labels, weights, seed = given.store.labels, given.weights, given.seed
+        found, intercepts = solve_logistic(vectors, labels, weights, classes, seed)
+        coefficients = np.zeros((classes, len(self.weight)), np.float32)
+        coefficients[:, columns] = found
+        self.keep_coefficients(coefficients, intercepts)
+
+    def _best_columns(self, given: SolverInput) -> slice:
+        """Return the columns of all layers, of the last one, or of all others.
+
+        Those with the least log loss on left-out rows are chosen, by at most FEW_ROWS random rows.
+        In a multi-label task, it is all layers.
+        """
+        every, last, others = slice(None), slice(0, self.size), slice(self.size, None)
+        store, seed = given.store, given.seed
+        if store.labels.ndim == 2 or len(self.weight) == self.size:
+            return every
+        rows = np.random.default_rng(seed).permutation(len(store))[:FEW_ROWS]
+        vectors = self.features(store)[rows]
+        labels, weights = store.labels[rows], given.weights[rows]
+
+        def loss(columns: slice) -> float:
+            return best_strength(vectors[:, columns], labels, weights, seed).loss
+
+        return min((every, last, others), key=loss)
