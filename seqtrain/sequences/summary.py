@@ -239,7 +239,7 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     Args:
         counts: Number of rows of each label.
     """
-    for mark in (*JOINING_MARKS, " "):
+    for mark in JOINING_MARKS + " ":
         if is_multi_hot([label.split(mark) for label in counts]):
             return mark
     for mark in JOINING_MARKS:
@@ -261,7 +261,7 @@ def _shared_mark(counts: Mapping[str, int]) -> str | None:
     The labels must be combinations: each part is in several of them, and there are fewer parts.
     """
     for mark in "/&+ ":
-        parts = Counter()
+        parts = Counter[str]()
         for label in counts:
             parts.update({part.strip() for part in label.split(mark)} - {""})
         has_single = any(part in counts for part in parts)
