@@ -66,7 +66,7 @@ COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
 """Cells without a value, in lower case."""
-MARKS = ("->", "=>", "→", ">", "|", ";", ",")
+MARKS = ("->", "=>", "→", ">>", ">", "|", ";", " / ", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
@@ -87,7 +87,7 @@ FREE_WORDS = 3
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
 LONGEST_LABEL = 80
-"""First characters of lists in cells of text."""
+"""Most characters of a label or of the name of a column."""
 AT_ONCE = 1024
 """Number of values that are tried as numbers together."""
 SAMPLE = 4096
@@ -291,8 +291,8 @@ class ColumnProfile:
     def mark(self) -> str | None:
         """Mark that joins the symbols in the cells of a column, such as > in a>b>c, or None.
 
-        Most cells have the mark, no part has a blank inside, and parts repeat. Cells that repeat
-        are labels instead.
+        Most cells have the mark, and parts repeat: if some have a blank inside, as Paid Search has,
+        twice as often, for parts of sentences may repeat too. Cells that repeat are labels instead.
         """
         if self.repeats_as_labels or not self.are_texts:
             return None
@@ -303,7 +303,10 @@ class ColumnProfile:
             are_many = 2 * sum(len(each) > 1 for each in lists) > len(lists)
             if are_many and parts.total() >= REPEATS * len(parts):
                 has_blank = any(len(part.split()) > 1 for part in parts)
-                return None if has_blank else mark
+                least = 2 * REPEATS if has_blank else REPEATS
+                if parts.total() >= least * len(parts):
+                    return mark
+                return None
         return None
 
     def strings_of(self, value: Any) -> list[str]:

@@ -71,6 +71,8 @@ SEQUENCE_NAMES = {
     "steps": "a time step",
 }
 """Maps kinds of sequences to words for the user."""
+FEW_ROWS_OF_LABEL = 100
+"""Number of rows of a label up to which its number of windows is always told."""
 MOST_NUMBERED_CLASSES = 10
 """Largest number of files of a class each whose names may differ only in numbers, as for digits."""
 MOST_UNIQUE = 2
@@ -197,7 +199,9 @@ def propose(
         family = facts.family.name if facts.channels else "words"
         found.splits["validation"] = share_to_hold_out(family, facts.rows)
     text, config, settings = found.config()
-    warnings += label_doubts(facts.classes, multi_label=facts.multi_label)
+    unit = "rows" if roles.window is None else "windows"
+    warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit)
+    warnings += _rows_of_windows(roles, facts)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
@@ -503,6 +507,24 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
             raise DataError(f"{table.name}: this folder holds {held}; did you mean its parent?")
         yield f"this folder holds {held}; if the folder is a class, give its parent"
     yield from facts.variants
+
+
+def _rows_of_windows(roles: Roles, facts: Facts) -> Iterator[str]:
+    """Yield a warning with the rows and windows of the rarest label, if it has few of them."""
+    window, label = roles.window, roles.label
+    if window is None or window["label"] == "constant":
+        return
+    rarest = int(label.counts.argmin())
+    name, rows = str(label.values[rarest]), int(label.counts[rarest])
+    windows = facts.classes[name]
+    is_known = rows > FEW_ROWS_OF_LABEL and 2 * windows >= rows / window["stride"]
+    if is_known or windows == rows:
+        return
+    advice = "stride: 1 in data.window ends a window at each row"
+    if window["stride"] == 1:
+        advice = "the first rows of an id end no window, so fewer steps in data.window keep more"
+    found = f"{quote(name)} is the label of {counted(rows, 'row')} and {counted(windows, 'window')}"
+    yield f"{label.shown}: {found}; {advice}"
 
 
 def _read_other_splits(found: _Findings, reports: ReadingProgress) -> Iterator[str]:

@@ -56,6 +56,10 @@ SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 SHORTEST, LONGEST = 4, 128
 """Fewest and most time steps of a proposed window."""
+LONGEST_BEFORE_EVENTS = 32
+"""Most time steps of a proposed window that ends at nearly each row."""
+SHORT_RUNS = 0.1
+"""Share of the runs of a rare label that may be too short for a window to end in each."""
 MOST_CONFLICTS = 0.05
 """Share of rows with another label than most rows of their id up to which they may be mistakes."""
 RARE_STATE = 0.2
@@ -312,7 +316,7 @@ def _windows_of(
         steps = window["steps"]
         roles.window = {"stride": steps, "label": "last", **window}
         return roles
-    roles.window = _window(id, label, runs)
+    roles.window = _window(id, label, rows)
     rule = WINDOW_RULES[roles.window["label"]]
     changes = f"{label.shown} changes within {id.shown}"
     roles.reasons["window"] = f"{changes}; {rule}"
@@ -340,26 +344,43 @@ def _runs(ids: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]) -> npt.NDAr
     return np.diff(np.flatnonzero(is_start), append=len(ids))
 
 
-def _window(id: ColumnProfile, label: ColumnProfile, runs: npt.NDArray[np.intp]) -> dict[str, Any]:
+def _window(id: ColumnProfile, label: ColumnProfile, rows: npt.NDArray[np.intp]) -> dict[str, Any]:
     """Return the value of data.window.
 
     A label that sets in once per id, or is rare, such as a failure, is that of the last row, and
-    windows follow each other closely. Otherwise a window lies within one label, such as an
-    activity.
+    windows follow each other closely: a window ends within each run of the rarer label. If these
+    runs are short, windows are short too, for the first rows of an id end no window. Otherwise a
+    window lies within one label, such as an activity.
 
     Args:
         id: Column of the id.
         label: Column of the label.
-        runs: Lengths of the runs of rows with equal id and label.
+        rows: Rows in the order of ids and times.
     """
-    is_rare = len(runs) <= 2 * len(id.values) or label.counts.min() < RARE_STATE * label.rows
-    sets_in = label.distinct == 2 and is_rare
-    length = np.median(id.counts if sets_in else runs) / 2  # several windows in each
-    steps = LONGEST
+    codes = label.codes[rows]
+    runs = _runs(id.codes[rows], codes)
+    rarer = int(label.counts.argmin())
+    is_rare = len(runs) <= 2 * len(id.values) or label.counts[rarer] < RARE_STATE * label.rows
+    if label.distinct != 2 or not is_rare:
+        steps = _power_of_two(np.median(runs) / 2, LONGEST)  # several windows in each
+        return {"steps": steps, "stride": steps // 2, "label": "constant"}
+    size = np.median(id.counts)
+    steps = _power_of_two(size / 2, LONGEST)
+    stride = steps // 4
+    run_starts = np.cumsum(runs) - runs
+    rare_runs = runs[codes[run_starts] == rarer]
+    shortest = int(np.quantile(rare_runs, SHORT_RUNS))
+    if shortest < stride:
+        steps, stride = _power_of_two(size / 10, LONGEST_BEFORE_EVENTS), shortest
+    return {"steps": steps, "stride": stride, "label": "last"}
+
+
+def _power_of_two(length: float, most: int) -> int:
+    """Return the largest power of two from `SHORTEST` to `most` that is at most a length."""
+    steps = most
     while steps > max(SHORTEST, length):
         steps //= 2
-    stride = steps // 4 if sets_in else steps // 2
-    return {"steps": steps, "stride": stride, "label": "last" if sets_in else "constant"}
+    return steps
 
 
 def _check_labels(id: ColumnProfile, label: ColumnProfile) -> None:

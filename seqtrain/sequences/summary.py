@@ -133,7 +133,8 @@ def warnings(
     names = data.preprocessing.labels
     counts = class_counts(train.labels, len(names))
     by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
-    said += label_doubts(by_name, multi_label=data.preprocessing.multi_label)
+    unit = "rows" if config.data.window is None else "windows"
+    said += label_doubts(by_name, multi_label=data.preprocessing.multi_label, unit=unit)
     first = train.labels[train.lines == 1]
     if type(config.data.label) is int and first.ndim == 1 and (counts[first] == 1).any():
         said.append(
@@ -272,12 +273,15 @@ def _shared_mark(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[str]:
+def label_doubts(
+    counts: Mapping[str, int], *, multi_label: bool, unit: str = "rows"
+) -> Iterator[str]:
     """Yield warnings if labels look like lists or like a quantity, or if one of two is rare.
 
     Args:
         counts: Number of rows of each label.
         multi_label: True if a row may have any number of the labels.
+        unit: Name of what is counted: rows or windows.
     """
     mark = separator_of(counts)
     if mark is None and not multi_label:
@@ -298,6 +302,6 @@ def label_doubts(counts: Mapping[str, int], *, multi_label: bool) -> Iterator[st
     if not multi_label and rare_class([*counts.values()]) is not None:
         least = min(counts, key=lambda label: counts[label])
         yield (
-            f"{counts[least] / sum(counts.values()):.1%} of the rows are {quote(least)}: compare "
+            f"{counts[least] / sum(counts.values()):.1%} of the {unit} are {quote(least)}: compare "
             "F1, average precision and AUC; training.thresholds says when it is predicted"
         )

@@ -367,13 +367,14 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
 # symbols and codes
 
 
-@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", "])
-def test_symbols_joined_in_a_cell(tmp_path, draw, mark):
-    pages = [name(draw) for _ in range(6)]
+@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / "])
+@pytest.mark.parametrize("words", [1, 2])
+def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
+    pages = [" ".join(name(draw) for _ in range(words)) for _ in range(6)]
     rows = [[mark.join(draw.choices(pages, k=draw.randint(1, 9))), i % 2] for i in range(200)]
     config, proposal = proposed(write(tmp_path / "a.csv", ["path", "converted"], rows))
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
-    assert config.data.symbol_separator == mark.strip()
+    assert (config.data.symbol_separator or "").strip() == mark.strip()
     assert "symbols = path" in proposal.uses[0]
 
 
@@ -533,6 +534,22 @@ def test_windows_before_a_failure(tmp_path, draw):
     )
     assert (config.data.id, config.data.label) == ("machine", "failure")
     assert '"label": "last"' in json.dumps(parse_window(proposal))
+
+
+def test_windows_end_at_single_failures(tmp_path, draw):
+    rows, failures = [], 0
+    for press in range(20):
+        broken = draw.randrange(12, 150) if press % 2 else None
+        failures += broken is not None
+        for hour in range(150):
+            force = draw.gauss(40 if broken is None or hour < broken - 5 else 55, 2)
+            rows.append([f"press{press}", hour, round(force, 2), int(hour == broken)])
+    config, proposal = proposed(
+        write(tmp_path / "a.csv", ["press", "hour", "force", "broken"], rows)
+    )
+    splits = prepare(config).splits.values()
+    assert sum(int((split.labels == 1).sum()) for split in splits) > 0.8 * failures
+    assert not any("rows are '1'" in line for line in proposal.warnings)
 
 
 @pytest.mark.parametrize("is_state", [True, False])
