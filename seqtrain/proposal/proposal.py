@@ -471,7 +471,8 @@ def _check_classes(found: _Findings) -> None:
             refuse_labels_before_blanks(table)
             raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
-        raise DataError(f"{table.name}: all {rows} rows are empty")
+        reason = "are empty" if facts.label_problem is None else f"fail: {facts.label_problem}"
+        raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
         raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
