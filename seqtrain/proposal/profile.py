@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
-from seqtrain.sequences.labels import LIST_STARTS
+from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.splits import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
 from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
@@ -475,16 +475,25 @@ class ColumnProfile:
         return {value.lower() for value in self.values} <= {*SPLIT_VALUES, ""}
 
     @cached_property
+    def holds_marks(self) -> bool:
+        """True if the column holds lists of one length with only 0 and 1."""
+        if self.main_kind[0] != "numbers" or not self.are_whole_lists:
+            return False
+        return is_multi_hot(numbers.astype(int).tolist() for numbers in self.lists)
+
+    @property
     def is_multi_hot(self) -> bool:
         """True if the column holds lists of one length with only 0 and 1 that repeat."""
-        if self.main_kind[0] != "numbers":
-            return False
-        if not self.are_whole_lists:
-            return False
-        lists = [numbers.astype(int).tolist() for numbers in self.lists]
-        if not is_multi_hot(lists):
-            return False
-        return 2 * len({*map(tuple, lists)}) <= min(self.rows, len(lists) * self.rows)
+        lists = self.lists if self.holds_marks else []
+        return 0 < 2 * len({*map(bytes, lists)}) <= self.rows
+
+    @cached_property
+    def holds_names(self) -> bool:
+        """True if the column holds lists of names, of objects with a name, or of marks."""
+        if self.kind != "events":
+            return self.kind == "symbols" or self.holds_marks
+        items = [item for value in self.sampled_values for item in items_of(value) or ()]
+        return all(isinstance(label_of(item), str) for item in items)
 
     @property
     def repeats(self) -> bool:

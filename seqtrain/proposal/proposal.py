@@ -26,6 +26,7 @@ from seqtrain.proposal.reading import (
     Table,
     better_reading,
     read_table,
+    refuse_labels_before_blanks,
 )
 from seqtrain.proposal.roles import (
     SEQUENCE_KINDS,
@@ -466,8 +467,12 @@ def _check_classes(found: _Findings) -> None:
     facts, table = found.facts, found.table
     labels = [*facts.classes]
     if not labels:
+        if table.dialect.format == "fasttext":
+            refuse_labels_before_blanks(table)
+            raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
-        raise DataError(f"{table.name}: all {rows} rows are empty")
+        reason = "are empty" if facts.label_problem is None else f"fail: {facts.label_problem}"
+        raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
         raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE

@@ -154,7 +154,7 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
         ends = [column for column in best if column in (columns[0], columns[-1])]
         best = [column for column in best if column.kind == "text"] or ends or best
-    lists = [column for column in columns if column.kind == "symbols"]
+    lists = [column for column in columns if column.holds_names]
     if not candidates and len(lists) == 1 and any(x.kind == "text" for x in columns):
         best = lists
     if len(best) == 1:

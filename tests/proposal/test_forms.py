@@ -76,6 +76,10 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
     "commas": ", ".join,
     "bars": " | ".join,
     "tags": lambda names: "".join(f"<{each}>" for each in names),
+    "Postgres": lambda names: "{" + ",".join(names) + "}",
+    "lines": "\n".join,
+    "Label Studio": lambda names: json.dumps({"choices": names}),
+    "objects": lambda names: json.dumps([{"id": len(each), "name": each} for each in names]),
 }
 
 
@@ -98,6 +102,10 @@ MARKS: dict[str, Callable[[list[int]], str]] = {
     "numpy floats": lambda marks: f"[{'. '.join(map(str, marks))}.]",
     "a tuple": lambda marks: str(tuple(marks)),
     "true": lambda marks: str([*map(bool, marks)]),
+    "texts": lambda marks: json.dumps([*map(str, marks)]),
+    "torch": lambda marks: f"tensor({marks})",
+    "commas": lambda marks: ",".join(map(str, marks)),
+    "blanks": lambda marks: " ".join(map(str, marks)),
 }
 
 
@@ -131,7 +139,7 @@ def test_joined_labels_are_several_labels(tmp_path, draw, mark):
     assert config.data.label_separator == mark
 
 
-@pytest.mark.parametrize("mark", ["/", " "])
+@pytest.mark.parametrize("mark", ["/", " ", "+", "&"])
 def test_combinations_that_share_parts_are_doubted(tmp_path, draw, mark):
     labels = [name(draw) for _ in range(4)]
     rows = [
@@ -148,6 +156,18 @@ def test_spellings_of_one_value_are_one_class_and_said(tmp_path, draw):
     _, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
     assert "2 classes" in proposal.uses[0]
     assert any(all(each in line for each in spellings) for line in proposal.warnings)
+
+
+def test_blanks_around_labels_make_no_classes(tmp_path, draw):
+    rows = [[sentence(draw, "xy"[i % 2]), ["u", "v", "u ", " v\xa0"][i % 4]] for i in range(80)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert {*prepare(config).preprocessing.labels} == {"u", "v"}
+
+
+def test_labels_that_are_objects_are_refused(tmp_path, draw):
+    rows = [[sentence(draw), json.dumps({name(draw): 1, "b": i % 2})] for i in range(60)]
+    with pytest.raises(DataError, match="object"):
+        proposed(write(tmp_path / "a.csv", ["text", "label"], rows), label="label")
 
 
 def test_fasttext_lines_with_several_labels(tmp_path, draw):
@@ -286,6 +306,7 @@ def test_no_command_advises_to_leave_many_rows_out(tmp_path, monkeypatch, draw, 
 def test_a_blank_name_at_the_end_of_a_header(tmp_path, draw):
     blanks = draw.randint(1, 3)
     rows = [["uv"[i % 2], sentence(draw), *[""] * blanks] for i in range(60)]
+    rows[draw.randrange(60)][2] = draw.choice(["", "a text ran over"])
     config, proposal = proposed(write(tmp_path / "a.csv", ["v1", "v2", *[""] * blanks], rows))
     assert (config.data.label, config.data.sequence) == ("v1", "v2")
     assert "60 rows, 2 classes" in proposal.text
@@ -762,7 +783,7 @@ def test_blocks_of_tokens_are_refused_with_commands_that_work(
     assert "60 sequences, 2 classes" in Path("c.yaml").read_text()
 
 
-@pytest.mark.parametrize("words", [("sí", "no"), ("ja", "nein"), ("да", "нет"), ("x", "-")])
+@pytest.mark.parametrize("words", [("sí", "no"), ("WAHR", "FALSCH"), ("да", "нет"), ("x", "-")])
 def test_marks_of_labels_in_other_languages(tmp_path, draw, words):
     labels, rows = [name(draw) + x for x in "abc"], []
     for _ in range(90):
@@ -1056,3 +1077,22 @@ def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, 
     assert len(prepare(config).preprocessing.labels) == 2
     refused = cli("init", "visits.csv", "-o", "d.yaml", code=2).err
     assert "a row per time step" in refused
+
+
+@pytest.mark.parametrize("format", ["txt", "csv", "fasttext"])
+def test_a_label_before_a_blank_is_divided_by_the_printed_command(
+    tmp_path, monkeypatch, draw, format
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [draw.choice(["FINE", "ALARM"]) for _ in range(60)]
+    lines = [
+        f"{label} Oct 18 18:02:0{i % 10} pump{i % 7} {sentence(draw)}"
+        for i, label in enumerate(labels)
+    ]
+    Path("pumps.log").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as caught:
+        propose(["pumps.log"], InitOptions(format=format))
+    _, divide, init = caught.value.problems
+    subprocess.run(divide, shell=True, check=True)
+    _, proposal = proposed(init.split()[-1])
+    assert "60 rows, 2 classes" in proposal.text
