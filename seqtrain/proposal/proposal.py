@@ -26,6 +26,7 @@ from seqtrain.proposal.reading import (
     Table,
     better_reading,
     read_table,
+    refuse_labels_before_blanks,
 )
 from seqtrain.proposal.roles import (
     SEQUENCE_KINDS,
@@ -466,6 +467,9 @@ def _check_classes(found: _Findings) -> None:
     facts, table = found.facts, found.table
     labels = [*facts.classes]
     if not labels:
+        if table.dialect.format == "fasttext":
+            refuse_labels_before_blanks(table)
+            raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
         reason = "are empty" if facts.label_problem is None else f"fail: {facts.label_problem}"
         raise DataError(f"{table.name}: all {rows} rows {reason}")

@@ -1103,3 +1103,22 @@ def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, 
     assert len(prepare(config).preprocessing.labels) == 2
     refused = cli("init", "visits.csv", "-o", "d.yaml", code=2).err
     assert "a row per time step" in refused
+
+
+@pytest.mark.parametrize("format", ["txt", "csv", "fasttext"])
+def test_a_label_before_a_blank_is_divided_by_the_printed_command(
+    tmp_path, monkeypatch, draw, format
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [draw.choice(["FINE", "ALARM"]) for _ in range(60)]
+    lines = [
+        f"{label} Oct 18 18:02:0{i % 10} pump{i % 7} {sentence(draw)}"
+        for i, label in enumerate(labels)
+    ]
+    Path("pumps.log").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as caught:
+        propose(["pumps.log"], InitOptions(format=format))
+    _, divide, init = caught.value.problems
+    subprocess.run(divide, shell=True, check=True)
+    _, proposal = proposed(init.split()[-1])
+    assert "60 rows, 2 classes" in proposal.text
