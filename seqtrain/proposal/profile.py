@@ -158,6 +158,12 @@ class ColumnProfile:
         """Number of distinct values that aren't blank."""
         return len(self.values) - (self.blank >= 0)
 
+    @property
+    def is_constant(self) -> bool:
+        """True if all cells are equal, also if they are lists, which are never counted as one."""
+        first = str(self.values[0]) if self.values else ""
+        return all(str(value) == first for value in self.values)
+
     @cached_property
     def sampled_values(self) -> list[Any]:
         """Values spread over all of them, at most `SAMPLE`."""

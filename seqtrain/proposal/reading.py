@@ -74,6 +74,8 @@ RAGGED = 0.05
 """Share of rows with another number of fields from which on the tail of a row is a list."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
+MOST_LISTS = 4
+"""Largest number of lists for which a message has a command."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
 NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
@@ -632,14 +634,26 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
             raise DataError(*table.problems[:10])
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
-    if not first and table.rows == 1 and len(table.columns) > MANY_COLUMNS:
-        raise DataError(f"{name}: {BY_COLUMNS}")
+    is_object = table.dialect.format == "jsonl" and not table.layout.joins
+    if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
+        raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1:
         refuse_labels_before_blanks(table)
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
+
+
+def _commands_for_lists(table: Table) -> list[str]:
+    """Return lines with a command for each list of objects in the only row of a table."""
+    lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
+    lines = ["or, if each of its lists is a table, write them to files:"] if lists else []
+    for name in lists[:MOST_LISTS]:
+        code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
+        command = shlex.join(["python3", "-c", code, str(name)])
+        lines.append(f"  {command} < {shlex.quote(table.path)} > {shlex.quote(f'{name}.json')}")
+    return lines
 
 
 def refuse_labels_before_blanks(table: Table) -> None:

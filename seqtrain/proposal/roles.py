@@ -314,9 +314,10 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
             have a row per time step.
     """
     others = [column for column in columns if column is not label and column.name != ""]
-    texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
+    varied = [column for column in others if not column.is_constant] or others
+    texts = [x for x in varied if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not _is_synonym(x, label)] or texts
-    candidates = _Candidates(label, others, texts, _lists(others, texts))
+    candidates = _Candidates(label, others, texts, _lists(varied, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
         chosen = rule(candidates)
         if chosen:

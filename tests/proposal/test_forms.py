@@ -367,12 +367,14 @@ def test_times_of_logs_sort_rows(tmp_path, draw, stamp):
     )
 
 
-def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
+@pytest.mark.parametrize("form", ["T+{0}:{1:02d}:{0}5", "2023-03-{1:02d}_10-{0:02d}-{2}"])
+def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw, form):
     rows = [
-        [f"b{b}", f"T+{k}:{b % 7:02d}:{k}5", draw.choice(["E1", "E2"]), "xy"[b % 2]]
+        [f"b{b}", form.format(k, b % 7, b), draw.choice(["E1", "E2"]), "xy"[b % 2]]
         for b in range(60)
         for k in range(6)
     ]
+    draw.shuffle(rows)
     config, proposal = proposed(
         write(tmp_path / "a.csv", ["block", "when", "event", "label"], rows)
     )
@@ -429,6 +431,30 @@ def write_lists(path: Path, column: str, label: str, rows: list[tuple[Any, str]]
         return write(path, [column, label], [[json.dumps(items), y] for items, y in rows])
     path.write_text("".join(json.dumps({column: items, label: y}) + "\n" for items, y in rows))
     return str(path)
+
+
+def test_a_list_that_all_rows_share_is_no_sequence(tmp_path, draw):
+    """Prodigy writes the options of a question so."""
+    options = [{"id": each, "text": each} for each in ("calm", "angry")]
+    path, rows = tmp_path / "a.jsonl", []
+    for i in range(60):
+        own = options[i % 2]["id"]
+        rows.append({"text": sentence(draw, own), "options": options, "accept": [own]})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config, _ = proposed(str(path))
+    assert (config.data.sequence, config.data.label) == ("text", "accept")
+
+
+def test_an_object_with_several_lists_is_refused_with_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    names = [name(draw) + x for x in "ab"]
+    rows = [{"text": sentence(draw, "xy"[i % 2]), "label": "uv"[i % 2]} for i in range(60)]
+    Path("all.json").write_text(json.dumps({names[0]: rows, names[1]: rows[:20]}))
+    refused = cli("init", "all.json", "-o", "c.yaml", code=2).err
+    for command in re.findall("python3 .*", refused):
+        subprocess.run(command, shell=True, check=True)
+    cli("init", f"{names[0]}.json", "-o", "c.yaml")
+    assert "60 rows" in Path("c.yaml").read_text()
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
