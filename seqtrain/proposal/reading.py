@@ -637,7 +637,7 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
     is_object = table.dialect.format == "jsonl" and not table.layout.joins
     if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
-    if len(first) == 1:
+    if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
         refuse_labels_before_blanks(table)
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "

@@ -325,9 +325,13 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(_few_numbers(others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
+    lines = _described(others) or ["  the label only"]
+    if len(texts) > 1:
+        names = [str(column.name) for column in texts[:2]]
+        both = " ".join(f"--sequence {shlex.quote(name)}" for name in names)
+        lines.append(either(f"  {INIT_COMMAND} {both}", f"  sequence={names!r}") + "  # joins both")
     raise DataError(
-        f"--sequence: it isn't clear which column holds the sequence; {advice}; found:",
-        *(_described(others) or ["  the label only"]),
+        f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
     )
 
 

@@ -130,9 +130,9 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
     is_rest = any(column.name == REST for column in roles.sequence)
     # Keys of data.steps are texts, so that an index there isn't told from a name.
     has_index = roles.id is not None and isinstance(roles.id.name, int)
-    # The name of a joined column says nothing about the names of the table's own columns.
+    # The name of a joined column, or of a part of a path, says nothing about the table's own names.
     is_headless = (is_rest and not table.header) or has_index
-    is_headless |= table.header is False and bool(layout.joins)
+    is_headless |= table.header is False and bool(layout.joins or layout.pattern)
     bad = [f"{facts.unlabelled:,} rows have a blank label"] if facts.unlabelled else []
     if facts.unreadable:
         bad.append(f"{facts.unreadable:,} can't be read")

@@ -169,6 +169,19 @@ def test_folders_of_recordings_are_classes(tmp_path, monkeypatch, draw, given, e
     assert sum(map(len, data.splits.values())) == 24
 
 
+@pytest.mark.parametrize("names", [["ecg"], [], ["ax", "ay"]])
+def test_recordings_of_one_channel_or_without_names(tmp_path, monkeypatch, draw, cli, names):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(30):
+        rows = [row[: len(names) or 2] for row in recording(draw, i % 2)]
+        write(Path(f"rec/{labels[i % 2]}_{i:02d}.csv"), names, rows)
+    cli("init", "rec", "-o", "c.yaml")
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    assert len(cli("predict", "rec/*_1*.csv", "--run", "run").out.splitlines()) == 11
+
+
 def test_folders_and_names_of_tables_with_labels_are_no_classes(tmp_path, monkeypatch, draw):
     monkeypatch.chdir(tmp_path)
     for i in range(8):
