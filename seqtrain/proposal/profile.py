@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
-from seqtrain.sequences.splits import Mask
+from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
 from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
 from seqtrain.tables.join import SPLIT_VALUES
