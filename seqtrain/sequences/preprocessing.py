@@ -568,14 +568,9 @@ class Preprocessing(Saved):
         The result maps "tokens" to a list of tokens in the order of their ids. For tables it maps
         "steps" or "static" to a dict with such a list for each token column.
         """
-        found: dict[str, Any] = {}
-        if self.vocabulary is not None:
-            found["tokens"] = list(self.vocabulary.tokens)
-        for table in (self.steps, self.row_features):
-            if table is not None:
-                names = [column.name for column in table.tokens]
-                lists = [list(vocabulary.tokens) for vocabulary in table.vocabularies]
-                found[table.kind] = dict(zip(names, lists, strict=True))
+        found = self.sequence.token_lists()
+        if self.row_features is not None:
+            found |= self.row_features.token_lists()
         return found
 
     def completed(
@@ -594,12 +589,7 @@ class Preprocessing(Saved):
         Raises:
             ValueError: If a vocabulary is missing, or parts contradict each other.
         """
-        sequence: Any = self.sequence
-        if isinstance(sequence, ColumnTable):
-            sequence = sequence.with_vocabularies(vocabularies)
-        else:
-            tokens = tuple(vocabularies.get("tokens") or ())
-            sequence = replace(sequence, vocabulary=Vocabulary(tokens))
+        sequence = self.sequence.with_vocabularies(vocabularies)
         features = self.row_features
         if features is not None:
             features = features.with_vocabularies(vocabularies)
