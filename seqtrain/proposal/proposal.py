@@ -72,6 +72,8 @@ SEQUENCE_NAMES = {
     "steps": "a time step",
 }
 """Maps kinds of sequences to words for the user."""
+LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
+"""Cell of a measurement below or above what the instrument can tell."""
 FEW_ROWS_OF_LABEL = 100
 """Number of rows of a label up to which its number of windows is always told."""
 MOST_NUMBERED_CLASSES = 10
@@ -419,14 +421,25 @@ def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
 
 
 def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a command that writes blank cells in place of odd ones, or [] for many of them."""
+    """Return commands that replace odd cells, or [] for many different ones.
+
+    They write blank cells, or the number in a limit such as <0.5.
+    """
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
     if len(marks) > MOST_SHOWN or table.dialect.format not in ("csv", "tsv"):
         return []
     texts = "|".join(map(re.escape, sorted(marks)))
-    code = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])//g'
-    new = f"blank.{table.dialect.format}"
-    return [f"  {shlex.join(['perl', '-pe', code, table.name])} > {new}"]
+    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])'
+    ending = table.dialect.format
+    blanks = f"  {shlex.join(['perl', '-pe', f'{cell}//g', table.name])} > blank.{ending}"
+    if not all(map(LIMIT.fullmatch, marks)):
+        return [blanks]
+    numbers = shlex.join(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge", table.name])
+    return [
+        f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
+        blanks,
+        f"  {numbers} > limits.{ending}",
+    ]
 
 
 def _check_bad_rows(table: Table, facts: Facts) -> None:

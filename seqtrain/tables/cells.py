@@ -217,7 +217,8 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     """
     number = _number_in(cell, decimal)
     if number is None:
-        raise BadCellError(f"expected a number, found {quote(str(cell))}")
+        found = f"expected a number, found {quote(str(cell))}"
+        raise BadCellError(f"{found}; a missing number is a blank cell or NA")
     if abs(number) > FLOAT32_MAX:
         raise BadCellError(f"{cell} is infinite or too large for float32")
     return number

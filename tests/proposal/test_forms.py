@@ -257,6 +257,22 @@ def test_marks_among_numbers_are_named_with_a_command_that_blanks_them(
     assert "60 sequences" in proposal.text
 
 
+def test_a_limit_of_measurement_can_be_read_as_its_number(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = log(draw, 60, steps=20)
+    for row in draw.sample(rows, 200):
+        row[2] = "<0.125"
+    write(Path("a.csv"), LOG, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    subprocess.run(re.findall(r"perl .* > limits.csv", refused)[0], shell=True, check=True)
+    lines = Path("limits.csv").read_text().splitlines()
+    assert sum(line.split(",")[2] == "0.125" for line in lines) == 200
+    assert proposed("limits.csv", label="state")[0].data.steps == {
+        "temp": "number",
+        "vib": "number",
+    }
+
+
 def test_a_row_of_units_is_named_and_left_out(tmp_path, draw):
     units = draw.choice([["", "s", "°C", "g", ""], ["", "ms", "[K]", "mm/s²", ""]])
     path = write(tmp_path / "a.csv", LOG, [units, *log(draw, 60)])
