@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.family import SHORTEST_OF_ALPHABET
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.splits import Mask
@@ -524,12 +523,6 @@ class ColumnProfile:
     def is_unique(self) -> bool:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
         return not self.has_no_labels and self.distinct == self.rows and self.words < 1.5
-
-    @property
-    def is_spelled(self) -> bool:
-        """True if the cells are long words of letters alone, as DNA and proteins are."""
-        texts = [str(value) for value in self.sampled_values]
-        return self.characters >= SHORTEST_OF_ALPHABET * self.rows and all(map(str.isalpha, texts))
 
     @property
     def is_category(self) -> bool:

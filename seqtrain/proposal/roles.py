@@ -441,7 +441,7 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
 def _plausible(found: _Candidates) -> list[ColumnProfile]:
     """Return the columns that aren't named like ids, and aren't one of several unique columns."""
     plausible = [x for x in found.lists or found.texts if x.word not in ROW_NAMES]
-    return [x for x in plausible if not x.is_unique or x.is_spelled or len(found.texts) < 2]
+    return [x for x in plausible if not x.is_unique or len(found.texts) < 2]
 
 
 def _longest(found: _Candidates) -> list[ColumnProfile]:

@@ -421,15 +421,6 @@ def test_words_in_numbered_columns_are_symbols(tmp_path, draw, is_padded):
     assert (config.data.kind, config.data.sequence) == ("tokens", names)
 
 
-def test_long_words_of_letters_are_the_sequence_beside_names_of_rows(tmp_path, draw):
-    codes = draw.sample(range(1000, 10_000), 300)
-    rows = [
-        ["+-"[i % 2], f"R{x}", "".join(draw.choices("acgt", k=57))] for i, x in enumerate(codes)
-    ]
-    config, _ = proposed(write(tmp_path / "a.csv", [], rows))
-    assert (config.data.label, config.data.sequence) == (0, 2)
-
-
 @pytest.mark.parametrize("sum", ["R$ {0}.250,50", "{0} 250,00 €", "US${0}", "{0},5 Kč"])
 def test_sums_of_money_are_no_tokens(tmp_path, draw, sum):
     rows = log(draw, 60)
