@@ -52,6 +52,7 @@ class Facts:
         lost_classes: Labels that only rows have that can't be read.
         multi_label: True if a sequence can have several labels, or none.
         separator: Separator of several labels in a cell, or None.
+        label_problem: Reason why the first label that can't be read can't, or None.
         variants: Lines about labels that are spelled in several ways.
         lengths: Median, 95 % quantile and maximum of the lengths in time steps, of a sample.
         is_missing: True if a number of a sequence is missing.
@@ -70,6 +71,7 @@ class Facts:
     lost_classes: set[str] = field(default_factory=set)
     multi_label: bool = False
     separator: str | None = None
+    label_problem: str | None = None
     variants: list[str] = field(default_factory=list)
     lengths: tuple[int, ...] = (0, 0, 0)
     is_missing: bool = False
@@ -90,7 +92,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     """
     labels, id = _Labels(roles, options.get("label_separator")), roles.id
     facts = Facts(multi_label=labels.multi_label, separator=labels.separator)
-    facts.variants = labels.reader.notices()
+    facts.variants, facts.label_problem = labels.reader.notices(), labels.problem
     label_of = labels.codes if id is None else labels.of_ids(id)
     sizes = np.ones(len(label_of), np.intp)
     if id is not None:
@@ -134,6 +136,7 @@ class _Labels:
     Attributes:
         reader: The reader of labels.
         codes: Code of the labels of each row, or -1 for a row without a label, (rows,).
+        problem: Reason why the first label that can't be read can't, or None.
         multi_label: True if a row can have several labels.
         separator: Separator of several labels in a cell, or None.
     """
@@ -150,7 +153,8 @@ class _Labels:
 
     def _read(self, column: ColumnProfile, separator: str | None) -> None:
         self.reader = LabelReader(separator)
-        self.codes = self.reader.read(Coded(column.codes, column.values))[0]
+        self.codes, problems = self.reader.read(Coded(column.codes, column.values))
+        self.problem = next(iter(problems.values()), None)
         self.reader.finish()
 
     def _used(self, codes: Codes) -> dict[int, int]:

@@ -12,6 +12,8 @@ from seqtrain.text import quote
 
 MOST_REPEATED = 0.01
 """Largest share of the cells below a usual column name that may equal this name."""
+MOSTLY_BLANK = 0.9
+"""Share of blank cells from which on a column may have no name: a few texts ran over into it."""
 
 
 def has_header(
@@ -23,8 +25,8 @@ def has_header(
 
     1. With the option `header`, its value decides.
     2. A row with a column name that the user gave in another option is a header.
-    3. A row with a blank cell between others is data, except above a column of blank cells. So is a
-       row with a cell of more than `LONGEST_LABEL` characters.
+    3. A row with a blank cell between others is data, except above a column of which most cells
+       are blank (`MOSTLY_BLANK`). So is a row with a cell of more than `LONGEST_LABEL` characters.
     4. A row of three or more numbers that count up by one is a header if they count from 0, as
        pandas names columns, or are among names.
     5. A row with any other numbers, or with equal cells, is data.
@@ -52,7 +54,7 @@ def has_header(
     repeated, is_usual, names = sum(map(bool, below)), False, list[str]()
     for cell, column, count in zip(first, columns, below, strict=True):
         name = cell.strip().lower()
-        if name or column.kind != "blank":
+        if name or column.is_blank.mean() < MOSTLY_BLANK:
             names.append(name)
         is_usual |= name in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows)
     if "" in names[1:] or any(len(name) > LONGEST_LABEL for name in names):

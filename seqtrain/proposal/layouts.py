@@ -64,7 +64,8 @@ def find_layout(
         files: Data files, or one folder. The splits in the folder are used. A folder without splits
             is train itself.
         test: The test file, or None to recognize it by its name.
-        options: Options of the user. With a label among them, no place of labels is searched.
+        options: Options of the user. A label among them is searched in other files only if the
+            file of train lacks it.
         progress: Reports the number of rows.
 
     Raises:
@@ -73,6 +74,8 @@ def find_layout(
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
+    targets = {other for path in files for other in _targets(path)}
+    files = [path for path in files if path not in targets] or files
     joined = _joined_by_key(files, options, progress) if test is None else None
     if joined is not None:
         return joined
@@ -85,9 +88,10 @@ def find_layout(
         layout = replace(layout, joins=options.get("join"))
     if options.get("path"):
         return _with_pattern(layout, options.get("path"))
-    if layout.joins or options.named("label"):
+    if layout.joins:
         return layout
-    choices = [choice for recognise in RECOGNISERS for choice in recognise(layout, progress)]
+    recognisers = (_recognise_pair,) if options.named("label") else RECOGNISERS
+    choices = [choice for recognise in recognisers for choice in recognise(layout, progress)]
     if len(choices) > 1:
         raise DataError(
             f"{display_name(train[0])}: its labels may be in several places; choose one:",
@@ -113,7 +117,9 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
         if known and NUMBER_IN_NAME.sub("0", known[0]) != NUMBER_IN_NAME.sub("0", path):
             raise DataError(
                 f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
-                "train on, name the others …validation… and …test…, or give --test FILE"
+                "train on, name the others …validation… and …test…, or give --test FILE",
+                "or, if one has further columns of the other's rows, give one of them and --set "
+                "'data.join=[{file: OTHER, on: COLUMN}]'",
             )
         known.append(path)
     if "train" not in found:
@@ -239,6 +245,14 @@ def _beside(path: str, words: set[str] = TARGET_WORDS) -> list[str]:
     return [other for other in others if _words(other) - words - INPUT_WORDS == own]
 
 
+def _targets(path: str) -> list[str]:
+    """Return the files beside a data file whose names say that they hold its labels."""
+    if not os.path.isfile(path):
+        return []
+    loose = _data_files(os.path.dirname(path), path, TARGET_WORDS)
+    return _beside(path) or [x for x in loose if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
+
+
 def _data_files(folder: str, but: str, words: set[str]) -> list[str]:
     """Return the data files of a folder, but for one, in whose names is one of some words."""
     found = [path for path in _paths(folder) if path != but and _words(path) & words]
@@ -264,22 +278,24 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
     path = layout.splits["train"]
     if not isinstance(path, str) or not os.path.isfile(path):
         return []
-    format = resolve_format(path, "auto") or "csv"
+    format, label = resolve_format(path, "auto") or "csv", layout.options.named("label")
+    is_input = "x" in _words(path) and not label
     if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
-        if "x" in _words(path) and not _beside(path):
+        if is_input and not _beside(path):
             raise DataError(_labels_missing(path))
         return []
-    loose = _data_files(os.path.dirname(path), path, TARGET_WORDS)
-    targets = _beside(path)
-    targets = targets or [x for x in loose if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
+    loose, targets = _data_files(os.path.dirname(path), path, TARGET_WORDS), _targets(path)
     if not targets and not loose:
-        if "x" in _words(path) and columns_of_format(format) != "none":
+        if is_input and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))
         return []
-    options = layout.options
+    options = layout.options.without_columns()
     if format == "txt":
         options = options.with_given(format="lines")  # a sequence per line
     table = read_table([path], replace(layout, options=options), progress)
+    own = {str(column.name) for column in table.columns} | {*map(str, range(len(table.columns)))}
+    if label and own.issuperset(map(str, label)):
+        return []
     group, joins = None, []
     for side in _beside(path, {*OWNER_NAMES}):
         join, column = _join_of(table, side, progress)
@@ -291,8 +307,9 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         join, column = _join_of(table, target, progress)
         is_loose = not targets and (has_label or join is None or join["on"] == ROW)
         if join is not None and not is_loose:
-            given = {} if column is None else {"label": [column]}
-            options = layout.options.with_given(**given)
+            options = layout.options
+            if column is not None and not label:
+                options = options.with_given(label=[column])
             found_joins = [join, *joins]
             command = set_command(f"data.join={flow(found_joins)}")
             found = replace(layout, options=options, joins=found_joins, group=group)

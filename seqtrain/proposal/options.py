@@ -76,6 +76,12 @@ class InitOptions:
         found.given = self.given | given
         return found
 
+    def without_columns(self) -> "InitOptions":
+        """Return options that name no columns, to read a file that may lack them."""
+        found = copy(self)
+        found.given = {name: x for name, x in self.given.items() if name not in COLUMN_OPTIONS}
+        return found
+
 
 @dataclass(frozen=True)
 class FileLayout:

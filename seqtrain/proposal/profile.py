@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
-from seqtrain.sequences.labels import LIST_STARTS
+from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
 from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
@@ -41,10 +41,15 @@ STAMP = (
 WRITTEN = (
     rf"(?:[A-Z][a-z]{{2,8}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]?{MONTH}[ /-]?).*[0-9].*"
 )
-UNIT = r"°?[A-Za-zµ]{0,6}(?:/[a-z]+)?"
+SIGNS = "€$£¥₹₩₽"
+UNIT = rf"(?:[{SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
+GROUPED = (
+    r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
+    rf"|[0-9]{{1,3}}(?:\s[0-9]{{3}})+(?:,[0-9]+)?(?=\s?[{SIGNS}])"
+)
 AMOUNT = (
-    rf"(?P<before>[€$£¥]?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?"
-    rf"|[0-9]{{1,3}}(?:\.[0-9]{{3}})+,[0-9]+)\s?(?P<after>[€$£¥%]|{UNIT})"
+    rf"(?P<before>(?:[A-Z]{{0,2}}[{SIGNS}])?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED})"
+    rf"\s?(?P<after>{UNIT})"
 )
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
@@ -66,7 +71,7 @@ COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
 """Cells without a value, in lower case."""
-MARKS = ("->", "=>", "→", ">", "|", ";", ",")
+MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
@@ -87,7 +92,7 @@ FREE_WORDS = 3
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
 LONGEST_LABEL = 80
-"""First characters of lists in cells of text."""
+"""Most characters of a label or of the name of a column."""
 AT_ONCE = 1024
 """Number of values that are tried as numbers together."""
 SAMPLE = 4096
@@ -157,6 +162,12 @@ class ColumnProfile:
     def distinct(self) -> int:
         """Number of distinct values that aren't blank."""
         return len(self.values) - (self.blank >= 0)
+
+    @property
+    def is_constant(self) -> bool:
+        """True if all cells are equal, also if they are lists, which are never counted as one."""
+        first = str(self.values[0]) if self.values else ""
+        return all(str(value) == first for value in self.values)
 
     @cached_property
     def sampled_values(self) -> list[Any]:
@@ -291,8 +302,8 @@ class ColumnProfile:
     def mark(self) -> str | None:
         """Mark that joins the symbols in the cells of a column, such as > in a>b>c, or None.
 
-        Most cells have the mark, no part has a blank inside, and parts repeat. Cells that repeat
-        are labels instead.
+        Most cells have the mark, and parts repeat: if some have a blank inside, as Paid Search has,
+        twice as often, for parts of sentences may repeat too. Cells that repeat are labels instead.
         """
         if self.repeats_as_labels or not self.are_texts:
             return None
@@ -303,7 +314,10 @@ class ColumnProfile:
             are_many = 2 * sum(len(each) > 1 for each in lists) > len(lists)
             if are_many and parts.total() >= REPEATS * len(parts):
                 has_blank = any(len(part.split()) > 1 for part in parts)
-                return None if has_blank else mark
+                least = 2 * REPEATS if has_blank else REPEATS
+                if parts.total() >= least * len(parts):
+                    return mark
+                return None
         return None
 
     def strings_of(self, value: Any) -> list[str]:
@@ -413,8 +427,11 @@ class ColumnProfile:
 
     @cached_property
     def steps(self) -> float:
-        """Mean number of numbers of a list, or 0."""
-        return float(np.mean([len(numbers) for numbers in self.lists])) if self.lists else 0.0
+        """Mean number of numbers or symbols of a list, or 0."""
+        lists: Sequence[Any] = self.lists
+        if self.kind == "symbols" and not lists:
+            lists = [self.strings_of(value) for value in self.sampled_values if value != ""]
+        return float(np.mean([len(items) for items in lists])) if lists else 0.0
 
     # Texts
 
@@ -472,16 +489,25 @@ class ColumnProfile:
         return {value.lower() for value in self.values} <= {*SPLIT_VALUES, ""}
 
     @cached_property
+    def holds_marks(self) -> bool:
+        """True if the column holds lists of one length with only 0 and 1."""
+        if self.main_kind[0] != "numbers" or not self.are_whole_lists:
+            return False
+        return is_multi_hot(numbers.astype(int).tolist() for numbers in self.lists)
+
+    @property
     def is_multi_hot(self) -> bool:
         """True if the column holds lists of one length with only 0 and 1 that repeat."""
-        if self.main_kind[0] != "numbers":
-            return False
-        if not self.are_whole_lists:
-            return False
-        lists = [numbers.astype(int).tolist() for numbers in self.lists]
-        if not is_multi_hot(lists):
-            return False
-        return 2 * len({*map(tuple, lists)}) <= min(self.rows, len(lists) * self.rows)
+        lists = self.lists if self.holds_marks else []
+        return 0 < 2 * len({*map(bytes, lists)}) <= self.rows
+
+    @cached_property
+    def holds_names(self) -> bool:
+        """True if the column holds lists of names, of objects with a name, or of marks."""
+        if self.kind != "events":
+            return self.kind == "symbols" or self.holds_marks
+        items = [item for value in self.sampled_values for item in items_of(value) or ()]
+        return all(isinstance(label_of(item), str) for item in items)
 
     @property
     def repeats(self) -> bool:

@@ -26,6 +26,7 @@ from seqtrain.proposal.reading import (
     Table,
     better_reading,
     read_table,
+    refuse_labels_before_blanks,
 )
 from seqtrain.proposal.roles import (
     SEQUENCE_KINDS,
@@ -71,6 +72,8 @@ SEQUENCE_NAMES = {
     "steps": "a time step",
 }
 """Maps kinds of sequences to words for the user."""
+LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
+"""Cell of a measurement below or above what the instrument can tell."""
 FEW_ROWS_OF_LABEL = 100
 """Number of rows of a label up to which its number of windows is always told."""
 MOST_NUMBERED_CLASSES = 10
@@ -418,14 +421,25 @@ def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
 
 
 def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a command that writes blank cells in place of odd ones, or [] for many of them."""
+    """Return commands that replace odd cells, or [] for many different ones.
+
+    They write blank cells, or the number in a limit such as <0.5.
+    """
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
     if len(marks) > MOST_SHOWN or table.dialect.format not in ("csv", "tsv"):
         return []
     texts = "|".join(map(re.escape, sorted(marks)))
-    code = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])//g'
-    new = f"blank.{table.dialect.format}"
-    return [f"  {shlex.join(['perl', '-pe', code, table.name])} > {new}"]
+    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])'
+    ending = table.dialect.format
+    blanks = f"  {shlex.join(['perl', '-pe', f'{cell}//g', table.name])} > blank.{ending}"
+    if not all(map(LIMIT.fullmatch, marks)):
+        return [blanks]
+    numbers = shlex.join(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge", table.name])
+    return [
+        f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
+        blanks,
+        f"  {numbers} > limits.{ending}",
+    ]
 
 
 def _check_bad_rows(table: Table, facts: Facts) -> None:
@@ -466,8 +480,12 @@ def _check_classes(found: _Findings) -> None:
     facts, table = found.facts, found.table
     labels = [*facts.classes]
     if not labels:
+        if table.dialect.format == "fasttext":
+            refuse_labels_before_blanks(table)
+            raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
-        raise DataError(f"{table.name}: all {rows} rows are empty")
+        reason = "are empty" if facts.label_problem is None else f"fail: {facts.label_problem}"
+        raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
         raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE

@@ -54,10 +54,12 @@ from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import FileSource, holds_whole_files, matching_files, open_source
 from seqtrain.tables.xlsx import FIRST_ROWS, sheet_names
-from seqtrain.text import display_name, quote
+from seqtrain.text import display_name, listed, quote
 
 MOST_FILES = 4096
 """Largest number of files that are read, if the name or the folder of a file is its label."""
+FEWEST_LINES_OF_LABEL = 4
+"""Fewest lines per first word, on average, if the first words of lines may be labels."""
 FIRST_FILES = 100
 """Number of first files of a folder that tell the encoding."""
 FEWEST_BLOCKS = 3
@@ -72,6 +74,8 @@ RAGGED = 0.05
 """Share of rows with another number of fields from which on the tail of a row is a list."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
+MOST_LISTS = 4
+"""Largest number of lists for which a message has a command."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
 NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
@@ -621,6 +625,7 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
             raise DataError(
                 f"{name}: numbers between blanks; write commas there, such as by {command}"
             )
+        refuse_labels_before_blanks(table)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
         )
@@ -629,13 +634,47 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
             raise DataError(*table.problems[:10])
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
-    if not first and table.rows == 1 and len(table.columns) > MANY_COLUMNS:
-        raise DataError(f"{name}: {BY_COLUMNS}")
+    is_object = table.dialect.format == "jsonl" and not table.layout.joins
+    if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
+        raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1:
+        refuse_labels_before_blanks(table)
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
+
+
+def _commands_for_lists(table: Table) -> list[str]:
+    """Return lines with a command for each list of objects in the only row of a table."""
+    lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
+    lines = ["or, if each of its lists is a table, write them to files:"] if lists else []
+    for name in lists[:MOST_LISTS]:
+        code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
+        command = shlex.join(["python3", "-c", code, str(name)])
+        lines.append(f"  {command} < {shlex.quote(table.path)} > {shlex.quote(f'{name}.json')}")
+    return lines
+
+
+def refuse_labels_before_blanks(table: Table) -> None:
+    """Raise a DataError with a command if the first word of each line may be its label."""
+    if not os.path.isfile(table.path):
+        return
+    lines = [line for line in _first_lines(table.path, table.dialect) if line.strip()]
+    words = Counter(line.split()[0] for line in lines)
+    have_texts = all(len(line.split()) > 1 for line in lines)
+    if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
+        return
+    target = f"{os.path.splitext(os.path.basename(table.path))[0]}-labelled.txt"
+    code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
+    command = shlex.join(["awk", code, table.path])
+    shown = listed([quote(word) for word, _ in words.most_common()])
+    raise DataError(
+        f"{table.name}: no tab or comma is between labels and texts; if the first word of a line "
+        f"is its label ({shown}):",
+        f"  {command} > {shlex.quote(target)}",
+        f"  seqtrain init {shlex.quote(target)}",
+    )
 
 
 NO_LABELS = (

@@ -170,7 +170,6 @@ CONDITIONS: dict[str, Callable[[Situation], bool]] = {
     "model.trees": lambda data: data.classes <= 100 and _has_numbers(data),
     "model.ngrams_spelling": lambda data: data.median < 64 and data.rows < MANY_TEXTS,
     "model.convolutions": lambda data: data.median >= LONG,
-    "training.precision": lambda data: data.rows * data.median >= 1_000_000,
     "training.label_smoothing": lambda data: not data.multi_label,
     "training.logit_adjustment": _is_uneven,
     "training.monitor": lambda data: data.multi_label or are_uneven(data.facts.classes),

@@ -213,7 +213,8 @@ def _likeliest_ids(
         if likely:
             return likely
     measured = {x for x in columns if x.is_measured}
-    measured |= {x for x in columns if is_time(x) and x.kind in ("number", "time")}
+    times = [column for column in columns if is_time(column)]
+    measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
     names += [x for x in found if x.kind == "number" and x.repeats and not is_time(x)]
     names = [x for x in names if measured - {x}]
@@ -594,6 +595,14 @@ class StepColumns:
                 return reason
             if not self._holds_amounts(column) and determines(column, self.id):
                 return "the id again"
+        if column.kind == "text" and column not in self.per_id and self._is_unread_time(column):
+            example = quote(str(next(x for x in column.values if x)), 30)
+            self.roles.warnings.append(
+                f"{column.shown} looks like a time that can't be read, such as {example}: not "
+                "used, and rows stay in the order of the file; write it as "
+                "2024-03-01T09:51:00, or sort the file"
+            )
+            return "a time that can't be read"
         is_date = column.kind == "time" and not column.is_duration
         if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
             return ""
@@ -601,14 +610,6 @@ class StepColumns:
             repeated = np.mean(column.counts[column.codes] > 1)
             if repeated == 0 or (column.is_free_text and repeated < 0.5):
                 return ""
-            if column not in self.per_id and self._is_unread_time(column):
-                example = quote(str(next(x for x in column.values if x)), 30)
-                self.roles.warnings.append(
-                    f"{column.shown} looks like a time that can't be read, such as {example}: not "
-                    "used, and rows stay in the order of the file; write it as "
-                    "2024-03-01T09:51:00, or sort the file"
-                )
-                return "a time that can't be read"
         return None
 
     def _assign(self, column: ColumnProfile) -> None:
@@ -633,7 +634,7 @@ class StepColumns:
 
     def _is_unread_time(self, column: ColumnProfile) -> bool:
         """Return True for texts of one pattern of digits that are named or behave like times."""
-        if not column.pattern:
+        if not column.pattern or is_code(column):
             return False
         if re.search(TIME_NAME.pattern.replace("order|", ""), column.word):
             return True

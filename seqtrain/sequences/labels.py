@@ -6,6 +6,7 @@ task it has any number of labels, sorted, each once. B examples, C classes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from seqtrain.tables.blocks import Cells, Coded, Name, as_list
 from seqtrain.tables.cells import (
     BadCellError,
     Names,
+    are_marks,
     is_multi_hot,
     items_of,
     mark_of,
@@ -45,8 +47,14 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(")
+LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(", "tensor(")
 """Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
+IS_OBJECT = re.compile(r"\{\s*(?:['\"].*['\"]|\w+)\s*:")
+"""Beginning of an object, as JSON or Python writes it."""
+BLANKS = " \t\r\n\xa0"
+"""Characters around a label that don't belong to it."""
+NAME_FIELDS = ("name", "label")
+"""Names of the fields of an object that hold the name of a label."""
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -288,7 +296,7 @@ class LabelReader:
             The number of positions, or None if labels are written in another way.
         """
         lists = [marks for marks, _ in self._marks.values()]
-        if len(lists) == len(self.combinations) and lists and is_multi_hot(lists):
+        if lists and len(lists) == sum(map(bool, self.combinations)) and is_multi_hot(lists):
             for code, marks in zip(self._marks, lists, strict=True):
                 self.combinations[code] = label_tuple(marked_positions(marks))
             return len(lists[0])
@@ -332,11 +340,11 @@ class LabelReader:
             return self._problem(f"the label: {error}")
 
     def _read_text(self, text: str) -> int:
-        items = items_of(text, bare=text[0] == "<") if text.startswith(LIST_STARTS) else None
+        items = items_of(text, bare=text[0] in "<{") if text.startswith(LIST_STARTS) else None
         if items is not None:
             # Numbers in brackets are a label, unless they mark positions: "(0, 5]" is a range.
-            holds_labels = not items or any(isinstance(each, str) for each in items)
-            if holds_labels or self.separator is not None or _are_bits(items):
+            holds_labels = not items or any(isinstance(label_of(x), str) for x in items)
+            if holds_labels or self.separator is not None or are_marks(items):
                 return self._code_of_items(items, text)
         elif (
             text.startswith(LIST_STARTS)
@@ -346,8 +354,10 @@ class LabelReader:
             if '"' in text:
                 return self._problem("the label looks like a list, but is no valid JSON")
             text = text.strip()[1:-1]
+        if items is None and IS_OBJECT.match(text):
+            return self._problem("the label is an object; write its name, or a list of names")
         if self.separator is not None:
-            return self._several(part.strip() for part in text.split(self.separator))
+            return self._code_of_items([part.strip() for part in text.split(self.separator)], text)
         if text.strip():
             return self._code((self._name(text),))
         return -1 if self.may_be_blank else self._problem(BLANK_LABEL)
@@ -360,16 +370,17 @@ class LabelReader:
             text: Text of the cell. It is the label if a list of 0s and 1s has no other meaning.
             is_list: True if the cell is a list, False if it is the text of one.
         """
-        if _are_bits(items):
+        if are_marks(items):
             if self.known is not None and self.known.multi_hot is not None:
                 return self._code(label_tuple(marked_positions(items)))
             if self.known is None and len(items) > 1:
                 code = self._code((text,))  # finish() decides what it means
                 self._marks[code] = items, is_list
                 return code
-            if not is_list and self.separator is None:
+            is_text = not is_list and self.separator is None
+            if is_text and not any(isinstance(each, str) for each in items):
                 return self._code((self._name(text),))
-        return self._several(map(text_of, items))
+        return self._several(text_of(label_of(each)) for each in items)
 
     def _several(self, texts: Iterable[str]) -> int:
         """Return the code of any number of labels, without blank ones."""
@@ -388,12 +399,15 @@ class LabelReader:
         return -2 - self._reasons.index(reason)
 
     def _name(self, text: str) -> str:
-        """Return the name of a label: the first spelling of its value."""
-        return self._names.spellings[self._names[text]]
+        """Return the name of a label: the first spelling of its value, without blanks around it."""
+        return self._names.spellings[self._names[text.strip(BLANKS)]]
 
 
-def _are_bits(items: Sequence[Any]) -> bool:
-    return bool(items) and all(isinstance(each, int | float) and each in (0, 1) for each in items)
+def label_of(item: Any) -> Any:
+    """Return an item of a list of labels, or the name in it: ``{"id": 7, "name": "Drama"}``."""
+    if not isinstance(item, dict):
+        return item
+    return next((item[name] for name in NAME_FIELDS if isinstance(item.get(name), str)), item)
 
 
 def joined_labels(row: Iterable[str] | None, separator: str | None) -> str:

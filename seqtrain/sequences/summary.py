@@ -16,14 +16,14 @@ from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.splits import BLANK, equal_rows
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
-from seqtrain.tables.cells import is_number
+from seqtrain.tables.cells import is_multi_hot, is_number
 from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
-JOINING_MARKS = "|;,"
+JOINING_MARKS = "|\n;,"
 """Characters that may separate the labels of a list."""
 MANY_NUMBERS = 20
 """Number of different numeric labels above which they may be a quantity."""
@@ -235,11 +235,14 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
 
     Labels look like lists if most of their parts occur more than once, or are labels by themselves.
     If the separator is a bar, one part that is a label suffices. Numbers with a decimal comma
-    aren't lists.
+    aren't lists. Marks of 0 and 1 for all classes are lists, also with blanks between them.
 
     Args:
         counts: Number of rows of each label.
     """
+    for mark in JOINING_MARKS + " ":
+        if is_multi_hot([label.split(mark) for label in counts]):
+            return mark
     for mark in JOINING_MARKS:
         lists = [label for label in counts if mark in label.strip(mark)]
         if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
@@ -254,12 +257,14 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
 
 
 def _shared_mark(counts: Mapping[str, int]) -> str | None:
-    """Return the mark that seems to join several labels, `/` or a blank, or None.
+    """Return the mark that seems to join several labels, such as `/` or a blank, or None.
 
     The labels must be combinations: each part is in several of them, and there are fewer parts.
     """
-    for mark in ("/", " "):
-        parts = Counter(part for label in counts for part in {*label.split(mark)} if part)
+    for mark in "/&+ ":
+        parts = Counter[str]()
+        for label in counts:
+            parts.update({part.strip() for part in label.split(mark)} - {""})
         has_single = any(part in counts for part in parts)
         lists = sum(mark in label for label in counts)
         are_shared = len(parts) < len(counts) and all(count > 1 for count in parts.values())

@@ -25,10 +25,12 @@ TRUTH = {"true": 1.0, "false": 0.0}
 YES = (
     *("1", "true", "yes", "y", "j", "t", "x", "+", "✓", "✔", "on", "sí", "si", "ja", "oui", "да"),
     *("tak", "sim", "evet", "ano", "kyllä", "igen", "ναι", "是", "はい", "예"),
+    *("wahr", "vrai", "verdadeiro", "verdadero", "vero", "waar", "prawda", "истина"),
 )
 NO = (
     *("0", "false", "no", "n", "f", "-", "off", "nein", "non", "нет", "nie", "não", "nao"),
     *("hayır", "ne", "ei", "nej", "nem", "όχι", "否", "いいえ", "아니오"),
+    *("falsch", "faux", "falso", "onwaar", "fałsz", "ложь"),
 )
 TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
@@ -38,7 +40,8 @@ CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
-    r"(?:frozenset|set|list|tuple|array)\((?P<list>[\[({].*[])}])(?:, dtype=\w+)?\)", re.DOTALL
+    r"(?:frozenset|set|list|tuple|array|tensor)\((?P<list>[\[({].*[])}])(?:, dtype=[\w.]+)?\)",
+    re.DOTALL,
 )
 """A list as Python prints one with its type, such as ``frozenset({'a', 'b'})``."""
 TAGS = re.compile(r"(?:<[^<>]+>)+")
@@ -214,7 +217,8 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     """
     number = _number_in(cell, decimal)
     if number is None:
-        raise BadCellError(f"expected a number, found {quote(str(cell))}")
+        found = f"expected a number, found {quote(str(cell))}"
+        raise BadCellError(f"{found}; a missing number is a blank cell or NA")
     if abs(number) > FLOAT32_MAX:
         raise BadCellError(f"{cell} is infinite or too large for float32")
     return number
@@ -265,7 +269,8 @@ def with_point(text: str) -> str:
 def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     """Return the items of a cell that is a list, or None if it isn't one.
 
-    A list is a list, tuple, set or array; or the text of one, as JSON, Python or numpy write it.
+    A list is a list, tuple, set or array; or the text of one, as JSON, Python or numpy write it; or
+    the only list in an object, as in ``{"choices": ["a", "b"]}``.
 
     Args:
         cell: The cell.
@@ -288,13 +293,13 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     text = named["list"] if named else text
     if len(text) < 2 or CLOSING_BRACKETS.get(text[0]) != text[-1]:
         return None
-    if text[0] == "[":
+    if text[0] in "[{":
         try:
             found: Any = parse_json(text)
         except NotJSONError:
             pass
         else:
-            items: list[Any] = found
+            items: list[Any] | None = only_list(found) if isinstance(found, dict) else found
             return items
     if text.startswith("[{"):
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
@@ -315,6 +320,12 @@ def objects_of(cell: Any) -> list[Any] | None:
     return None
 
 
+def only_list(fields: dict[str, Any]) -> list[Any] | None:
+    """Return the value of an object with one field if it is a list, else None."""
+    value = next(iter(fields.values()), None)
+    return value if len(fields) == 1 and isinstance(value, list) else None
+
+
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
     """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
     sizes, marks = set[int](), set[str]()
@@ -329,6 +340,11 @@ def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
 def marked_positions(items: Iterable[Any]) -> list[str]:
     """Return the positions, from 0, of the marks 1 in a list."""
     return [str(index) for index, item in enumerate(items) if _mark(item) == "1"]
+
+
+def are_marks(items: Sequence[Any]) -> bool:
+    """Return True if all items are 0 or 1, also as texts, or true or false."""
+    return bool(items) and {*map(_mark, items)} <= {"0", "1"}
 
 
 def _mark(item: Any) -> str:

@@ -263,9 +263,9 @@ def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(
     assert not proposed(path, other).training.refit
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(20, "float32"), (1000, "bfloat16")])
-def test_a_million_words_are_learned_in_bfloat16(tmp_path, rows, expected):
-    path, ways = tmp_path / "a.csv", ["go", "come"] * (rows // 2)
-    lines = [f"{way},{f'{way} ' * 999}{i}" for i, way in enumerate(ways)]
-    path.write_text("\n".join(["label,text", *lines]))
-    assert proposed(str(path)).training.precision == expected
+def test_texts_are_learned_in_bfloat16_and_numbers_in_float32(tmp_path):
+    texts = write_texts(tmp_path / "a.csv", ["go", "come"] * 20)
+    assert proposed(texts).training.precision == "bfloat16"
+    lines = [f"{i % 2},{i} {i + 1}.5 {i % 3}" for i in range(40)]
+    (tmp_path / "b.csv").write_text("\n".join(["label,series", *lines]))
+    assert proposed(str(tmp_path / "b.csv")).training.precision == "float32"

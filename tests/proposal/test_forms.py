@@ -76,6 +76,10 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
     "commas": ", ".join,
     "bars": " | ".join,
     "tags": lambda names: "".join(f"<{each}>" for each in names),
+    "Postgres": lambda names: "{" + ",".join(names) + "}",
+    "lines": "\n".join,
+    "Label Studio": lambda names: json.dumps({"choices": names}),
+    "objects": lambda names: json.dumps([{"id": len(each), "name": each} for each in names]),
 }
 
 
@@ -98,6 +102,10 @@ MARKS: dict[str, Callable[[list[int]], str]] = {
     "numpy floats": lambda marks: f"[{'. '.join(map(str, marks))}.]",
     "a tuple": lambda marks: str(tuple(marks)),
     "true": lambda marks: str([*map(bool, marks)]),
+    "texts": lambda marks: json.dumps([*map(str, marks)]),
+    "torch": lambda marks: f"tensor({marks})",
+    "commas": lambda marks: ",".join(map(str, marks)),
+    "blanks": lambda marks: " ".join(map(str, marks)),
 }
 
 
@@ -131,7 +139,7 @@ def test_joined_labels_are_several_labels(tmp_path, draw, mark):
     assert config.data.label_separator == mark
 
 
-@pytest.mark.parametrize("mark", ["/", " "])
+@pytest.mark.parametrize("mark", ["/", " ", "+", "&"])
 def test_combinations_that_share_parts_are_doubted(tmp_path, draw, mark):
     labels = [name(draw) for _ in range(4)]
     rows = [
@@ -148,6 +156,18 @@ def test_spellings_of_one_value_are_one_class_and_said(tmp_path, draw):
     _, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
     assert "2 classes" in proposal.uses[0]
     assert any(all(each in line for each in spellings) for line in proposal.warnings)
+
+
+def test_blanks_around_labels_make_no_classes(tmp_path, draw):
+    rows = [[sentence(draw, "xy"[i % 2]), ["u", "v", "u ", " v\xa0"][i % 4]] for i in range(80)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert {*prepare(config).preprocessing.labels} == {"u", "v"}
+
+
+def test_labels_that_are_objects_are_refused(tmp_path, draw):
+    rows = [[sentence(draw), json.dumps({name(draw): 1, "b": i % 2})] for i in range(60)]
+    with pytest.raises(DataError, match="object"):
+        proposed(write(tmp_path / "a.csv", ["text", "label"], rows), label="label")
 
 
 def test_fasttext_lines_with_several_labels(tmp_path, draw):
@@ -237,6 +257,22 @@ def test_marks_among_numbers_are_named_with_a_command_that_blanks_them(
     assert "60 sequences" in proposal.text
 
 
+def test_a_limit_of_measurement_can_be_read_as_its_number(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = log(draw, 60, steps=20)
+    for row in draw.sample(rows, 200):
+        row[2] = "<0.125"
+    write(Path("a.csv"), LOG, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    subprocess.run(re.findall(r"perl .* > limits.csv", refused)[0], shell=True, check=True)
+    lines = Path("limits.csv").read_text().splitlines()
+    assert sum(line.split(",")[2] == "0.125" for line in lines) == 200
+    assert proposed("limits.csv", label="state")[0].data.steps == {
+        "temp": "number",
+        "vib": "number",
+    }
+
+
 def test_a_row_of_units_is_named_and_left_out(tmp_path, draw):
     units = draw.choice([["", "s", "°C", "g", ""], ["", "ms", "[K]", "mm/s²", ""]])
     path = write(tmp_path / "a.csv", LOG, [units, *log(draw, 60)])
@@ -286,6 +322,7 @@ def test_no_command_advises_to_leave_many_rows_out(tmp_path, monkeypatch, draw, 
 def test_a_blank_name_at_the_end_of_a_header(tmp_path, draw):
     blanks = draw.randint(1, 3)
     rows = [["uv"[i % 2], sentence(draw), *[""] * blanks] for i in range(60)]
+    rows[draw.randrange(60)][2] = draw.choice(["", "a text ran over"])
     config, proposal = proposed(write(tmp_path / "a.csv", ["v1", "v2", *[""] * blanks], rows))
     assert (config.data.label, config.data.sequence) == ("v1", "v2")
     assert "60 rows, 2 classes" in proposal.text
@@ -330,12 +367,14 @@ def test_times_of_logs_sort_rows(tmp_path, draw, stamp):
     )
 
 
-def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
+@pytest.mark.parametrize("form", ["T+{0}:{1:02d}:{0}5", "2023-03-{1:02d}_10-{0:02d}-{2}"])
+def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw, form):
     rows = [
-        [f"b{b}", f"T+{k}:{b % 7:02d}:{k}5", draw.choice(["E1", "E2"]), "xy"[b % 2]]
+        [f"b{b}", form.format(k, b % 7, b), draw.choice(["E1", "E2"]), "xy"[b % 2]]
         for b in range(60)
         for k in range(6)
     ]
+    draw.shuffle(rows)
     config, proposal = proposed(
         write(tmp_path / "a.csv", ["block", "when", "event", "label"], rows)
     )
@@ -346,14 +385,49 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw):
 # symbols and codes
 
 
-@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", "])
-def test_symbols_joined_in_a_cell(tmp_path, draw, mark):
-    pages = [name(draw) for _ in range(6)]
+@pytest.mark.parametrize(
+    "mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / ", " - ", " » "]
+)
+@pytest.mark.parametrize("words", [1, 2])
+def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
+    pages = [" ".join(name(draw) for _ in range(words)) for _ in range(6)]
     rows = [[mark.join(draw.choices(pages, k=draw.randint(1, 9))), i % 2] for i in range(200)]
     config, proposal = proposed(write(tmp_path / "a.csv", ["path", "converted"], rows))
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
-    assert config.data.symbol_separator == mark.strip()
+    assert (config.data.symbol_separator or "").strip() == mark.strip()
     assert "symbols = path" in proposal.uses[0]
+
+
+@pytest.mark.parametrize("form", [list, ";".join, ", ".join, str])
+def test_a_text_is_the_sequence_beside_lists_of_few_symbols(tmp_path, draw, form):
+    tags, path, rows = [name(draw) for _ in range(8)], tmp_path / "a.jsonl", []
+    for i in range(120):
+        own = draw.sample(tags, draw.randint(1, 4))
+        rows.append({"body": sentence(draw), "tags": form(own), "label": "uv"[i % 2]})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config, _ = proposed(str(path))
+    assert (config.data.sequence, config.data.label) == ("body", "label")
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_words_in_numbered_columns_are_symbols(tmp_path, draw, is_padded):
+    acts, longest = [name(draw) for _ in range(7)], draw.randint(8, 12)
+    rows = []
+    for i in range(150):
+        own = draw.choices(acts, k=draw.randint(3, longest) if is_padded else longest)
+        rows.append([f"c{i}", *own, *[""] * (longest - len(own)), "uv"[i % 2]])
+    names = [f"act_{k}" for k in range(1, longest + 1)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["case", *names, "outcome"], rows))
+    assert (config.data.kind, config.data.sequence) == ("tokens", names)
+
+
+@pytest.mark.parametrize("sum", ["R$ {0}.250,50", "{0} 250,00 €", "US${0}", "{0},5 Kč"])
+def test_sums_of_money_are_no_tokens(tmp_path, draw, sum):
+    rows = log(draw, 60)
+    for row in rows:
+        row[2] = sum.format(draw.randint(1, 900))
+    with pytest.raises(DataError, match="units"):
+        proposed(write(tmp_path / "a.csv", LOG, rows, ";"), label="state")
 
 
 def test_bare_lists_of_symbols(tmp_path, draw):
@@ -391,6 +465,30 @@ def write_lists(path: Path, column: str, label: str, rows: list[tuple[Any, str]]
         return write(path, [column, label], [[json.dumps(items), y] for items, y in rows])
     path.write_text("".join(json.dumps({column: items, label: y}) + "\n" for items, y in rows))
     return str(path)
+
+
+def test_a_list_that_all_rows_share_is_no_sequence(tmp_path, draw):
+    """Prodigy writes the options of a question so."""
+    options = [{"id": each, "text": each} for each in ("calm", "angry")]
+    path, rows = tmp_path / "a.jsonl", []
+    for i in range(60):
+        own = options[i % 2]["id"]
+        rows.append({"text": sentence(draw, own), "options": options, "accept": [own]})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config, _ = proposed(str(path))
+    assert (config.data.sequence, config.data.label) == ("text", "accept")
+
+
+def test_an_object_with_several_lists_is_refused_with_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    names = [name(draw) + x for x in "ab"]
+    rows = [{"text": sentence(draw, "xy"[i % 2]), "label": "uv"[i % 2]} for i in range(60)]
+    Path("all.json").write_text(json.dumps({names[0]: rows, names[1]: rows[:20]}))
+    refused = cli("init", "all.json", "-o", "c.yaml", code=2).err
+    for command in re.findall("python3 .*", refused):
+        subprocess.run(command, shell=True, check=True)
+    cli("init", f"{names[0]}.json", "-o", "c.yaml")
+    assert "60 rows" in Path("c.yaml").read_text()
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
@@ -761,7 +859,7 @@ def test_blocks_of_tokens_are_refused_with_commands_that_work(
     assert "60 sequences, 2 classes" in Path("c.yaml").read_text()
 
 
-@pytest.mark.parametrize("words", [("sí", "no"), ("ja", "nein"), ("да", "нет"), ("x", "-")])
+@pytest.mark.parametrize("words", [("sí", "no"), ("WAHR", "FALSCH"), ("да", "нет"), ("x", "-")])
 def test_marks_of_labels_in_other_languages(tmp_path, draw, words):
     labels, rows = [name(draw) + x for x in "abc"], []
     for _ in range(90):
@@ -1055,3 +1153,22 @@ def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, 
     assert len(prepare(config).preprocessing.labels) == 2
     refused = cli("init", "visits.csv", "-o", "d.yaml", code=2).err
     assert "a row per time step" in refused
+
+
+@pytest.mark.parametrize("format", ["txt", "csv", "fasttext"])
+def test_a_label_before_a_blank_is_divided_by_the_printed_command(
+    tmp_path, monkeypatch, draw, format
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [draw.choice(["FINE", "ALARM"]) for _ in range(60)]
+    lines = [
+        f"{label} Oct 18 18:02:0{i % 10} pump{i % 7} {sentence(draw)}"
+        for i, label in enumerate(labels)
+    ]
+    Path("pumps.log").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as caught:
+        propose(["pumps.log"], InitOptions(format=format))
+    _, divide, init = caught.value.problems
+    subprocess.run(divide, shell=True, check=True)
+    _, proposal = proposed(init.split()[-1])
+    assert "60 rows, 2 classes" in proposal.text

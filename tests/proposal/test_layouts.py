@@ -111,6 +111,30 @@ def test_several_files_of_labels_are_commands(tmp_path, monkeypatch, draw, cli):
         cli(*shlex.split(command, comments=True), "--force")
 
 
+def test_several_columns_of_a_file_of_labels_are_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"q{i}", k, draw.random(), draw.random()] for i in range(60) for k in range(5)]
+    write(Path("train.csv"), ["series", "step", "u", "v"], rows)
+    facts = [[f"q{i}", "xy"[i % 2], f"g{i // 6}"] for i in range(60)]
+    write(Path("train_labels.csv"), ["series", "state", "site"], facts)
+    refused = cli("init", "train.csv", "-o", "c.yaml", code=2).err
+    command, _ = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    cli(*shlex.split(command, comments=True))
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.label, config.data.id) == ("state", "series")
+
+
+@pytest.mark.parametrize("given", [["x.txt", "y.txt"], ["train.txt", "labels.txt"], ["x.txt"]])
+def test_labels_of_lines_in_a_file_that_is_given_or_beside(tmp_path, monkeypatch, draw, given):
+    monkeypatch.chdir(tmp_path)
+    texts, labels = given[0], given[1] if len(given) > 1 else "y.txt"
+    Path(texts).write_text("".join(sentence(draw) + "\n" for _ in range(60)))
+    Path(labels).write_text("".join(f"{'uv'[i % 2]}\n" for i in range(60)))
+    proposal = propose(given, InitOptions())
+    assert len(prepare(parse_config(proposal.text)).preprocessing.labels) == 2
+    assert "60 rows, 2 classes" in proposal.text
+
+
 def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     sites, moves = [name(draw), name(draw)], [name(draw), name(draw)]
