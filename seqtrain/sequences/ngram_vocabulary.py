@@ -96,6 +96,14 @@ class NgramVocabulary:
         """True if character n-grams within words are features, too."""
         return len(self.idf) > len(self.keys)
 
+    def __eq__(self, other: object) -> bool:
+        names = ("columns", "keys", "idf")
+        return isinstance(other, NgramVocabulary) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
+        )
+
+    __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
+
 
 def gram_columns(
     sizes: Sequence[int] | Mapping[str, Sequence[int]], names: Sequence[str] | None
