@@ -14,7 +14,7 @@ from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.content import read_content
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.splits import Mask
+from seqtrain.sequences.store import Mask
 from seqtrain.sequences.summary import separator_of
 from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.sequences.windows import cut

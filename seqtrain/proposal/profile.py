@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
-from seqtrain.sequences.splits import Mask
+from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
 from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
 from seqtrain.tables.join import SPLIT_VALUES
@@ -41,10 +41,15 @@ STAMP = (
 WRITTEN = (
     rf"(?:[A-Z][a-z]{{2,8}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]?{MONTH}[ /-]?).*[0-9].*"
 )
-UNIT = r"°?[A-Za-zµ]{0,6}(?:/[a-z]+)?"
+SIGNS = "€$£¥₹₩₽"
+UNIT = rf"(?:[{SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
+GROUPED = (
+    r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
+    rf"|[0-9]{{1,3}}(?:\s[0-9]{{3}})+(?:,[0-9]+)?(?=\s?[{SIGNS}])"
+)
 AMOUNT = (
-    rf"(?P<before>[€$£¥]?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?"
-    rf"|[0-9]{{1,3}}(?:\.[0-9]{{3}})+,[0-9]+)\s?(?P<after>[€$£¥%]|{UNIT})"
+    rf"(?P<before>(?:[A-Z]{{0,2}}[{SIGNS}])?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED})"
+    rf"\s?(?P<after>{UNIT})"
 )
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
@@ -66,7 +71,7 @@ COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
 """Cells without a value, in lower case."""
-MARKS = ("->", "=>", "→", ">>", ">", "|", ";", " / ", ",")
+MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
@@ -422,8 +427,11 @@ class ColumnProfile:
 
     @cached_property
     def steps(self) -> float:
-        """Mean number of numbers of a list, or 0."""
-        return float(np.mean([len(numbers) for numbers in self.lists])) if self.lists else 0.0
+        """Mean number of numbers or symbols of a list, or 0."""
+        lists: Sequence[Any] = self.lists
+        if self.kind == "symbols" and not lists:
+            lists = [self.strings_of(value) for value in self.sampled_values if value != ""]
+        return float(np.mean([len(items) for items in lists])) if lists else 0.0
 
     # Texts
 

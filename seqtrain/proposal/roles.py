@@ -296,8 +296,8 @@ class _Candidates:
         label: Column of the label.
         others: All other columns.
         texts: Those of texts, which are no times and no other names of the label.
-        lists: Those of lists. Lists of few numbers are left out if there is free text, except if a
-            column alone has a usual name.
+        lists: Those of lists. Lists of few numbers or symbols are left out if there is free text,
+            except if a column alone has a usual name.
     """
 
     label: ColumnProfile
@@ -370,15 +370,17 @@ def _wide_series(found: _Candidates) -> list[ColumnProfile]:
 
 
 def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
-    """Return the columns of numbers that are the time steps of a series, or [].
+    """Return the columns of numbers, or of words that repeat, that are the time steps, or [].
 
-    They are eight or more columns without names, or whose names differ only in digits. If there are
-    several such groups of columns, the list is empty.
+    They are eight or more columns without names, or whose names differ only in digits. Those of
+    words have names. If there are several such groups of columns, the list is empty.
     """
-    by_stem: dict[str, list[ColumnProfile]] = {}
+    by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
     for column in columns:
-        if column.kind in ("number", "amount"):
-            by_stem.setdefault(re.sub("[0-9]+", "", column.word), []).append(column)
+        stem, has_words = re.sub("[0-9]+", "", column.word), column.kind == "text"
+        is_word = has_words and column.repeats and stem != column.word
+        if is_word or column.kind in ("number", "amount"):
+            by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
     return groups[0] if len(groups) == 1 else []
 
@@ -499,6 +501,8 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
             if column.kind == "amount":
                 raise DataError(f"--sequence: {column.unit_problem()}")
         return "features"
+    if len(chosen) >= FEWEST_WIDE and all(column.repeats for column in chosen):
+        return "tokens"
     return SEQUENCE_KINDS.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
 
 

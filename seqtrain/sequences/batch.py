@@ -228,6 +228,42 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
     Raises:
         DataError: If there are no sequences, or something else is given.
     """
+    store = _store_of(rows)
+    lengths, offsets = store.lengths, store.offsets
+    if sort == "module":
+        order = np.arange(len(store))
+        inputs: PackedSequence | Tensor = _steps_tensor(_padded(store.values, lengths))
+    else:
+        order = np.argsort(-lengths, kind="stable")
+        lengths = lengths[order]
+        steps, batch_sizes = _packed_steps(offsets[:-1][order], lengths)
+        data = _steps_tensor(store.values[steps])
+        inputs = PackedSequence(data, torch.from_numpy(batch_sizes))
+    found: dict[str, Any] = {}
+    for name in ("static", "vectors"):
+        array = getattr(store, name)
+        if array is not None:
+            found[name] = torch.from_numpy(array[order])
+    if store.spellings is not None and store.words is not None:
+        if sort == "module":
+            numbers = _padded(store.spellings, lengths, -1)
+        else:
+            numbers = store.spellings[steps]
+        found["spellings"] = spellings(numbers, store.words)
+    return Batch(
+        inputs=inputs,
+        lengths=torch.from_numpy(lengths),
+        labels=torch.from_numpy(store.labels[order]),
+        groups=None if store.groups is None else store.groups[order],
+        sorted_indices=torch.from_numpy(order),
+        unsorted_indices=torch.from_numpy(np.argsort(order)),
+        examples=np.arange(len(order)),
+        **found,
+    )
+
+
+def _store_of(rows: SequenceStore | Sequence[StoredSequence]) -> SequenceStore:
+    """Return the rows that are given to `collate` as one store with at least one row."""
     if not isinstance(rows, SequenceStore):
         others = [type(row).__name__ for row in rows if not isinstance(row, StoredSequence)]
         if others:
@@ -235,34 +271,16 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
             raise DataError(f"collate: found a {others[0]} in the list; {expected}")
     if not len(rows):
         raise DataError("collate: found no sequences; expected at least one for a batch")
-    if not isinstance(rows, SequenceStore):
-        rows = store_of_items(rows)
-    numbers, spelled, batch_sizes = rows.spellings, None, None
-    if sort == "module":
-        order, lengths = np.arange(len(rows)), rows.lengths
-        values = _padded(rows.values, lengths)
-        numbers = None if numbers is None else _padded(numbers, lengths, -1)
-    else:
-        order = np.argsort(-rows.lengths, kind="stable")
-        lengths = rows.lengths[order]
-        steps, batch_sizes = _packed_steps(rows.offsets[:-1][order], lengths)
-        values = rows.values[steps]
-        numbers = None if numbers is None else numbers[steps]
-    data = torch.from_numpy(values.astype(np.int64) if values.dtype == np.int32 else values)
-    if numbers is not None and rows.words is not None:
-        spelled = spellings(numbers, rows.words)
-    return Batch(
-        inputs=data if batch_sizes is None else PackedSequence(data, torch.from_numpy(batch_sizes)),
-        lengths=torch.from_numpy(lengths),
-        labels=torch.from_numpy(rows.labels[order]),
-        groups=None if rows.groups is None else rows.groups[order],
-        sorted_indices=torch.from_numpy(order),
-        unsorted_indices=torch.from_numpy(np.argsort(order)),
-        examples=np.arange(len(order)),
-        spellings=spelled,
-        static=None if rows.static is None else torch.from_numpy(rows.static[order]),
-        vectors=None if rows.vectors is None else torch.from_numpy(rows.vectors[order]),
-    )
+    if isinstance(rows, SequenceStore):
+        return rows
+    return store_of_items(rows)
+
+
+def _steps_tensor(values: npt.NDArray[Any]) -> Tensor:
+    """Return steps as a tensor: ids as int64, numbers as float32."""
+    if values.dtype == np.int32:
+        values = values.astype(np.int64)
+    return torch.from_numpy(values)
 
 
 def map_batches(

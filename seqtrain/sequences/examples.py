@@ -147,23 +147,25 @@ class Sequences:
         kept = self.kept
         if kept is not None:
             kept = {name: cells[index] for name, cells in kept.items()}
+        static = self.static
+        if static is not None:
+            static = static[index : index + 1]
         return Example(
             sequence,
-            labels=None if self.labels is None else self.labels.value(index),
+            labels=_value(self.labels, index),
             line=int(self.lines[index]),
-            file=None if self.files is None else self.files.value(index),
-            group=None if self.groups is None else self.groups.value(index) or None,
+            file=_value(self.files, index),
+            group=_value(self.groups, index) or None,
             kept=kept,
             problem=problem,
-            static=None if self.static is None else self.static[index : index + 1],
-            id=None if self.ids is None else self.ids.value(index) or None,
-            last_line=None if self.last_lines is None else int(self.last_lines[index]),
+            static=static,
+            id=_value(self.ids, index) or None,
+            last_line=_value(self.last_lines, index),
         )
 
     def place(self, index: int, name: str) -> str:
         """Return the text "FILE:LINE" for a sequence of the input `name`."""
-        file = None if self.files is None else self.files.value(index)
-        return f"{file or name}:{self.lines[index]}"
+        return f"{_value(self.files, index) or name}:{self.lines[index]}"
 
     def at(self, rows: Ints) -> Sequences:
         """Return some of the sequences, by their indices."""
@@ -179,11 +181,22 @@ ROW_FIELDS = [x.name for x in fields(Sequences) if x.name not in ("content", "of
 """Attributes of `Sequences` with an entry for each sequence."""
 
 
+def _value(column: Coded | Ints | None, index: int) -> Any:
+    """Return the entry of a sequence in a column, or None without the column."""
+    if column is None:
+        return None
+    if isinstance(column, Coded):
+        return column.value(index)
+    return int(column[index])
+
+
 def entries(values: Any, rows: Ints) -> Any:
     """Return the entries of some rows of a column, or of a dict of columns. None stays None."""
+    if values is None:
+        return None
     if isinstance(values, dict):
         return {name: cells_at(cells, rows) for name, cells in values.items()}
-    return None if values is None else cells_at(values, rows)
+    return cells_at(values, rows)
 
 
 def in_chunks(

@@ -20,6 +20,7 @@ from seqtrain.sequences.ngram_vocabulary import (
     fit_ngrams,
     gram_columns,
     with_spelling,
+    words_of_steps,
 )
 from seqtrain.sequences.preprocessing import Encoder, Preprocessing
 from seqtrain.sequences.store import SequenceStore, counts_of
@@ -161,10 +162,8 @@ def _fit_ngrams(
         return None
     columns = gram_columns(sizes, rules.token_names)
     ngrams = fit_ngrams(train.values, train.offsets, *columns, most=model.max_ngrams)
-    vocabulary, unknown_words = rules.vocabulary, train.words
-    if not (model.ngrams_spelling and model.subwords and vocabulary and unknown_words is not None):
+    known = rules.sequence.words
+    if known is None or not model.ngrams_spelling:
         return ngrams
-    known_words, numbers = vocabulary.grams(*model.subwords), np.array(train.spellings)
-    ids = np.where(numbers < 0, train.values, len(known_words) + numbers.astype(np.int64))
-    words = known_words.concatenate([known_words, unknown_words])
+    ids, words = words_of_steps(train.values, train.spellings, known, train.words)
     return with_spelling(ngrams, ids, train.offsets, words)

@@ -60,7 +60,7 @@ class Inspection:
                 self.num_refused[name] = report.num_refused
         classes = self.data.preprocessing.labels
         self.labels = {name: _counts(x, classes) for name, x in self.data.splits.items()}
-        self._measure_lengths(config)
+        self._measure_lengths()
         self.duplicates, self.conflicts = _equal_rows(self.data)
 
     @property
@@ -77,17 +77,16 @@ class Inspection:
     def _has_files(self, split: str) -> bool:
         return split == "train" or not isinstance(getattr(self.config.data, split), float | dict)
 
-    def _measure_lengths(self, config: Config) -> None:
-        """Set `lengths` and `cut`. Sequences that were cut are read again as a whole."""
+    def _measure_lengths(self) -> None:
+        """Set `lengths` and `cut`."""
         self.lengths, self.cut = dict[str, list[int]](), dict[str, tuple[int, float]]()
-        most, whole = config.data.max_length, self.data
-        if most is not None:
-            uncut = config.with_keys(data={"max_length": None})
-            whole = prepare(uncut, lenient=True)
-        for name, store in whole.splits.items():
-            quantiles = np.quantile(store.lengths, LENGTH_QUANTILES, method="nearest")
+        for name, store in self.data.splits.items():
+            lengths, cut = store.lengths, 0
+            if store.left_out is not None:
+                lengths = lengths + store.left_out
+                cut = int((store.left_out > 0).sum())
+            quantiles = np.quantile(lengths, LENGTH_QUANTILES, method="nearest")
             self.lengths[name] = quantiles.astype(int).tolist()
-            cut = int((store.lengths > most).sum()) if most is not None else 0
             self.cut[name] = cut, cut / max(1, len(store))
 
 

@@ -195,6 +195,28 @@ def with_spelling(
     return replace(vocabulary, idf=np.append(vocabulary.idf, idf))
 
 
+def words_of_steps(
+    ids: npt.NDArray[Any],
+    spellings: npt.NDArray[Any] | None,
+    known: WordGrams,
+    unknown: WordGrams | None,
+) -> tuple[Ints, WordGrams]:
+    """Return the index of the word at each step, (N,), and the character n-grams of all words.
+
+    Args:
+        ids: Ids of all steps, (N,).
+        spellings: Index in `unknown` of the unknown word at each step, or -1, (N,). None if there
+            are no unknown words.
+        known: Character n-grams of the word of each id.
+        unknown: Character n-grams of the unknown words, or None.
+    """
+    words = ids.astype(np.int64)
+    if spellings is None or unknown is None:
+        return words, known
+    words = np.where(spellings < 0, words, len(known) + spellings.astype(np.int64))
+    return words, WordGrams.concatenate([known, unknown])
+
+
 def row_keys(
     values: npt.NDArray[Any], offsets: Ints, columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, Ints]]:
@@ -318,10 +340,7 @@ def ngram_values(
     index = np.where(vocabulary.keys[index] == distinct, index, -1)[place]
     row, index = row[index >= 0], index[index >= 0]
     if vocabulary.has_spelling and words is not None:
-        spelled = ids.astype(np.int64)
-        if spellings is not None and unknown is not None:
-            spelled = np.where(spellings < 0, spelled, len(words) + spellings)
-            words = words.concatenate([words, unknown])
+        spelled, words = words_of_steps(ids, spellings, words, unknown)
         buckets, counts = words.gather(spelled)
         row = np.append(row, np.arange(count).repeat(np.diff(offsets)).repeat(counts))
         index = np.append(index, known + buckets)

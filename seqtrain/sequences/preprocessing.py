@@ -25,7 +25,7 @@ from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.sequences.schema import Schema, column_names, token_columns
-from seqtrain.sequences.store import Array, Ints, SequenceStore
+from seqtrain.sequences.store import Array, Ints, Mask, SequenceStore
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary, runs
 from seqtrain.tables.blocks import Coded
 from seqtrain.text import counted, quote
@@ -57,30 +57,38 @@ class LengthPolicy(Saved):
         if self.max_length is not None and self.max_length < 1:
             raise ValueError("max_length: expected a number from 1, or null")
 
+    @property
+    def most(self) -> int:
+        """Largest number of steps; `NO_LIMIT` without a limit."""
+        return self.max_length or NO_LIMIT
+
     def refusal(self, length: int) -> str | None:
         """Return the reason why a sequence with `length` steps is refused, or None."""
-        if length > (self.max_length or NO_LIMIT) and self.overlong == "error":
+        if length > self.most and self.overlong == "error":
             advice = "data.overlong: head, tail or middle cuts"
             return f"{length} steps; data.max_length allows {self.max_length} ({advice})"
-        if not length and self.empty in ("error", "blank"):
-            return EMPTY if self.empty == "blank" else EMPTY + NOT_EMPTY
-        return None
+        if length:
+            return None
+        refusals = {"error": EMPTY + NOT_EMPTY, "blank": EMPTY}
+        return refusals.get(self.empty)
 
-    def starts(self, surplus: Ints) -> Ints:
-        """Return the index of the first step that is kept.
+    def starts(self, lengths: Ints) -> Ints:
+        """Return the index of the first step that is kept of each sequence, (B,).
 
         Args:
-            surplus: Number of steps of each sequence that are left out, (B,).
+            lengths: Number of steps of each sequence, (B,).
         """
+        surplus = (lengths - self.most).clip(0)
         if self.overlong == "tail":
             return surplus
-        return surplus // 2 if self.overlong == "middle" else np.zeros_like(surplus)
+        if self.overlong == "middle":
+            return surplus // 2
+        return np.zeros_like(surplus)
 
     def cut(self, steps: Any) -> Any:
         """Return the part of a list of steps that is kept."""
-        most = self.max_length or NO_LIMIT
-        start = int(self.starts(np.array([max(0, len(steps) - most)]))[0])
-        return steps[start : start + most]
+        start = int(self.starts(np.array([len(steps)]))[0])
+        return steps[start : start + self.most]
 
 
 @dataclass
@@ -199,16 +207,23 @@ class Encoder:
                 meaningless row, so that the store has one row per sequence.
         """
         problems = sequences.problems
-        static = groups = texts = keys = None
+        static = groups = texts = keys = left_out = None
         if self.static is not None and sequences.static is not None:
             ones = np.ones(len(lines), np.int64)
             static = self.static.encode_steps(sequences.static, ones, problems)
         values, lengths = self.sequence.encode(sequences)
-        most = self.rules.lengths.max_length or NO_LIMIT
-        odd = np.flatnonzero((lengths == 0) | (lengths > most)).tolist()
-        if odd or problems:
-            kept, values, lengths = self._fitted(odd, values, lengths, problems, report, keep_bad)
-            if len(kept) < len(lines):
+        is_odd = (lengths == 0) | (lengths > self.rules.lengths.most)
+        if problems or is_odd.any():
+            is_kept = self._apply_policy(is_odd, lengths, problems, report)
+            is_blank = lengths == 0
+            is_blank[list(problems)] = True
+            if not keep_bad:
+                is_kept[list(problems)] = False
+            values, kept_lengths = self._cut(values, lengths, is_kept, is_blank)
+            left_out = (lengths[is_kept] - kept_lengths).clip(0)
+            lengths = kept_lengths
+            if not is_kept.all():
+                kept = np.flatnonzero(is_kept)
                 sequences, lines = sequences.at(kept), lines[kept]
                 static = None if static is None else static[kept]
         report.rows += len(lines)
@@ -232,6 +247,7 @@ class Encoder:
             static=static,
             weights=sequences.weights,
             texts=texts,
+            left_out=left_out,
         )
 
     def finish(self, store: SequenceStore) -> SequenceStore:
@@ -242,31 +258,20 @@ class Encoder:
         store = rules.sequence.finish(store, self.sequence)
         return store if rules.pretrained is None else rules.with_vectors(store)
 
-    def _fitted(
-        self,
-        odd: list[int],
-        values: Array,
-        lengths: Ints,
-        problems: dict[int, str],
-        report: EncodingReport,
-        keep_bad: bool,
-    ) -> tuple[Ints, Array, Ints]:
-        """Apply the policy for lengths, and add the sequences that it refuses to the problems.
+    def _apply_policy(
+        self, is_odd: Mask, lengths: Ints, problems: dict[int, str], report: EncodingReport
+    ) -> Mask:
+        """Return a mask of the sequences that aren't dropped, (B,).
 
         Args:
-            odd: Indices of the sequences that are empty or overlong.
-            values: Steps of all sequences.
+            is_odd: Mask of the sequences that are empty or overlong.
             lengths: Number of steps of each sequence.
-            problems: Maps the index of each sequence that can't be used to the reason.
+            problems: Maps the index of each sequence that can't be used to the reason. The method
+                adds the sequences that the policy refuses.
             report: Counts, which the method increases.
-            keep_bad: True to keep sequences that can't be used.
-
-        Returns:
-            The rows that are kept, and their values and lengths. Empty sequences and those with a
-            problem become one blank step.
         """
         policy, is_kept = self.rules.lengths, np.ones(len(lengths), bool)
-        for row in odd:
+        for row in np.flatnonzero(is_odd).tolist():
             if row in problems:
                 continue
             reason = policy.refusal(int(lengths[row]))
@@ -279,17 +284,26 @@ class Encoder:
                 is_kept[row] = False
             else:
                 report.filled += 1
-        is_blank = lengths == 0
-        is_blank[list(problems)] = True
-        if not keep_bad:
-            is_kept[list(problems)] = False
-        most = policy.max_length or NO_LIMIT
-        starts = np.cumsum(lengths) - lengths + policy.starts((lengths - most).clip(0))
-        starts = np.where(is_blank, len(values), starts)[is_kept]  # the blank step is there
-        found = np.where(is_blank, 1, lengths.clip(max=most))[is_kept]
-        index, _ = runs(starts, found)
-        values = np.concatenate([values, self.sequence.blank()])[index]
-        return np.flatnonzero(is_kept), values, found
+        return is_kept
+
+    def _cut(
+        self, values: Array, lengths: Ints, is_kept: Mask, is_blank: Mask
+    ) -> tuple[Array, Ints]:
+        """Return the steps of the sequences that are kept, cut to data.max_length, and lengths.
+
+        Args:
+            values: Steps of all sequences.
+            lengths: Number of steps of each sequence.
+            is_kept: Mask of the sequences that are kept.
+            is_blank: Mask of the sequences that become one blank step.
+        """
+        policy = self.rules.lengths
+        starts = np.cumsum(lengths) - lengths + policy.starts(lengths)
+        starts[is_blank] = len(values)  # the blank step is there
+        found = lengths.clip(max=policy.most)
+        found[is_blank] = 1
+        index, _ = runs(starts[is_kept], found[is_kept])
+        return np.concatenate([values, self.sequence.blank()])[index], found[is_kept]
 
     def _labels(
         self, sequences: Sequences, labels: Coded, name: str, report: EncodingReport
@@ -554,14 +568,9 @@ class Preprocessing(Saved):
         The result maps "tokens" to a list of tokens in the order of their ids. For tables it maps
         "steps" or "static" to a dict with such a list for each token column.
         """
-        found: dict[str, Any] = {}
-        if self.vocabulary is not None:
-            found["tokens"] = list(self.vocabulary.tokens)
-        for table in (self.steps, self.row_features):
-            if table is not None:
-                names = [column.name for column in table.tokens]
-                lists = [list(vocabulary.tokens) for vocabulary in table.vocabularies]
-                found[table.kind] = dict(zip(names, lists, strict=True))
+        found = self.sequence.token_lists()
+        if self.row_features is not None:
+            found |= self.row_features.token_lists()
         return found
 
     def completed(
@@ -580,12 +589,7 @@ class Preprocessing(Saved):
         Raises:
             ValueError: If a vocabulary is missing, or parts contradict each other.
         """
-        sequence: Any = self.sequence
-        if isinstance(sequence, ColumnTable):
-            sequence = sequence.with_vocabularies(vocabularies)
-        else:
-            tokens = tuple(vocabularies.get("tokens") or ())
-            sequence = replace(sequence, vocabulary=Vocabulary(tokens))
+        sequence = self.sequence.with_vocabularies(vocabularies)
         features = self.row_features
         if features is not None:
             features = features.with_vocabularies(vocabularies)

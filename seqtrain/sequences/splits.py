@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from seqtrain.sequences.store import Ints, row_numbers, true_rows
+from seqtrain.sequences.store import Ints, Mask, row_numbers, true_rows
 
 PartSize: TypeAlias = float | Mapping[str, Any]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
-Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
 """Key of empty sequences. They are never held out, because data.empty may drop them later."""
 LEAST_OF_CLASS, ENOUGH_OF_CLASS = 10, 30

@@ -16,14 +16,20 @@ from seqtrain.sequences.vocabulary import WordGrams, runs
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = (
     *("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static", "vectors"),
-    *("texts", "weights", "last_lines"),
+    *("texts", "weights", "last_lines", "left_out"),
 )
 """Attributes of a SequenceStore that are arrays."""
-DEFAULTS = {"groups": np.int64(-1), "weights": np.float32(1), "last_lines": np.int64(0)}
+DEFAULTS = {
+    "groups": np.int64(-1),
+    "weights": np.float32(1),
+    "last_lines": np.int64(0),
+    "left_out": np.int64(0),
+}
 """Value of each array that a store may lack while others have it."""
 BLOCK = 2**24
 """Size in bytes of the parts in which large arrays are processed."""
@@ -48,7 +54,7 @@ def row_numbers(count: int) -> Ints:
     return numbers
 
 
-def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
+def true_rows(chosen: Mask) -> Ints:
     """Return the indices at which the mask `chosen` is True, ascending."""
     return np.flatnonzero(chosen).astype(row_numbers(0).dtype)
 
@@ -99,12 +105,14 @@ class SequenceStore(_Dataset):
         texts: Text of each sequence until its vector is computed, else None.
         weights: Weight of each sequence in the loss and in every solver, or None if all are 1.
         last_lines: Last line of each window of an id, or None if an id is one sequence.
+        left_out: Number of steps of each sequence that data.max_length leaves out, or None if none
+            is cut.
 
     Shape:
         values: (N,) int32, or (N, F) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
-        lines, groups, keys, last_lines: (B,). weights: (B,) float32. spellings: (N,) int32.
-        static: (B, K) float32. vectors: (B, E) float32. texts: (B,). B sequences, N steps of all
-        sequences, F numbers of a step, C classes, K numbers of row features, E of a vector.
+        lines, groups, keys, last_lines, left_out: (B,). weights: (B,) float32. spellings: (N,)
+        int32. static: (B, K) float32. vectors: (B, E) float32. texts: (B,). B sequences, N steps of
+        all sequences, F numbers of a step, C classes, K numbers of row features, E of a vector.
     """
 
     values: Array
@@ -121,6 +129,7 @@ class SequenceStore(_Dataset):
     texts: npt.NDArray[np.object_] | None = None
     weights: npt.NDArray[np.float32] | None = None
     last_lines: Ints | None = None
+    left_out: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -385,7 +385,9 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw, 
 # symbols and codes
 
 
-@pytest.mark.parametrize("mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / "])
+@pytest.mark.parametrize(
+    "mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / ", " - ", " » "]
+)
 @pytest.mark.parametrize("words", [1, 2])
 def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
     pages = [" ".join(name(draw) for _ in range(words)) for _ in range(6)]
@@ -394,6 +396,38 @@ def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
     assert (config.data.symbol_separator or "").strip() == mark.strip()
     assert "symbols = path" in proposal.uses[0]
+
+
+@pytest.mark.parametrize("form", [list, ";".join, ", ".join, str])
+def test_a_text_is_the_sequence_beside_lists_of_few_symbols(tmp_path, draw, form):
+    tags, path, rows = [name(draw) for _ in range(8)], tmp_path / "a.jsonl", []
+    for i in range(120):
+        own = draw.sample(tags, draw.randint(1, 4))
+        rows.append({"body": sentence(draw), "tags": form(own), "label": "uv"[i % 2]})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config, _ = proposed(str(path))
+    assert (config.data.sequence, config.data.label) == ("body", "label")
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_words_in_numbered_columns_are_symbols(tmp_path, draw, is_padded):
+    acts, longest = [name(draw) for _ in range(7)], draw.randint(8, 12)
+    rows = []
+    for i in range(150):
+        own = draw.choices(acts, k=draw.randint(3, longest) if is_padded else longest)
+        rows.append([f"c{i}", *own, *[""] * (longest - len(own)), "uv"[i % 2]])
+    names = [f"act_{k}" for k in range(1, longest + 1)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["case", *names, "outcome"], rows))
+    assert (config.data.kind, config.data.sequence) == ("tokens", names)
+
+
+@pytest.mark.parametrize("sum", ["R$ {0}.250,50", "{0} 250,00 €", "US${0}", "{0},5 Kč"])
+def test_sums_of_money_are_no_tokens(tmp_path, draw, sum):
+    rows = log(draw, 60)
+    for row in rows:
+        row[2] = sum.format(draw.randint(1, 900))
+    with pytest.raises(DataError, match="units"):
+        proposed(write(tmp_path / "a.csv", LOG, rows, ";"), label="state")
 
 
 def test_bare_lists_of_symbols(tmp_path, draw):

@@ -229,8 +229,17 @@ class ColumnTable(Saved):
         """Vocabulary of each token column. Empty before the fit."""
         return [column.vocabulary for column in self.tokens if column.vocabulary is not None]
 
+    def token_lists(self) -> dict[str, Any]:
+        """Return the tokens of each vocabulary, by column, under the name of the kind."""
+        if self.kind == "features":
+            return {}
+        lists = dict[str, list[str]]()
+        for column, vocabulary in zip(self.tokens, self.vocabularies, strict=True):
+            lists[column.name] = list(vocabulary.tokens)
+        return {self.kind: lists}
+
     def with_vocabularies(self, lists: Mapping[str, Any]) -> ColumnTable:
-        """Return the table with vocabularies: lists of tokens by column, under the kind's name.
+        """Return the table with the vocabularies of `token_lists`.
 
         Raises:
             ValueError: If the list of a column is missing, or isn't a vocabulary.

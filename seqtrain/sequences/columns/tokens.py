@@ -7,7 +7,7 @@ character n-grams of such an unknown word, by which the model can tell it from o
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -268,6 +268,18 @@ class TokenSequence(Saved):
         for name, part in parts.items():
             found[name] = replace(found[name], spellings=number[part.values], words=words)
         return found
+
+    def token_lists(self) -> dict[str, Any]:
+        """Return the tokens of the vocabulary, as a list under the name "tokens"."""
+        return {"tokens": list((self.vocabulary or UNFITTED).tokens)}
+
+    def with_vocabularies(self, lists: Mapping[str, Any]) -> TokenSequence:
+        """Return the column with the vocabulary of `token_lists`.
+
+        Raises:
+            ValueError: If the list is missing, or isn't a vocabulary.
+        """
+        return replace(self, vocabulary=Vocabulary(tuple(lists.get("tokens") or ())))
 
     def pieces(self, cell: Any) -> list[str]:
         """Return the tokens of a cell."""
