@@ -315,7 +315,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     """
     others = [column for column in columns if column is not label and column.name != ""]
     varied = [column for column in others if not column.is_constant] or others
-    texts = [x for x in varied if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
+    texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not _is_synonym(x, label)] or texts
     candidates = _Candidates(label, others, texts, _lists(varied, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
