@@ -21,8 +21,14 @@ from types import FrameType
 PACKAGE_NAME = __name__.partition(".")[0]
 """Name of this package."""
 MACHINE_FAULTS = {
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EROFS,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
 }
 """Numbers (errno) of system errors that the machine causes, such as a full disk."""
 REFUSALS = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
@@ -47,7 +53,10 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
     Cleaning up without memory may raise another error: closing a zip file raises ValueError.
     """
-    message = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
+    if isinstance(error, RuntimeError | ImportError | OSError):
+        message = str(error)
+    else:
+        message = ""
     if isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY):
         return True
     return isinstance(error.__context__, MemoryError)
@@ -109,7 +118,9 @@ def in_python(message: str) -> str:
     """Return a message as Python shows it."""
 
     def spelled(match: re.Match[str]) -> str:
-        return f"{match[2].removesuffix('=')}:" if match["place"] else match[2]
+        if match["place"]:
+            return f"{match[2].removesuffix('=')}:"
+        return match[2]
 
     return MARKED.sub(spelled, message)
 

@@ -126,7 +126,9 @@ class Metric:
 
     def text(self, value: float | None) -> str:
         """Return a value of the metric as text for screens: "-" for None."""
-        return "-" if value is None else format(value, self.form)
+        if value is None:
+            return "-"
+        return format(value, self.form)
 
 
 def metric(
@@ -178,7 +180,9 @@ def cohen_kappa(outcome: Outcome) -> float:
         observed = (count - present - predicted + 2 * hits) / count
         both_yes, both_no = present * predicted, (count - present) * (count - predicted)
         expected = (both_yes + both_no) / count**2
-    return 0.0 if expected == 1 else (observed - expected) / (1 - expected)
+    if expected == 1:
+        return 0.0
+    return (observed - expected) / (1 - expected)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -313,4 +317,6 @@ def compared_metric(monitor: str, *, has_rare_class: bool = False) -> Metric:
     """
     metric = METRICS["macro_f1" if has_rare_class else monitor]
     is_comparable = metric.each_epoch and not metric.smaller_is_better
-    return metric if is_comparable else METRICS["accuracy"]
+    if is_comparable:
+        return metric
+    return METRICS["accuracy"]

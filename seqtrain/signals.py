@@ -124,7 +124,10 @@ def exit_on_second_interrupt() -> Iterator[None]:
             counter.start()
         sender.setblocking(False)
         previous = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-        handler = None if WAKING is None else signal.signal(WAKING, lambda number, frame: None)
+        if WAKING is None:
+            handler = None
+        else:
+            handler = signal.signal(WAKING, lambda number, frame: None)
         try:
             yield
         finally:

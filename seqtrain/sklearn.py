@@ -161,7 +161,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         Raises:
             ValueError: If there is no parameter of a name. The error lists all such names.
         """
-        known = {*self._get_param_names()}
+        known = set(self._get_param_names())
         unknown = [name for name in params if name not in known and not _is_key(name)]
         if unknown:
             raise ValueError(self._unknown(unknown))
@@ -208,7 +208,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """
         y = given_labels(y)
         self._binarizer = MultiLabelBinarizer() if are_lists(y) else None
-        y = y if self._binarizer is None else self._binarizer.fit_transform(y)
+        if self._binarizer is None:
+            y = y
+        else:
+            y = self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
         rows: dict[str, Any] = {"train": {X_COLUMN: sequences, Y_COLUMN: self._encoded(y)}}
@@ -311,13 +314,19 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if any(label is None for label in np.asarray(y, dtype=object).flat):
             raise InputError("y: found None; expected a label for each sequence")
         self._multi_label = type_of_target(y) == "multilabel-indicator"
-        y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
+        if self._multi_label:
+            y = check_array(y, accept_sparse=False)
+        else:
+            y = column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
         check_classification_targets(y)
         if self._binarizer is not None:
             self.classes_ = self._binarizer.classes_
         else:
-            self.classes_ = np.arange(y.shape[1]) if self._multi_label else np.unique(y)
+            if self._multi_label:
+                self.classes_ = np.arange(y.shape[1])
+            else:
+                self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             found = self.classes_.tolist()[0]
             raise InputError(f"y: found one class, {found!r}; expected at least two")
@@ -339,7 +348,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if isinstance(event, EpochEvent) and event.phase == "training":
             row = {"epoch": event.epoch, "train_loss": event.loss}
             row["train_accuracy"] = event.accuracy
-            scores = event.validation.metric_values() if event.validation else {}
+            if event.validation:
+                scores = event.validation.metric_values()
+            else:
+                scores = {}
             row |= {f"validation_{name}": value for name, value in scores.items()}
             self.history_.append(row)
 
@@ -452,7 +464,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 raise
             raise InputError("X: found a table of texts; give one column of it") from None
         rows = checked[0] if y else checked
-        return [*rows] if are_tokens else [without_padding(row) for row in rows]
+        if are_tokens:
+            return list(rows)
+        return [without_padding(row) for row in rows]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

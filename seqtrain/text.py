@@ -72,7 +72,9 @@ def shorten(text: str, limit: int) -> str:
     A text that was cut ends with "…".
     """
     shown = printable(text[: limit + 1])
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    if len(shown) <= limit:
+        return shown
+    return shown[: limit - 1] + "…"
 
 
 def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
@@ -81,7 +83,9 @@ def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
     If the result would have more than `limit` characters, the text is cut and ends with "…'".
     """
     quoted = f"'{printable(text[: limit + 1])}'"
-    return quoted if len(quoted) <= limit else quoted[: limit - 2] + "…'"
+    if len(quoted) <= limit:
+        return quoted
+    return quoted[: limit - 2] + "…'"
 
 
 def display_name(path: str) -> str:
@@ -89,7 +93,9 @@ def display_name(path: str) -> str:
 
     For an empty path, return two single quotes.
     """
-    return "stdin" if path == "-" else printable(path) or "''"
+    if path == "-":
+        return "stdin"
+    return printable(path) or "''"
 
 
 def one_line(problem: str) -> str:
@@ -119,7 +125,9 @@ def counted(count: int, noun: str) -> str:
         count: The count.
         noun: The noun in the singular. Its plural must end in s.
     """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun}s"
 
 
 def duration(seconds: float) -> str:
@@ -149,7 +157,9 @@ def listed(names: Sequence[str], limit: int = LISTED) -> str:
         limit: Largest number of names that are listed. The others are counted.
     """
     shown = ", ".join(names[:limit])
-    return f"{shown} and {len(names) - limit:,} more" if len(names) > limit else shown
+    if len(names) > limit:
+        return f"{shown} and {len(names) - limit:,} more"
+    return shown
 
 
 def one_of(words: Sequence[str]) -> str:

@@ -99,7 +99,10 @@ def check(
     path = directory.path
     classifier = one_model(load(run, device=device))
     if data is None:
-        named = directory.config().data if directory.holds(CONFIG) else None
+        if directory.holds(CONFIG):
+            named = directory.config().data
+        else:
+            named = None
         split = next(
             (name for name in SCORED_SPLITS if getattr(named, name, None)), SCORED_SPLITS[0]
         )

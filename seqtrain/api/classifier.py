@@ -159,7 +159,10 @@ class Classifier(Summarized):
         if text not in self.labels:
             near = nearest(text, self.labels)
             known = listed([quote(each) for each in self.labels])
-            hint = f"; did you mean {quote(near)}?" if near else f"; expected one of {known}"
+            if near:
+                hint = f"; did you mean {quote(near)}?"
+            else:
+                hint = f"; expected one of {known}"
             raise ConfigError(f"threshold: no label {quote(text)}{hint}")
         return text
 
@@ -171,7 +174,9 @@ class Classifier(Summarized):
         the list is empty unless one of two classes is rare. `decide` then applies thresholds of
         `set_threshold` itself.
         """
-        return [*self.thresholds.values()] if self.preprocessing.multi_label else self._calibrated
+        if self.preprocessing.multi_label:
+            return list(self.thresholds.values())
+        return self._calibrated
 
     def decide(self, probabilities: Any) -> tuple[list[list[int]], list[float]]:
         """Return the predicted classes of each example, and the probability of each prediction.
@@ -187,7 +192,7 @@ class Classifier(Summarized):
         """
         shares = np.asarray(probabilities)
         if self.preprocessing.multi_label:
-            chosen = reached(shares, [*self.thresholds.values()])
+            chosen = reached(shares, list(self.thresholds.values()))
             sure = np.where(chosen, shares, 1 - shares).prod(axis=1)
             return [np.flatnonzero(row).tolist() for row in chosen], sure.tolist()
         best = best_class(shares, self._calibrated)
@@ -299,7 +304,10 @@ class Classifier(Summarized):
                     continue
                 best = decided[index]
                 labels = tuple(classes[number] for number in best)
-                label = label_set.join(label_set.decode(best)) if multi_label else labels[0]
+                if multi_label:
+                    label = label_set.join(label_set.decode(best))
+                else:
+                    label = labels[0]
                 yield Prediction(
                     label, sure[index], labels, classes, own, unknown[index], example, multi_label
                 )
@@ -382,7 +390,7 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     path = directory_of(run).path
     models = {at.name: load_model(model_folder(at)) for at in members(path) or [path]}
     check_alike({name: model.preprocessing for name, model in models.items()}, path)
-    return Classifier([*models.values()], chosen, path)
+    return Classifier(list(models.values()), chosen, path)
 
 
 def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
@@ -430,7 +438,10 @@ def refuse_multi_label(classifier: Classifier) -> None:
 def _description(network: ClassifierNetwork) -> str:
     """Return a description of a model for people, such as "gru of 128, pooling last, ngrams"."""
     config = network.config
-    pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
+    if isinstance(config.pooling, str):
+        pooling = [config.pooling]
+    else:
+        pooling = config.pooling
     more = [name for name in ("subwords", "convolutions") if getattr(config, name)]
     more += network.solved_branches
     layers = f"{config.num_layers} × " if config.num_layers > 1 else ""

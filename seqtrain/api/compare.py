@@ -240,7 +240,7 @@ def compare(
         accuracies = {name: accuracy_of(trainer, held_out) for name, trainer in new.items()}
         for name in trainers:  # variants with equal logits and batches learn equal models
             results[name].accuracy = accuracies.get(name, accuracies[auto])
-    recommended, reason = recommend([*results.values()], auto)
+    recommended, reason = recommend(list(results.values()), auto)
     rows = data.splits["train"]
     return Comparison(
         device=str(where),
@@ -249,7 +249,7 @@ def compare(
         rows=len(rows),
         tokens=int(rows.lengths.sum()),
         warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
-        candidates=[*results.values()],
+        candidates=list(results.values()),
         passes=passes,
         held_out=0 if held_out is None else len(held_out),
         recommended=recommended,
@@ -410,7 +410,7 @@ def logit_differences(trainers: Mapping[str, Trainer]) -> dict[str, float]:
     train = reference.data.splits["train"]
     is_carried = carried_groups(reference.network, train) is not None
     probe, _ = sampled(train, carried=is_carried)
-    expected = logits_of(reference, probe, [*np.arange(len(probe))[:, None]])
+    expected = logits_of(reference, probe, list(np.arange(len(probe))[:, None]))
     return {
         name: float((logits_of(trainer, probe) - expected).abs().max())
         for name, trainer in trainers.items()

@@ -100,7 +100,7 @@ def diff(
     return RunDifference(
         runs=(first.classifier.path, second.classifier.path),
         data=first.source,
-        metrics=_metrics(pairs, [*classes], multi_label=multi_label),
+        metrics=_metrics(pairs, list(classes), multi_label=multi_label),
         num_examples=len(pairs),
         left_out=left_out,
         counts={side: right.count(who) for side, who in sides.items()},
@@ -148,7 +148,7 @@ def _pairs(a: Labelled, b: Labelled) -> list[Pair]:
     """
     hint = f"give one labelled file for both with {parameter('data')}"
     names = " and ".join(display_name(each.source) for each in (a, b))
-    if a.source != b.source and [*a.digests.values()] != [*b.digests.values()]:
+    if a.source != b.source and list(a.digests.values()) != list(b.digests.values()):
         raise DataError(f"{names} differ, so the runs can't be compared on them; {hint}")
     of_a, of_b = ({(x.file, x.line): x for x in predicted_rows(each)} for each in (a, b))
     pairs = [(row, of_b[place]) for place, row in of_a.items() if place in of_b]

@@ -69,7 +69,7 @@ def sequences_of(X: Any, sequence: str | None, layout: str, kind: str | None) ->
     """
     names = columns_of(X)
     if names is not None:
-        cells: Any = sequence_column(X, [*map(str, names)], sequence)
+        cells: Any = sequence_column(X, list(map(str, names)), sequence)
     else:
         if hasattr(X, "detach"):
             X = array_of(X)
@@ -134,7 +134,7 @@ def without_mask(X: Any, kind: str | None = None) -> Any:
 def with_numpy_types(X: Any) -> Any:
     """Return a data frame whose columns are nullable numbers with NumPy's types, else X itself."""
     is_frame = hasattr(X, "convert_dtypes") and X.ndim == 2
-    dtypes = [*X.dtypes] if is_frame else []
+    dtypes = list(X.dtypes) if is_frame else []
     are_numbers = all(getattr(dtype, "kind", "O") in NUMERIC for dtype in dtypes)
     if not are_numbers or all(isinstance(dtype, np.dtype) for dtype in dtypes):
         return X
@@ -175,7 +175,7 @@ def are_lists(y: Any) -> bool:
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
         return False
-    return len({*map(len, y)}) > 1 or any(isinstance(label, str) for each in y for label in each)
+    return len(set(map(len, y))) > 1 or any(isinstance(label, str) for each in y for label in each)
 
 
 def kind_of_sequences(sequences: list[Any]) -> str:
@@ -187,7 +187,9 @@ def kind_of_sequences(sequences: list[Any]) -> str:
     first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
     if isinstance(first, str):
         return "text"
-    return "tokens" if isinstance(first[0], str) else "features"
+    if isinstance(first[0], str):
+        return "tokens"
+    return "features"
 
 
 def without_padding(series: Array) -> Array:
@@ -277,11 +279,11 @@ def with_labels(model: Model, classes: list[Any]) -> Model:
     kind = type(labels[0])
     names = tuple(str(label).lower() if kind is bool else str(label) for label in labels)
     separator = label_set.separator
-    is_clear = all(name.strip() == name != "" for name in names) and len({*names}) == len(names)
+    is_clear = all(name.strip() == name != "" for name in names) and len(set(names)) == len(names)
     has_separator = separator is not None and any(separator in name for name in names)
     if (
         kind not in TYPES_OF_LABELS
-        or {*map(type, labels)} != {kind}
+        or set(map(type, labels)) != {kind}
         or has_separator
         or not is_clear
     ):

@@ -132,7 +132,10 @@ def load_labelled(
     else:
         table = table_source(data, classifier.preprocessing.schema)
         found = _encoded(classifier, table.name, [table])
-    learned = _learned_files(directory, found.digests) if data is not None else ""
+    if data is not None:
+        learned = _learned_files(directory, found.digests)
+    else:
+        learned = ""
     if learned:
         line = f"the model was trained on these rows ({learned}), so its scores are too high"
         found.warnings.insert(0, line)
@@ -140,7 +143,7 @@ def load_labelled(
     if not len(found.store):
         raise DataError(f"{found.source}: no rows to score")
     if unknown_rows(found.store.labels).all():
-        known = listed([*map(quote, classifier.labels)])
+        known = listed(list(map(quote, classifier.labels)))
         raise DataError(f"{found.source}: none of its labels is one of the model's: {known}")
     return found
 
@@ -204,7 +207,7 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
             continue
         with suppress(SeqtrainError):  # files that moved are no reason to refuse others
             known = {recorded.get(path) for path in files_of(f"data.{split}", named)}
-            if known & {*digests.values()}:
+            if known & set(digests.values()):
                 return f"data.{split}"
     return ""
 
@@ -329,10 +332,13 @@ def evaluate(
     runs = members(path)
     if runs and steps:
         raise ConfigError(f"{parameter('steps')}: {name_one(path)}")
-    chosen: list[RunLike] = [*runs] or [run if isinstance(run, Classifier) else path]
+    chosen: list[RunLike] = list(runs) or [run if isinstance(run, Classifier) else path]
     each = [load_labelled(one, split=split, data=data, device=device) for one in chosen]
     first = each[0]
-    scores, parts = score_together(path, each) if runs else first.scored[1:]
+    if runs:
+        scores, parts = score_together(path, each)
+    else:
+        scores, parts = first.scored[1:]
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     warnings += single_class_warnings(scores, first.split or display_name(first.source))
     warn(*warnings)
@@ -387,6 +393,9 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
         lengths = np.concatenate([store.lengths for store in stores])
         thresholds = least.repeat([len(store) for store in stores], axis=0)
     together = together.clamp(LEAST_PROBABILITY, MOST_PROBABILITY)
-    logits = together.logit() if first.classifier.preprocessing.multi_label else together.log()
+    if first.classifier.preprocessing.multi_label:
+        logits = together.logit()
+    else:
+        logits = together.log()
     parts = {one.classifier.path.name: one.scored[1] for one in each}
     return score(logits, true, lengths, first.classifier.labels, thresholds, ranked=True), parts

@@ -160,7 +160,9 @@ def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
     folder.
     """
     if init_from is None or isinstance(init_from, str | PathLike):
-        return None if init_from is None else Path(init_from)
+        if init_from is None:
+            return None
+        return Path(init_from)
     if isinstance(init_from, Run) or init_from.path.exists():
         return init_from.path
     folder = resources.enter_context(TemporaryDirectory())
@@ -215,7 +217,10 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
                 processes.signals.request()  # so that all processes stop after the same update
             processes.raise_if_stopped()
     except Interrupted as stop:
-        stopped_by = "the listener" if told.wants_stop else signal.Signals(stop.signal_number).name
+        if told.wants_stop:
+            stopped_by = "the listener"
+        else:
+            stopped_by = signal.Signals(stop.signal_number).name
         saved = writer.stop(stop.signal_number, stopped_by)
         raise (told.error or saved) from None
     writer.finish()

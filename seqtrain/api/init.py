@@ -74,7 +74,10 @@ def init(
         check_destination(Path(output), "file", parameter("output"), force=force)
     tables = list[Input]()  # held until the config is written
     train = _files_of("train", data, tables)
-    test_file = None if test is None else next(iter(_files_of("test", test, tables)))
+    if test is None:
+        test_file = None
+    else:
+        test_file = next(iter(_files_of("test", test, tables)))
     options = InitOptions(
         settings, label=_listed(label), sequence=_listed(sequence), id=id, order=order,
         steps=_listed(steps), header=header, format=format, delimiter=delimiter, encoding=encoding,
@@ -100,7 +103,9 @@ def _listed(columns: ColumnOption | Sequence[ColumnOption] | None) -> list[Colum
     """Return one column or several columns as a list, or None for None."""
     if isinstance(columns, str | int):
         return [columns]
-    return None if columns is None else [*columns]
+    if columns is None:
+        return None
+    return list(columns)
 
 
 def _files_of(name: str, data: Any, tables: list[Input]) -> list[str]:
@@ -114,8 +119,8 @@ def _files_of(name: str, data: Any, tables: list[Input]) -> list[str]:
         tables: List that receives a table in memory. The path of the table is valid while this list
             exists.
     """
-    files = [*data] if isinstance(data, list | tuple) else [data]
+    files = list(data) if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):
-        return [*map(fspath, files)]
+        return list(map(fspath, files))
     tables.append(remember_table(table_source(data, Schema(), name)))
     return [tables[-1].path]

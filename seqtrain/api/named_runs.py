@@ -87,7 +87,10 @@ def directory_of(run: RunLike) -> RunDirectory:
         return find(run.path)
     path = getattr(run, "path", None)
     if not isinstance(path, Path):
-        own = "; pass its classifier_" if hasattr(run, "classifier_") else ""
+        if hasattr(run, "classifier_"):
+            own = "; pass its classifier_"
+        else:
+            own = ""
         expected = "a run directory, a model folder, or what fit or load returned"
         raise ConfigError(f"run: found {type(run).__name__}; expected {expected}{own}")
     return RunDirectory(path)
@@ -121,4 +124,6 @@ def learned_rows(config: Config, split: str | None) -> str:
     """
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"
-    return "these rows" if split == "train" else ""
+    if split == "train":
+        return "these rows"
+    return ""

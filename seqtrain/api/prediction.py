@@ -101,7 +101,9 @@ def label_text(label: Any) -> str:
         BadCellError: If the label isn't a text, a number, a bool or None.
     """
     text = text_of(label.item() if isinstance(label, np.generic) else label)
-    return "" if text.isspace() else text
+    if text.isspace():
+        return ""
+    return text
 
 
 class Predictions(list[Prediction]):

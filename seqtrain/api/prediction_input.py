@@ -93,7 +93,10 @@ def _without_names(parts: Iterator[Sequences], column: object) -> Iterator[Seque
     for part in parts:
         if isinstance(column, str) and len(part) and int(part.lines[0]) == 1:
             first = part.content[0]
-            line = first if isinstance(first, str) else " ".join(map(str, first))
+            if isinstance(first, str):
+                line = first
+            else:
+                line = " ".join(map(str, first))
             if column in re.split("[,;|\t]", line):
                 found = f"the first line names the column {quote(column)} of a table"
                 advice = f"give {parameter('input_format', 'csv')}, or lines if it is a sequence"
@@ -180,7 +183,9 @@ def given_cell(sequence: Any, kind: str) -> Any:
     if isinstance(sequence, set | frozenset | bytes):
         found = type(sequence).__name__
         raise BadCellError(f"found a {found}; expected a text, a list or an array")
-    return sequence if kind == "features" else python_value(sequence)
+    if kind == "features":
+        return sequence
+    return python_value(sequence)
 
 
 def listed_sequences(sequences: Any) -> list[Any]:

@@ -90,7 +90,10 @@ def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
     if event.resumed_at and not event.nothing_left:
         phase = "pretraining step" if event.pretraining else "step"
         line += f", resumed after {phase} {event.resumed_at:,}"
-    refit = ", then a new model (training.refit)" if event.config.training.refit else ""
+    if event.config.training.refit:
+        refit = ", then a new model (training.refit)"
+    else:
+        refit = ""
     most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
     lines = [line, event.origin or "", f"at most {most}{refit}"]
     if event.nothing_left:

@@ -34,7 +34,7 @@ def seeds_of(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
         seeds = [int(part) for part in parts]
-        if 2 <= len({*seeds}) == len(seeds) <= MOST_RUNS and max(seeds) <= LARGEST_SEED:
+        if 2 <= len(set(seeds)) == len(seeds) <= MOST_RUNS and max(seeds) <= LARGEST_SEED:
             return seeds
     raise ConfigError(
         f"{parameter('seeds')}: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers "

@@ -79,7 +79,10 @@ def report(
     if not chosen:
         raise ConfigError("runs: found none; expected at least one")
     facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
-    title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
+    if len(facts) > 1:
+        title = f"{facts[0].name} and others"
+    else:
+        title = facts[0].name
     write_file(target, render(facts, title=title).encode())
     warnings = tuple(dict.fromkeys(line for run in facts for line in run.shown.warnings))
     warn(*warnings)

@@ -12,10 +12,25 @@ from seqtrain.sequences.schema import token_columns
 LOGARITHMIC = 10
 """Smallest ratio of high to low of a range that is searched on a logarithmic scale."""
 FIXED = {
-    *("data.train", "data.validation", "data.test", "data.format", "data.header", "data.quoting"),
-    *("data.delimiter", "data.kind", "data.sequence", "data.label", "data.group", "data.empty"),
-    *("data.bad_rows", "data.encoding", "training.monitor", "training.refit", "training.device"),
-    *("data.id", "training.checkpoint_every"),
+    "data.train",
+    "data.validation",
+    "data.test",
+    "data.format",
+    "data.header",
+    "data.quoting",
+    "data.delimiter",
+    "data.kind",
+    "data.sequence",
+    "data.label",
+    "data.group",
+    "data.empty",
+    "data.bad_rows",
+    "data.encoding",
+    "training.monitor",
+    "training.refit",
+    "training.device",
+    "data.id",
+    "training.checkpoint_every",
 }
 """Keys that a search can't change.
 
@@ -85,8 +100,12 @@ def kind_of(config: Config) -> str:
     """
     data = config.data
     if data.kind != "text":
-        return "features" if data.kind == "features" else "symbols"
-    return "characters" if data.tokenizer in ("char", "byte") else "words"
+        if data.kind == "features":
+            return "features"
+        return "symbols"
+    if data.tokenizer in ("char", "byte"):
+        return "characters"
+    return "words"
 
 
 def space_of(config: Config) -> Space:
@@ -127,7 +146,10 @@ def space_of(config: Config) -> Space:
     for key, each in space.items():
         own = values_by_key(config)[key]
         if isinstance(each, list):
-            space[key] = each if flow(own) in map(flow, each) else [own, *each]
+            if flow(own) in map(flow, each):
+                space[key] = each
+            else:
+                space[key] = [own, *each]
         elif not isinstance(own, bool) and isinstance(own, int | float):
             space[key] = ValueRange(min(each.low, own), max(each.high, own), each.whole)
     return {key: t for key, t in space.items() if isinstance(t, ValueRange) or len(t) > 1}
@@ -147,7 +169,9 @@ def value_of_choice(tried: ValueRange | list[Any], chosen: Any, own: Any) -> Any
     if isinstance(tried, list):
         return next(value for value in tried if flow(value) == chosen)
     is_exact = tried.whole or chosen == own
-    return chosen if is_exact else min(max(rounded(chosen), tried.low), tried.high)
+    if is_exact:
+        return chosen
+    return min(max(rounded(chosen), tried.low), tried.high)
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
@@ -222,4 +246,6 @@ def _checked_values(
     for value in values:
         if problems := _problems(config, key, value):
             raise ConfigError(*(f"tune.space: {line}" for line in problems))
-    return ValueRange(values[0], values[1], whole) if isinstance(searched, dict) else values
+    if isinstance(searched, dict):
+        return ValueRange(values[0], values[1], whole)
+    return values

@@ -146,7 +146,7 @@ def _results_of_folds(path: Path, explain: int, device: str) -> SplitResults:
     errors = [row for fold in folds for row in fold.errors]
     return replace(
         folds[0],
-        warnings=[*dict.fromkeys(line for found in each for line in found.warnings)],
+        warnings=list(dict.fromkeys(line for found in each for line in found.warnings)),
         scores=scores,
         branches={},
         errors=most_confident_errors(errors),
@@ -216,7 +216,10 @@ def _readable_cells(steps: Steps, rules: Preprocessing) -> list[list[str]]:
     for index, name in enumerate(rules.steps.names):
         if schema.steps.get(name) == "order":
             for row, value in zip(rows, steps.numbers[:, index - tokens].tolist(), strict=True):
-                row[index] = row[index] if math.isnan(value) else duration(value)
+                if math.isnan(value):
+                    row[index] = row[index]
+                else:
+                    row[index] = duration(value)
     return rows
 
 

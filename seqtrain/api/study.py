@@ -164,7 +164,9 @@ class Study:
             return trial.value, -(result_of(trial).loss or 0.0), -trial.number
 
         complete = self._all(self._states.COMPLETE)
-        return result_of(max(complete, key=order)) if complete else None
+        if complete:
+            return result_of(max(complete, key=order))
+        return None
 
     @property
     def winner(self) -> int | None:

@@ -155,7 +155,10 @@ def tune(
     config = _with_test_split(config)
     space = space_of(config)
     name = "run" if source is None else source.stem
-    directory = RUNS / f"{name}-tuned" if run_dir is None else Path(run_dir)
+    if run_dir is None:
+        directory = RUNS / f"{name}-tuned"
+    else:
+        directory = Path(run_dir)
     _open_directory(directory, config, source, resume=resume, force=force)
     study = Study(directory, config, space)
     if seconds is None and trials is None:

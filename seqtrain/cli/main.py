@@ -66,7 +66,9 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return a command, or return None if no command has this name."""
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name in COMMANDS:
+            return load_command(cmd_name)
+        return None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names of the commands and their help."""
@@ -190,7 +192,7 @@ def _command_context(arguments: list[str]) -> Any:
     name, *rest = arguments
     if name in COMMANDS:
         return load_command(name).make_context(f"seqtrain {name}", rest, obj=arguments)
-    return program().make_context("seqtrain", [*arguments], obj=arguments)
+    return program().make_context("seqtrain", list(arguments), obj=arguments)
 
 
 def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]:
@@ -232,7 +234,10 @@ def _discard(stream: TextIO) -> None:
 def _print_problems(*problems: str) -> None:
     """Print each problem as one line on stderr, with control characters escaped."""
     rank = os.environ.get("RANK", "0")
-    name = "seqtrain" if rank == "0" else f"seqtrain: rank {printable(rank)}"
+    if rank == "0":
+        name = "seqtrain"
+    else:
+        name = f"seqtrain: rank {printable(rank)}"
     try:
         for problem in problems:
             print(f"{name}: {printable(problem)}", file=sys.stderr)

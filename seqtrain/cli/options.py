@@ -64,7 +64,10 @@ def complete_override(incomplete: str) -> list[str]:
     key, equals, value = incomplete.partition("=")
     if not equals:
         return [f"{name}=" for name in keys if name.startswith(key)]
-    words = allowed_words(tuple(key.split(".")), Config) if key in keys else []
+    if key in keys:
+        words = allowed_words(tuple(key.split(".")), Config)
+    else:
+        words = []
     return [f"{key}={word}" for word in words if word.startswith(value)]
 
 

@@ -171,7 +171,9 @@ class _Reader:
         """
         self.places[path] = self._place(key), self._place(node)
         if isinstance(node, yaml.ScalarNode):
-            return node.value if node.style else resolve_scalar(node.value)
+            if node.style:
+                return node.value
+            return resolve_scalar(node.value)
         if isinstance(node, yaml.SequenceNode):
             return [
                 self.value_of(item, item, (*path, number)) for number, item in enumerate(node.value)
@@ -207,7 +209,9 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
     if _NOT_FINITE.fullmatch(text):
         return float(text.replace(".", ""))
     if _FLOAT.fullmatch(text) and len(text) <= NUMBER_LIMIT:
-        return int(text) if _INTEGER.fullmatch(text) else float(text)
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        return float(text)
     if _AMBIGUOUS.fullmatch(text):
         found = shorten(text, 40)
         other = "else write true, false, null or a plain decimal number"
@@ -238,7 +242,9 @@ def _escaped(character: str) -> str:
     """Return a character as it is written within double quotes in YAML."""
     if character in '"\\':
         return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    if character.isprintable():
+        return character
+    return f"\\U{ord(character):08x}"
 
 
 def brief(value: object) -> str:
@@ -246,4 +252,6 @@ def brief(value: object) -> str:
 
     A text is in single quotes. Other values are written as YAML.
     """
-    return quote(value, 42) if isinstance(value, str) else shorten(flow(value), 40)
+    if isinstance(value, str):
+        return quote(value, 42)
+    return shorten(flow(value), 40)

@@ -56,7 +56,10 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
     if isinstance(values, Unreadable):
         raise ConfigError(one_line(f"{places[()][0]}: {values.why}"))
     if not isinstance(values, dict):
-        found = "empty config" if values is None else f"found {brief(values)}"
+        if values is None:
+            found = "empty config"
+        else:
+            found = f"found {brief(values)}"
         expected = f"expected a mapping of sections ({', '.join(SECTIONS)})"
         raise ConfigError(one_line(f"{shorten(name, 4096)}:1:1: {found}; {expected}"))
     return _validated(values, places, overrides)
@@ -100,7 +103,9 @@ def resolved_config(
         config = config_from_mapping(config, overrides)
     elif overrides:
         config = config_from_mapping(vars(config), overrides)
-    return config if device is None else config.with_keys(training={"device": device})
+    if device is None:
+        return config
+    return config.with_keys(training={"device": device})
 
 
 def _plain(value: object) -> object:
@@ -117,7 +122,9 @@ def _plain(value: object) -> object:
         return os.fspath(value)
     if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of NumPy, which isn't imported here
         return _plain(value.tolist())
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
 
 
 def _validated(values: dict[str, Any], places: Places, overrides: Sequence[str]) -> Config:

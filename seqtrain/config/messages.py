@@ -73,7 +73,10 @@ def _line(problem: Problem, places: Places) -> str:
     """
     placed = _placed(problem.path, places)
     of_key, of_value = places.get(placed, NO_PLACE)
-    place = of_key if problem.is_unknown or placed != problem.path else of_value
+    if problem.is_unknown or placed != problem.path:
+        place = of_key
+    else:
+        place = of_value
     key = ".".join(shorten(str(step), 40) for step in problem.path)
     if place.startswith(f"--set {key}="):
         key = ""
@@ -134,7 +137,10 @@ def _described(path: Keys, detail: ErrorDetails, root: type[BaseModel], values: 
     if not path:
         return f"found {brief(value)}; expected a mapping"
     if detail["type"] == "missing" and is_of_key:
-        table = ", or a table in Python (train=)" if path == ("data", "train") else ""
+        if path == ("data", "train"):
+            table = ", or a table in Python (train=)"
+        else:
+            table = ""
         return f"missing; expected {expected(path, root)}{table}"
     if detail["loc"][-1] == "[key]":
         return f"found key {brief(path[-1])}; expected text as key"
@@ -142,7 +148,10 @@ def _described(path: Keys, detail: ErrorDetails, root: type[BaseModel], values: 
         for step in path:
             values = values[step]
         value = values
-    near = nearest(value.lower(), allowed_words(path, root)) if isinstance(value, str) else None
+    if isinstance(value, str):
+        near = nearest(value.lower(), allowed_words(path, root))
+    else:
+        near = None
     hint = f"; did you mean {near}?" if near else ""
     return f"found {brief(value)}; expected {expected(path, root)}{hint}"
 
@@ -178,11 +187,17 @@ def _unknown_key(path: Keys, root: type[BaseModel], *, is_section: bool) -> str:
     """
     near = nearest_key(path, root, is_section=is_section)
     if near is None:
-        section = sections_of(root).get(str(path[0]), root) if len(path) > 1 else root
-        return f"unknown key; expected {one_of([*section.model_fields])}"
+        if len(path) > 1:
+            section = sections_of(root).get(str(path[0]), root)
+        else:
+            section = root
+        return f"unknown key; expected {one_of(list(section.model_fields))}"
     if near == path[-1]:
         section_name, _, name = near.rpartition(".")
-        place = f"under {section_name}" if section_name else "at the top, outside of all sections"
+        if section_name:
+            place = f"under {section_name}"
+        else:
+            place = "at the top, outside of all sections"
         return f"unknown key; write {name} {place}"
     return f"unknown key; did you mean {near}?"
 

@@ -70,7 +70,10 @@ def _reference(section: type[Section], above: str) -> Iterator[str]:
             yield f"| **{key}** | | | {_cell(kind.__doc__)} |"
             yield from _reference(kind, f"{key}.")
         else:
-            default = "required" if field.is_required() else f"`{flow(field.default)}`"
+            if field.is_required():
+                default = "required"
+            else:
+                default = f"`{flow(field.default)}`"
             values = _cell(expected(tuple(key.split(".")), Config))
             yield f"| `{key}` | {default} | {values} | {_cell(field.description)} |"
 

@@ -216,7 +216,10 @@ def _problems_of_files(config: Config) -> Problems:
         unknown = formats.get("")
         if unknown is not None:
             usual = one_of([each.endings[0] for each in FORMATS.values() if each.endings])
-            fraction = "a fraction such as 0.1, " if key in ("data.validation", "data.test") else ""
+            if key in ("data.validation", "data.test"):
+                fraction = "a fraction such as 0.1, "
+            else:
+                fraction = ""
             advice = f"expected {fraction}an ending such as {usual}, or set data.format"
             yield key, f"found {brief(formats[''])}; {advice_on(formats['']) or advice}"
         elif key != "pretraining.data":
@@ -248,7 +251,10 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
                 found = f"{key} is {format}, which has no columns"
                 yield name, f"{found}; expected null, or {one_of(formats_holding('steps'))}"
     tables = [format for format in keys if columns_of_format(format) != "none"]
-    missing = f"missing; expected a column name or index (format {tables[0]})" if tables else ""
+    if tables:
+        missing = f"missing; expected a column name or index (format {tables[0]})"
+    else:
+        missing = ""
     if tables and data.label is None:
         yield "data.label", missing
     # In delimited text and in memory, all columns but those with other roles are series of numbers.

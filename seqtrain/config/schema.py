@@ -51,8 +51,17 @@ from seqtrain.config.value_types import (
 from seqtrain.tables.formats import DataFormat, default_kind, names_of, resolve_format
 
 TRAINING_ONLY = {
-    *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
-    *("embedding_dropout", "vectors", "vectors_keep", "pretrained", "freeze"),
+    "embedding_std",
+    "max_ngrams",
+    "initial_scale",
+    "unroll",
+    "engine",
+    "dropout",
+    "embedding_dropout",
+    "vectors",
+    "vectors_keep",
+    "pretrained",
+    "freeze",
 }
 """Keys of the model section that change no prediction of a trained model."""
 

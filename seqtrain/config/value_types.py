@@ -38,7 +38,10 @@ class Section(BaseModel):
             key: The key.
             value: The new value, or None for the key's default.
         """
-        self.__dict__[key] = type(self).model_fields[key].default if value is None else value
+        if value is None:
+            self.__dict__[key] = type(self).model_fields[key].default
+        else:
+            self.__dict__[key] = value
 
 
 def _described(words: str, **limits: Any) -> Any:

@@ -36,7 +36,10 @@ def column_doubts(config: Config) -> Iterator[str]:
     for column in table.columns:
         if column.is_odd.any():
             yield f"{odd_cells(column, table)}; the others are {column.kind}s"
-    label = None if isinstance(data.label, list) else table.column(data.label or "label")
+    if isinstance(data.label, list):
+        label = None
+    else:
+        label = table.column(data.label or "label")
     others = (data.label, data.id, data.group, data.order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
     if data.id is None:
@@ -46,5 +49,8 @@ def column_doubts(config: Config) -> Iterator[str]:
             continue
         reason = tells_label(column, label)
         if reason:
-            use = "it is used" if str(column.name) in used else "it isn't used"
+            if str(column.name) in used:
+                use = "it is used"
+            else:
+                use = "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"

@@ -74,7 +74,7 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
         raise DataError(fields_problem(column))
     owners = fields[0].owners
     used, row_of = np.unique(owners, return_inverse=True)
-    id = ColumnProfile("", [*map(str, used)], row_of.astype(np.int32))
+    id = ColumnProfile("", list(map(str, used)), row_of.astype(np.int32))
     label = ColumnProfile(roles.label.name, roles.label.values, roles.label.codes[owners])
     inner = Roles("steps", label, columns=fields, id=id)
     order = find_order(fields, id)

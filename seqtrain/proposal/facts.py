@@ -119,7 +119,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     if roles.window is not None:
         found, lengths = _windows(roles, labels.codes)
     facts.rows, facts.classes = len(found) + unread.total(), labels.counts(found) + unread
-    facts.lost_classes = {*labels.counts(label_of[is_full])} - {*facts.classes}
+    facts.lost_classes = set(labels.counts(label_of[is_full])) - set(facts.classes)
     if roles.steps:
         if id is None and roles.columns:
             lengths = np.unique(roles.columns[0].owners, return_counts=True)[1]
@@ -221,7 +221,9 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
 def symbol_mark(roles: Roles) -> str | None:
     """Return the mark between the symbols of a cell, or None for blanks."""
     marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
-    return marks[0] if marks and roles.kind == "tokens" else None
+    if marks and roles.kind == "tokens":
+        return marks[0]
+    return None
 
 
 def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
@@ -232,7 +234,10 @@ def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOpti
             cells[column.name] = column.numbers[rows]
         else:
             cells[column.name] = [column.values[code] for code in column.codes[rows].tolist()]
-    decimal = "," if any(column.has_decimal_commas for column in roles.sequence) else "."
+    if any(column.has_decimal_commas for column in roles.sequence):
+        decimal = ","
+    else:
+        decimal = "."
     problems = dict[int, str]()
     content = read_content(
         cells, problems, kind=roles.kind, decimal=decimal, separator=symbol_mark(roles)
@@ -252,7 +257,7 @@ def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOpti
         facts.family = Family(chosen) if chosen else family_of(texts)
         facts.texts = texts[:TIMED_TEXTS]
         tokenizer = FAMILY_TOKENIZERS.get(facts.family.name, "char")
-        content = [*map(make_tokenizer(tokenizer, lowercase=not facts.family.keeps_case), texts)]
+        content = list(map(make_tokenizer(tokenizer, lowercase=not facts.family.keeps_case), texts))
     if not facts.channels:
-        facts.symbols = len({*chain.from_iterable(content)})
-    facts.lengths = quantiles(np.array([*map(len, content)]))
+        facts.symbols = len(set(chain.from_iterable(content)))
+    facts.lengths = quantiles(np.array(list(map(len, content))))

@@ -48,7 +48,7 @@ def has_header(
     if "header" in options.given:
         return bool(options.get("header"))
     by_name = {x for option in COLUMN_OPTIONS for x in options.named(option) if isinstance(x, str)}
-    if {name for name in by_name if not name.isdigit()} & {*first}:
+    if {name for name in by_name if not name.isdigit()} & set(first):
         return True
     below = [_rows_with(column, name) for name, column in zip(first, columns, strict=True)]
     repeated, is_usual, names = sum(map(bool, below)), False, list[str]()
@@ -63,7 +63,7 @@ def has_header(
     if numbers:
         is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
         return is_counting and (numbers[0] == 0 or len(numbers) < len(names))
-    if len({*names}) < len(names) or (repeated > 1 and not is_usual):
+    if len(set(names)) < len(names) or (repeated > 1 and not is_usual):
         return False
     if not KNOWN_NAMES.isdisjoint(names):
         return True

@@ -76,10 +76,16 @@ def find_layout(
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
     targets = {other for path in files for other in _targets(path)}
     files = [path for path in files if path not in targets] or files
-    joined = _joined_by_key(files, options, progress) if test is None else None
+    if test is None:
+        joined = _joined_by_key(files, options, progress)
+    else:
+        joined = None
     if joined is not None:
         return joined
-    splits = _recordings_of_train(files, progress) if test is None else None
+    if test is None:
+        splits = _recordings_of_train(files, progress)
+    else:
+        splits = None
     layout = FileLayout(splits or _splits(files, test), options)
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
@@ -99,7 +105,9 @@ def find_layout(
         )
     if not choices and isinstance(layout.splits["train"], str):
         _check_depth(layout.splits["train"])
-    return choices[0].layout if choices else layout
+    if choices:
+        return choices[0].layout
+    return layout
 
 
 # Splits
@@ -131,7 +139,7 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
 
 def split_of(path: str) -> str | None:
     """Return the split that a word of a file's name tells, or None."""
-    words = {*re.findall("[a-z]+", os.path.basename(path).lower())}
+    words = set(re.findall("[a-z]+", os.path.basename(path).lower()))
     return next((split for split, known in SPLIT_NAMES.items() if words & known), None)
 
 
@@ -197,8 +205,10 @@ def _splits_inside(folder: str) -> list[str]:
     folders = {path for path in paths if os.path.isdir(path)}
     found = [x for x in paths if (x in folders or resolve_format(x, "auto")) and split_of(x)]
     is_saved = os.path.join(folder, "dataset_dict.json") in paths
-    is_split = is_saved or (folders <= {*found} and len(found) > 1)
-    return found if is_split and "train" in map(split_of, found) else []
+    is_split = is_saved or (folders <= set(found) and len(found) > 1)
+    if is_split and "train" in map(split_of, found):
+        return found
+    return []
 
 
 # Labels in other files
@@ -293,11 +303,11 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
     if format == "txt":
         options = options.with_given(format="lines")  # a sequence per line
     table = read_table([path], replace(layout, options=options), progress)
-    own = {str(column.name) for column in table.columns} | {*map(str, range(len(table.columns)))}
+    own = {str(column.name) for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
         return []
     group, joins = None, []
-    for side in _beside(path, {*OWNER_NAMES}):
+    for side in _beside(path, set(OWNER_NAMES)):
         join, column = _join_of(table, side, progress)
         if join is not None:
             group, joins = column, [join]
@@ -416,14 +426,14 @@ def _recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Spl
     if len(files) < FEWEST_FILES or any(map(split_of, files)) or any(map(os.path.isdir, files)):
         return None
     formats = {resolve_format(path, "auto") for path in files}
-    if len(formats) > 1 or not formats <= {*RECORDINGS} or not _path_patterns(files, progress):
+    if len(formats) > 1 or not formats <= set(RECORDINGS) or not _path_patterns(files, progress):
         return None
     folder, ending = os.path.dirname(files[0]), os.path.splitext(files[0])[1]
     for pattern in (folder, os.path.join(os.path.dirname(folder), "*")):
         pattern = os.path.join(pattern, f"*{ending}")
         if sorted(files) == matching_files(pattern):
             return {"train": pattern}
-    return {"train": [*files]}
+    return {"train": list(files)}
 
 
 def _recordings(files: Sequence[str]) -> list[str]:
@@ -432,13 +442,17 @@ def _recordings(files: Sequence[str]) -> list[str]:
     A folder may have a sub-folder for each class.
     """
     if len(files) > 1 or not os.path.isdir(files[0]):
-        return [*files] if len(files) > 1 else []
+        if len(files) > 1:
+            return list(files)
+        return []
     found = list[str]()
     for path in _paths(files[0]):
         found += _paths(path) if os.path.isdir(path) else [path]
     formats = {resolve_format(path, "auto") for path in found if os.path.isfile(path)}
-    is_one = len(formats) == 1 and formats <= {*RECORDINGS} and all(map(os.path.isfile, found))
-    return found if is_one else []
+    is_one = len(formats) == 1 and formats <= set(RECORDINGS) and all(map(os.path.isfile, found))
+    if is_one:
+        return found
+    return []
 
 
 def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
@@ -453,23 +467,28 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
     separators = re.findall(BETWEEN_PARTS, stems[0]) if stems else []
     if {len(parts) for parts in split} == {1}:  # walking003
         found = [re.fullmatch("([A-Za-z]+)([0-9]+)", stem) for stem in stems]
-        split, separators = [[*each.groups()] for each in found if each], [""]
+        split, separators = [list(each.groups()) for each in found if each], [""]
     if len(split) < max(FEWEST_FILES, len(files)) or len({len(parts) for parts in split}) != 1:
         return []
-    columns = [[*part] for part in zip(*split, strict=True)]
+    columns = [list(part) for part in zip(*split, strict=True)]
     kinds = [_kind_of_part(values) for values in columns]
     patterns = []
     for label, values in enumerate(columns):
-        if kinds[label] != "label" or not 2 <= len({*values}) <= len(values) / 2:
+        if kinds[label] != "label" or not 2 <= len(set(values)) <= len(values) / 2:
             continue
         pattern = ""
         for at, kind in enumerate(kinds):
             text = KINDS_OF_PART.get(kind, "[^._ -]+")
-            name = LABEL if at == label else SUBJECT if kind == "code" else None
+            if at == label:
+                name = LABEL
+            elif kind == "code":
+                name = SUBJECT
+            else:
+                name = None
             if name and f"<{name}>" not in pattern:
                 text = f"(?P<{name}>{text})"
             pattern += text + re.escape("".join(separators[at : at + 1]))
-        patterns.append((pattern, {*values}))
+        patterns.append((pattern, set(values)))
     return patterns
 
 

@@ -5,14 +5,57 @@ import re
 from seqtrain.proposal.profile import ColumnProfile
 
 LABEL_NAMES = (
-    *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
-    *("tag", "type", "language", "lang", "genre", "rating", "stars", "gold", "classification"),
-    *("outcome", "result", "failure", "failed", "fault", "anomaly", "activity"),
+    "label",
+    "labels",
+    "class",
+    "target",
+    "category",
+    "y",
+    "intent",
+    "topic",
+    "sentiment",
+    "tag",
+    "type",
+    "language",
+    "lang",
+    "genre",
+    "rating",
+    "stars",
+    "gold",
+    "classification",
+    "outcome",
+    "result",
+    "failure",
+    "failed",
+    "fault",
+    "anomaly",
+    "activity",
 )
 TEXT_NAMES = (
-    *("text", "sequence", "sentence", "tokens", "content", "document", "review", "message"),
-    *("question", "query", "utterance", "comment", "tweet", "post", "seq", "events", "symbols"),
-    *("values", "series", "features", "name", "word", "x", "input"),
+    "text",
+    "sequence",
+    "sentence",
+    "tokens",
+    "content",
+    "document",
+    "review",
+    "message",
+    "question",
+    "query",
+    "utterance",
+    "comment",
+    "tweet",
+    "post",
+    "seq",
+    "events",
+    "symbols",
+    "values",
+    "series",
+    "features",
+    "name",
+    "word",
+    "x",
+    "input",
 )
 HEADLINE_NAMES = ("title", "subject", "headline", "summary")
 BODY_NAMES = ("body", "description", "text", "content", "review", "abstract", "message")
@@ -20,8 +63,22 @@ GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dial
 """Names of columns that tell which rows belong together."""
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
 OWNER_NAMES = (
-    *("customer", "client", "user", "patient", "subject", "author", "speaker", "participant"),
-    *("machine", "device", "account", "person", "driver", "writer", "visitor", "student"),
+    "customer",
+    "client",
+    "user",
+    "patient",
+    "subject",
+    "author",
+    "speaker",
+    "participant",
+    "machine",
+    "device",
+    "account",
+    "person",
+    "driver",
+    "writer",
+    "visitor",
+    "student",
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
@@ -39,7 +96,7 @@ def is_code(column: ColumnProfile) -> bool:
 
 def names_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, such as customer_nr."""
-    return not {*re.split("[-_]", column.word)}.isdisjoint(OWNER_NAMES)
+    return not set(re.split("[-_]", column.word)).isdisjoint(OWNER_NAMES)
 
 
 def is_code_or_owner(column: ColumnProfile) -> bool:

@@ -67,8 +67,10 @@ class InitOptions:
         """
         value = self.get(option)
         if isinstance(value, list | dict):  # data.steps maps columns to kinds
-            return [*value]
-        return [] if value in (None, "auto") else [value]
+            return list(value)
+        if value in (None, "auto"):
+            return []
+        return [value]
 
     def with_given(self, **given: Any) -> "InitOptions":
         """Return options with further values, which follow from the files."""

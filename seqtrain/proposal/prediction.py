@@ -41,7 +41,7 @@ def error_by_characters(texts: Sequence[str], labels: npt.NDArray[np.integer]) -
 
 def _ngrams(text: str) -> npt.NDArray[np.int64]:
     """Return the buckets of the n-grams of one to three characters of a text."""
-    letters = np.array([*map(ord, text)], dtype=np.int64)
+    letters = np.array(list(map(ord, text)), dtype=np.int64)
     pairs = letters[:-1] * 1_000_003 + letters[1:]
     triples = pairs[:-1] * 1_000_003 + letters[2:]
     return np.concatenate((letters, pairs, triples)) % HASHED_FEATURES

@@ -128,12 +128,16 @@ class ColumnProfile:
     @cached_property
     def word(self) -> str:
         """Name after its last dot, in lower case, or "" if the column has only an index."""
-        return "" if isinstance(self.name, int) else self.name.lower().rpartition(".")[2]
+        if isinstance(self.name, int):
+            return ""
+        return self.name.lower().rpartition(".")[2]
 
     @property
     def shown(self) -> str:
         """Name for messages, in quotes and cut to 40 characters, or such as column 2."""
-        return quote(self.name, 40) if isinstance(self.name, str) else f"column {self.name}"
+        if isinstance(self.name, str):
+            return quote(self.name, 40)
+        return f"column {self.name}"
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
@@ -144,13 +148,15 @@ class ColumnProfile:
     def blank(self) -> int:
         """Index of the value of blank cells, or -1 if there are none."""
         if self.are_texts:
-            return self.values.index("") if "" in self.values else -1
+            if "" in self.values:
+                return self.values.index("")
+            return -1
         return next((at for at, x in enumerate(self.values) if type(x) is str and not x), -1)
 
     @cached_property
     def are_texts(self) -> bool:
         """True if no value is a list."""
-        return {*map(type, self.values)} <= {str}
+        return set(map(type, self.values)) <= {str}
 
     @property
     def is_blank(self) -> Mask:
@@ -198,7 +204,7 @@ class ColumnProfile:
     @cached_property
     def kind_counts(self) -> Counter[str]:
         """Number of cells of each kind."""
-        kinds = {*self.cell_kinds}
+        kinds = set(self.cell_kinds)
         if len(kinds) == 1:
             return Counter({kinds.pop(): self.rows})
         found: Counter[str] = Counter()
@@ -285,7 +291,9 @@ class ColumnProfile:
             return "blank"
         kind = self.main_kind[0]
         if kind == "numbers":
-            return "symbols" if self.are_list_codes else "series"
+            if self.are_list_codes:
+                return "symbols"
+            return "series"
         if kind == "strings":
             return self._kind_of_strings()
         if kind == "text" and self.mark is not None:
@@ -331,7 +339,9 @@ class ColumnProfile:
         strings = [string for value in self.sampled_values for string in self.strings_of(value)]
         words = sum(len(string.split()) for string in strings)
         are_sentences = words >= 2 * len(strings) and REPEATS * len(set(strings)) > len(strings)
-        return "turns" if are_sentences else "symbols"
+        if are_sentences:
+            return "turns"
+        return "symbols"
 
     @cached_property
     def is_odd(self) -> Mask:
@@ -382,7 +392,9 @@ class ColumnProfile:
                 seconds = _seconds(texts, type)
                 if seconds is not None:
                     found.append((type, seconds))
-        return found[0] if len(found) == 1 else (None, np.nan)
+        if len(found) == 1:
+            return found[0]
+        return (None, np.nan)
 
     @cached_property
     def is_duration(self) -> bool:
@@ -403,7 +415,10 @@ class ColumnProfile:
             if not isinstance(value, str):
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
-                plain = value.replace(",", ".") if self.has_decimal_commas else value
+                if self.has_decimal_commas:
+                    plain = value.replace(",", ".")
+                else:
+                    plain = value
                 plain = plain.replace("True", "1").replace("False", "0")
                 found.append(np.array(re.findall(NUMBER_TEXT, plain), dtype=np.float64))
         return found
@@ -431,7 +446,9 @@ class ColumnProfile:
         lists: Sequence[Any] = self.lists
         if self.kind == "symbols" and not lists:
             lists = [self.strings_of(value) for value in self.sampled_values if value != ""]
-        return float(np.mean([len(items) for items in lists])) if lists else 0.0
+        if lists:
+            return float(np.mean([len(items) for items in lists]))
+        return 0.0
 
     # Texts
 
@@ -451,7 +468,9 @@ class ColumnProfile:
     @cached_property
     def longest(self) -> int:
         """Number of characters of the longest value. Lists count as too long for a label."""
-        return max(map(len, self.values), default=0) if self.are_texts else 1000
+        if self.are_texts:
+            return max(map(len, self.values), default=0)
+        return 1000
 
     @cached_property
     def pattern(self) -> bool:
@@ -499,7 +518,7 @@ class ColumnProfile:
     def is_multi_hot(self) -> bool:
         """True if the column holds lists of one length with only 0 and 1 that repeat."""
         lists = self.lists if self.holds_marks else []
-        return 0 < 2 * len({*map(bytes, lists)}) <= self.rows
+        return 0 < 2 * len(set(map(bytes, lists))) <= self.rows
 
     @cached_property
     def holds_names(self) -> bool:
@@ -550,7 +569,10 @@ class ColumnProfile:
 
     def describe(self) -> str:
         """Return the name and the kind of content of the column, such as `'age' (numbers)`."""
-        name = "the column without a name" if self.name == "" else self.shown
+        if self.name == "":
+            name = "the column without a name"
+        else:
+            name = self.shown
         if self.is_unique:
             kind = "unique"
         elif not self.differs and self.kind in ("blank", *LABEL_KINDS):
@@ -595,7 +617,9 @@ def parsed_numbers(values: Sequence[Any]) -> Floats | None:
         numbers = np.array(list(map(float, values)))
     except (ValueError, TypeError):
         return None
-    return numbers if np.isfinite(numbers).all() else None
+    if np.isfinite(numbers).all():
+        return numbers
+    return None
 
 
 def kind_of_cell(cell: Any) -> str:
@@ -616,8 +640,13 @@ def kind_of_cell(cell: Any) -> str:
             return kind
     if "\n" in cell and _is_recording(cell):
         return "numbers"
-    items = items_of(cell, bare=True) if cell.startswith(LIST_STARTS) else None
-    return _kind_of_items(items) if items else "text"
+    if cell.startswith(LIST_STARTS):
+        items = items_of(cell, bare=True)
+    else:
+        items = None
+    if items:
+        return _kind_of_items(items)
+    return "text"
 
 
 def _is_recording(cell: str) -> bool:
@@ -635,7 +664,9 @@ def _kind_of_items(items: Any) -> str:
         return "strings"
     if isinstance(items[0], dict):
         are_turns = all(isinstance(each, dict) and text_field(each) for each in items)
-        return "turns" if are_turns else "events"
+        if are_turns:
+            return "turns"
+        return "events"
     try:
         np.asarray(items, np.float64)
     except (ValueError, TypeError):
@@ -674,4 +705,6 @@ def _seconds(texts: Sequence[str], type: str) -> Floats | None:
         times, problems = TimeColumn(type).times_of(list(texts), np.arange(len(texts)))
     except UnreadableError:
         return None
-    return None if problems else times / SECOND
+    if problems:
+        return None
+    return times / SECOND

@@ -178,7 +178,7 @@ def propose(
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
     table = read_table(files_of("train", layout.splits["train"]), layout, reports)
-    sheets = [*_about_sheets(table)]
+    sheets = list(_about_sheets(table))
     try:
         roles = roles_of(table)
         facts = facts_of(roles, layout.options, table.unread)
@@ -217,7 +217,7 @@ def propose(
             prepared = prepare(config)
         warnings += number_doubts(prepared)
     warnings += [*shared_owner(roles.owner, config), *_few_rows(found, config)]
-    return Proposal(text, [*_uses(found, settings)], warnings)
+    return Proposal(text, list(_uses(found, settings)), warnings)
 
 
 def roles_of(table: Table) -> Roles:
@@ -284,7 +284,7 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
 
 def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str) -> DataError:
     """Return the error about a column with the names of files in a folder."""
-    names, file = [*map(str, column.values)], matching_files(table.path)[0]
+    names, file = list(map(str, column.values)), matching_files(table.path)[0]
     problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
     if resolve_format(names[0], "auto") not in RECORDINGS:
         return DataError(f"{problem}; to read texts, put the files of each class into a folder")
@@ -353,7 +353,10 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
     present = [str(column.name) for column in columns]
     known = {*present, *map(str, range(len(columns)))}
     has_names = isinstance(columns[0].name, str)
-    hint = "" if has_names else "; the table has no names (--header, if the first row has some)"
+    if has_names:
+        hint = ""
+    else:
+        hint = "; the table has no names (--header, if the first row has some)"
     problems = []
     for option in COLUMN_OPTIONS:
         for name in options.named(option):
@@ -372,7 +375,10 @@ def odd_cells(column: ColumnProfile, table: Table) -> str:
         table: The table.
     """
     rows = np.flatnonzero(column.is_odd)
-    lines = table.lines if column.owners is None else table.lines[column.owners]
+    if column.owners is None:
+        lines = table.lines
+    else:
+        lines = table.lines[column.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
         shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
@@ -391,7 +397,7 @@ def _check_dropped(found: _Findings) -> None:
     if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
         return
     unit = "rows" if found.roles.id is None else "sequences"
-    columns = [*odd_numbers(found.roles)]
+    columns = list(odd_numbers(found.roles))
     for column in columns:
         _refuse_thousands(column, table)
     odd = [odd_cells(column, table) for column in columns]
@@ -478,13 +484,16 @@ def _classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
 def _check_classes(found: _Findings) -> None:
     """Raise a DataError if all rows are empty, have one label, or each a label of its own."""
     facts, table = found.facts, found.table
-    labels = [*facts.classes]
+    labels = list(facts.classes)
     if not labels:
         if table.dialect.format == "fasttext":
             refuse_labels_before_blanks(table)
             raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
-        reason = "are empty" if facts.label_problem is None else f"fail: {facts.label_problem}"
+        if facts.label_problem is None:
+            reason = "are empty"
+        else:
+            reason = f"fail: {facts.label_problem}"
         raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
         raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
@@ -514,7 +523,7 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
     Raises:
         DataError: If there is one file per class, with many files whose names are all numbers.
     """
-    facts, table, labels = found.facts, found.table, [*found.facts.classes]
+    facts, table, labels = found.facts, found.table, list(found.facts.classes)
     stems = {NUMBER_IN_NAME.sub("", label) for label in labels}
     is_folder = table.dialect.format == "txt" and os.path.isdir(table.path)
     are_numbered = len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1
@@ -584,10 +593,13 @@ def _facts_of_split(
         label = _joined_marks(one_hot)
     if label is None or label.distinct == 0:
         return None
-    needed = roles.sequence if roles.id is None else [*roles.sequence, roles.id]
+    if roles.id is None:
+        needed = roles.sequence
+    else:
+        needed = [*roles.sequence, roles.id]
     missing = [str(column.name) for column in needed if column.name not in own]
     if missing:
-        raise DataError(f"{table.name}: {missing_name('column', missing[0], [*map(str, own)])}")
+        raise DataError(f"{table.name}: {missing_name('column', missing[0], list(map(str, own)))}")
     same = replace(
         roles,
         label=label,
@@ -689,7 +701,10 @@ def _few_rows(found: _Findings, config: Config) -> Iterator[str]:
     few = facts.rows / len(facts.classes)
     if few >= FEW_PER_CLASS:
         return
-    held_out = round(share * facts.rows) if isinstance(share, float) else rows.get("validation", 0)
+    if isinstance(share, float):
+        held_out = round(share * facts.rows)
+    else:
+        held_out = rows.get("validation", 0)
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
         advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"

@@ -282,10 +282,14 @@ def _format_of_lines(table: Table) -> str:
         return "fasttext"
     fields = [line.split("\t") for line in lines]
     if lines and all(len(line) == 2 for line in fields):
-        first, last = ({*column} for column in zip(*fields, strict=True))
-        return "tsv" if len(last) < len(first) or _has_names(table) else "txt"
+        first, last = (set(column) for column in zip(*fields, strict=True))
+        if len(last) < len(first) or _has_names(table):
+            return "tsv"
+        return "txt"
     if any("\t" in line for line in lines):
-        return "tsv" if table.layout.options.get("header") else "txt"
+        if table.layout.options.get("header"):
+            return "tsv"
+        return "txt"
     for mark in ";,|":
         counts = {line.count(mark) for line in lines}
         is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
@@ -334,7 +338,7 @@ def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
     rows = [line.split() for line in lines if line.strip()]
     blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
-    are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len({*map(len, rows)}) == 1
+    are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len(set(map(len, rows))) == 1
     if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
         return
     if any(options.named(option) for option in COLUMN_OPTIONS):
@@ -395,7 +399,7 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     dialect = replace(table.dialect, header=False)
     file = open_source(table.path, dialect).files()[0]
     block = next(_first_blocks(file, dialect, FIRST_ROWS))
-    rows = [*zip(*map(as_list, block.columns.values()), strict=True)]
+    rows = list(zip(*map(as_list, block.columns.values()), strict=True))
     line = int(block.lines[index_of_names(rows)])
     if line == 1:
         return
@@ -472,7 +476,7 @@ class _TableBuilder:
             place = block.file or self.table.name
             for row, reason in block.problems.items():
                 self.table.problems.append(f"{place}:{block.lines[row]}: {reason}")
-            bad = np.array([*block.problems])
+            bad = np.array(list(block.problems))
             for name, cells in block.columns.items():
                 self.table.bad_cells.setdefault(name, []).extend(as_list(cells_at(cells, bad)))
             block = block.at(np.delete(np.arange(len(block)), [*block.problems]))
@@ -542,7 +546,9 @@ class _GrowingColumn(dict[Any, int]):
     def __missing__(self, cell: Any) -> int:
         if type(cell) is not str:
             value = _value_of(cell)
-            return self[value] if isinstance(value, str) else self._append(value)
+            if isinstance(value, str):
+                return self[value]
+            return self._append(value)
         value = cell.strip()
         if len(value) > LONGEST_LABEL:
             return self._code_of_long(value)
@@ -558,7 +564,7 @@ class _GrowingColumn(dict[Any, int]):
         Plain cells are short texts without blanks. Tables of many columns and few rows need this.
         """
         values = list(dict.fromkeys(cells))
-        if {*map(type, values)} != {str}:
+        if set(map(type, values)) != {str}:
             return
         text = "".join(values)
         if text.split() == [text] and max(map(len, values)) <= LONGEST_LABEL:
@@ -567,7 +573,9 @@ class _GrowingColumn(dict[Any, int]):
 
     def code(self, cell: Any) -> int:
         """Return the code of a cell, which may be a list."""
-        return self[cell] if isinstance(cell, str) else self.__missing__(cell)
+        if isinstance(cell, str):
+            return self[cell]
+        return self.__missing__(cell)
 
     def _code_of_long(self, text: str) -> int:
         """Return the code of a long text. Its hash stands for it, for a text needs much memory."""
@@ -586,7 +594,9 @@ class _GrowingColumn(dict[Any, int]):
 def _value_of(cell: Any) -> Any:
     """Return a cell that isn't a text as a value of `Column.values`."""
     if isinstance(cell, list | tuple | np.ndarray):
-        return cell if len(cell) else "[]"
+        if len(cell):
+            return cell
+        return "[]"
     try:
         return text_of(cell)
     except BadCellError:
@@ -599,7 +609,7 @@ def _flattened(columns: Mapping[Any, Any]) -> Iterator[tuple[Name, Any]]:
     A field that only holds objects is left out itself.
     """
     for name, cells in columns.items():
-        if not isinstance(cells, list) or dict not in {*map(type, cells)}:
+        if not isinstance(cells, list) or dict not in set(map(type, cells)):
             yield name, cells
             continue
         rows = [cell if isinstance(cell, dict) else {} for cell in cells]
@@ -619,7 +629,10 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
     """
     name = table.name
     if table.dialect.format == "txt" and table.problems and not table.rows:
-        lines = _first_lines(table.path, table.dialect) if os.path.isfile(table.path) else []
+        if os.path.isfile(table.path):
+            lines = _first_lines(table.path, table.dialect)
+        else:
+            lines = []
         if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
             command = f"sed -E -e 's/^ +//' -e 's/ +/,/g' {shlex.quote(name)} > table.csv"
             raise DataError(
@@ -648,7 +661,10 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
 def _commands_for_lists(table: Table) -> list[str]:
     """Return lines with a command for each list of objects in the only row of a table."""
     lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
-    lines = ["or, if each of its lists is a table, write them to files:"] if lists else []
+    if lists:
+        lines = ["or, if each of its lists is a table, write them to files:"]
+    else:
+        lines = []
     for name in lists[:MOST_LISTS]:
         code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
         command = shlex.join(["python3", "-c", code, str(name)])
@@ -708,7 +724,9 @@ def _numbers_or_texts(fields: Sequence[str]) -> Any:
         numbers = [float(field) for field in fields]
     except ValueError:
         return list(fields)
-    return [int(x) for x in numbers] if all(x.is_integer() for x in numbers) else numbers
+    if all(x.is_integer() for x in numbers):
+        return [int(x) for x in numbers]
+    return numbers
 
 
 def _sample_of_files(source: FileSource, table: Table) -> FileSource:
@@ -736,7 +754,10 @@ def _leave_out(table: Table, undecodable: Sequence[str]) -> bool:
     """
     if not holds_whole_files(table.path) or len(undecodable) >= table.rows:
         return False
-    more = f" and {len(undecodable) - 1:,} more" if len(undecodable) > 1 else ""
+    if len(undecodable) > 1:
+        more = f" and {len(undecodable) - 1:,} more"
+    else:
+        more = ""
     place = undecodable[0].partition(":")[0]
     table.warnings.append(f"{place}{more}: not UTF-8, as other files of the folder are; left out")
     table.leaves_out = True

@@ -113,7 +113,9 @@ class Roles:
         """Return the columns of numbers that sequences hold, and the order."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
         used = [column for column in self.columns if str(column.name) in names]
-        return used if self.order is None else [*used, self.order]
+        if self.order is None:
+            return used
+        return [*used, self.order]
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
         """Note a column that isn't used, and warn if it gives the label away.
@@ -136,7 +138,9 @@ def likeliest_labels(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     for column in columns:
         points = sum(points for points, applies in LABEL_RULES if applies(column))
         by_points.setdefault(points, []).append(column)
-    return by_points[max(by_points)] if by_points else []
+    if by_points:
+        return by_points[max(by_points)]
+    return []
 
 
 def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
@@ -205,7 +209,10 @@ def _described(columns: Sequence[ColumnProfile]) -> list[str]:
 
 def _lines(texts: list[str]) -> list[str]:
     """Return texts as lines of a message, and the number of those that aren't shown."""
-    more = [f"and {len(texts) - MOST_LISTED:,} more"] if len(texts) > MOST_LISTED else []
+    if len(texts) > MOST_LISTED:
+        more = [f"and {len(texts) - MOST_LISTED:,} more"]
+    else:
+        more = []
     return [f"  {text}" for text in [*texts[:MOST_LISTED], *more]]
 
 
@@ -218,7 +225,9 @@ def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:
     if determines(label, column):
         return "the label again"
     is_detail = column.distinct <= MOST_DETAILED * label.distinct
-    return "the label in more detail" if is_detail else None
+    if is_detail:
+        return "the label in more detail"
+    return None
 
 
 # The sequence
@@ -242,7 +251,10 @@ def row_table(
     found = kind_of_sequence(chosen)
     roles = Roles(options.kind or found, label, chosen, columns)
     if options.kind is None and _may_be_codes(chosen):
-        other, kind = ("measurements", "features") if found == "tokens" else ("symbols", "tokens")
+        if found == "tokens":
+            other, kind = "measurements", "features"
+        else:
+            other, kind = "symbols", "tokens"
         roles.warnings.append(
             f"the sequences are whole numbers, read as {found}; if they are {other}: --set "
             f"data.kind={kind}"
@@ -251,7 +263,10 @@ def row_table(
     for column in columns:
         if column in used:
             continue
-        reason = tells_label(column, label) if column.repeats_as_labels else None
+        if column.repeats_as_labels:
+            reason = tells_label(column, label)
+        else:
+            reason = None
         if reason == "the label in more detail" and is_code_or_owner(column):
             reason = None
         roles.ignore(column, reason)
@@ -350,7 +365,9 @@ def _channels(found: _Candidates) -> list[ColumnProfile]:
     lists = found.lists
     lengths = {round(column.steps, 9) for column in lists}
     is_equal = {column.kind for column in lists} == {"series"} and len(lengths) == 1
-    return lists if is_equal or len(lists) == 1 else []
+    if is_equal or len(lists) == 1:
+        return lists
+    return []
 
 
 def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
@@ -360,13 +377,17 @@ def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
     """
     titles = [x for x in found.texts if x.word in HEADLINE_NAMES and not x.is_category]
     bodies = [x for x in found.texts if x.word in BODY_NAMES]
-    return [*titles, *bodies] if len(titles) == len(bodies) == 1 else []
+    if len(titles) == len(bodies) == 1:
+        return [*titles, *bodies]
+    return []
 
 
 def _wide_series(found: _Candidates) -> list[ColumnProfile]:
     """Return the columns of numbers that are more than half of all columns, or []."""
     wide = wide_columns(found.others)
-    return wide if 2 * len(wide) > len(found.others) else []
+    if 2 * len(wide) > len(found.others):
+        return wide
+    return []
 
 
 def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
@@ -382,7 +403,9 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
         if is_word or column.kind in ("number", "amount"):
             by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
-    return groups[0] if len(groups) == 1 else []
+    if len(groups) == 1:
+        return groups[0]
+    return []
 
 
 def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
@@ -429,7 +452,9 @@ def _most_telling(found: _Candidates) -> list[ColumnProfile]:
     best, second = np.argsort(errors, kind="stable")[:2]
     variance = errors[second] * (1 - errors[second]) / max(1, len(rows) / 4)
     limit = min(0.9 * errors[second], errors[second] - 2 * np.sqrt(variance))
-    return [texts[best]] if errors[best] < limit else []
+    if errors[best] < limit:
+        return [texts[best]]
+    return []
 
 
 def _only_likely(found: _Candidates) -> list[ColumnProfile]:
@@ -439,7 +464,9 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     if len(named) == 1:
         return named
     plausible = _plausible(found)
-    return plausible if len(plausible) == 1 else []
+    if len(plausible) == 1:
+        return plausible
+    return []
 
 
 def _plausible(found: _Candidates) -> list[ColumnProfile]:
@@ -454,7 +481,9 @@ def _longest(found: _Candidates) -> list[ColumnProfile]:
     is_longest = len(by_length) > 1 and (
         by_length[0].characters > MUCH_LONGER * by_length[1].characters
     )
-    return by_length[:1] if is_longest else []
+    if is_longest:
+        return by_length[:1]
+    return []
 
 
 SequenceRule: TypeAlias = Callable[[_Candidates], list[ColumnProfile]]
@@ -503,7 +532,9 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
         return "features"
     if len(chosen) >= FEWEST_WIDE and all(column.repeats for column in chosen):
         return "tokens"
-    return SEQUENCE_KINDS.get(kinds.pop(), "text") if len(kinds) == 1 else "text"
+    if len(kinds) == 1:
+        return SEQUENCE_KINDS.get(kinds.pop(), "text")
+    return "text"
 
 
 def fields_problem(column: ColumnProfile, text: ColumnProfile | None = None) -> str:

@@ -97,7 +97,7 @@ class Situation:
         is_word_task = self.family == "words" and not self.multi_label
         is_short = self.median < 64 and self.rows >= 1000 and self.classes > 4
         self.has_short_texts = is_word_task and is_short
-        sizes = [*facts.classes.values()]
+        sizes = list(facts.classes.values())
         self.has_rare_class = not self.multi_label and rare_class(sizes) is not None
 
 
@@ -242,7 +242,10 @@ def _epochs(settings: Settings, data: Situation) -> None:
     batch_size = settings.get("batching.batch_size", Setting(64, "")).value
     # Epochs were measured with a tenth held out. The comment counts the rows that are learned.
     epochs = max(1, min(MOST_EPOCHS, round(updates / -(-data.rows * 9 // 10 // batch_size))))
-    learned = data.rows - round(data.held_out) if isinstance(data.validation, float) else data.rows
+    if isinstance(data.validation, float):
+        learned = data.rows - round(data.held_out)
+    else:
+        learned = data.rows
     count = epochs * -(-learned // batch_size)
     settings["training.max_epochs"] = Setting(epochs, f"about {count:,} updates")
 

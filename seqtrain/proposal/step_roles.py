@@ -108,11 +108,16 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         roles.warnings.append(_roles_by_values(roles))
     StepColumns(columns, roles, options).assign()
     if not roles.steps and is_requested:
-        ignored = f"; ignored: {listed(roles.ignored)}" if roles.ignored else ""
+        if roles.ignored:
+            ignored = f"; ignored: {listed(roles.ignored)}"
+        else:
+            ignored = ""
         raise DataError(
             f"--steps: no column is left{ignored}; a step needs at least one; name others"
         )
-    return roles if roles.steps else None
+    if roles.steps:
+        return roles
+    return None
 
 
 def _may_be_step_table(
@@ -164,7 +169,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     given, labels = columns_named(columns, options, "id"), columns_named(columns, options, "label")
     if given and labels:  # the reader reports an id with several labels
         return given[0]
-    taken = [*labels]
+    taken = list(labels)
     for option in ("order", "steps"):
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
@@ -240,7 +245,10 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     """
     per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
     named = columns_named(columns, options, "label")
-    label = named[0] if named else choose_label([x for x in per_id if not determines(x, id)])
+    if named:
+        label = named[0]
+    else:
+        label = choose_label([x for x in per_id if not determines(x, id)])
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
     order = next(iter(columns_named(columns, options, "order")), None) or find_order(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order)
@@ -273,7 +281,9 @@ def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> R
     for is_likely in (_is_contiguous, lambda id: id.kind == "number"):
         likely = [roles for roles in found if roles.id is not None and is_likely(roles.id)]
         found = likely if len(found) > 1 and likely else found
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def _windows_of(
@@ -430,7 +440,10 @@ def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions
 def _roles_by_values(roles: Roles) -> str:
     """Return a warning about the roles of columns without names."""
     assert roles.id is not None
-    order = "" if roles.order is None else f", {roles.order.shown} as the time"
+    if roles.order is None:
+        order = ""
+    else:
+        order = f", {roles.order.shown} as the time"
     return (
         f"the columns have no names; by their values, {roles.id.shown} is read as the id{order}, "
         f"{roles.label.shown} as the label; if they are others, give --id, --order, --label"
@@ -473,7 +486,9 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnPro
         if _sorts(column, column.numbers[rows], id.codes[rows]):
             is_date = column.kind == "time" and not column.is_duration
             found[is_date, len(column.values), -number] = column
-    return found[max(found)] if found else None
+    if found:
+        return found[max(found)]
+    return None
 
 
 def _is_known(column: ColumnProfile) -> bool:
@@ -583,9 +598,13 @@ class StepColumns:
         is the reason.
         """
         if self.chosen:
-            return None if column in self.chosen else "not among --steps"
+            if column in self.chosen:
+                return None
+            return "not among --steps"
         if column.distinct < 2:
-            return "one value" if column.distinct else "blank"
+            if column.distinct:
+                return "one value"
+            return "blank"
         if column.names_splits:
             self.roles.warnings.append(about_splits(column))
             return "names of splits"
@@ -638,7 +657,7 @@ class StepColumns:
             return False
         if re.search(TIME_NAME.pattern.replace("order|", ""), column.word):
             return True
-        order = np.argsort(np.argsort(np.array([*map(str, column.values)])))
+        order = np.argsort(np.argsort(np.array(list(map(str, column.values)))))
         steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
@@ -747,8 +766,13 @@ def token_that_explains(
         codes = other.codes[rows][present]
         counts = np.bincount(codes)
         means = np.bincount(codes, ranks) / counts.clip(1)
-        share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9)) if len(codes) else 0.0
+        if len(codes):
+            share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
+        else:
+            share = 0.0
         is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
         if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
             found[share] = str(other.name)
-    return found[max(found)] if found else None
+    if found:
+        return found[max(found)]
+    return None

@@ -96,7 +96,12 @@ def split_settings(
         roles: Roles of the columns.
         facts: Facts about train.
     """
-    unit = "rows" if roles.id is None else "sequences" if roles.window is None else "windows"
+    if roles.id is None:
+        unit = "rows"
+    elif roles.window is None:
+        unit = "sequences"
+    else:
+        unit = "windows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
     if os.path.isdir(table.path) and table.dialect.format == "txt":
         is_whole = holds_whole_files(table.path)
@@ -107,7 +112,7 @@ def split_settings(
     if isinstance(validation, float):
         held_out = round(validation * facts.rows)
         if not facts.multi_label and roles.window is None and roles.group is None:
-            counts = [*facts.classes.values()]
+            counts = list(facts.classes.values())
             labels = np.repeat(np.arange(len(counts)), counts)
             held_out = len(hold_out(labels, {"validation": validation}, seed=0)["validation"])
         reason = f"{held_out:,} {unit} of train choose the best epoch"
@@ -126,14 +131,20 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
     Settings that have the default value are left out.
     """
     layout, dialect = table.layout, table.dialect
-    kind = roles.kind if roles.kind in ("features", "tokens") and not roles.steps else "auto"
+    if roles.kind in ("features", "tokens") and not roles.steps:
+        kind = roles.kind
+    else:
+        kind = "auto"
     is_rest = any(column.name == REST for column in roles.sequence)
     # Keys of data.steps are texts, so that an index there isn't told from a name.
     has_index = roles.id is not None and isinstance(roles.id.name, int)
     # The name of a joined column, or of a part of a path, says nothing about the table's own names.
     is_headless = (is_rest and not table.header) or has_index
     is_headless |= table.header is False and bool(layout.joins or layout.pattern)
-    bad = [f"{facts.unlabelled:,} rows have a blank label"] if facts.unlabelled else []
+    if facts.unlabelled:
+        bad = [f"{facts.unlabelled:,} rows have a blank label"]
+    else:
+        bad = []
     if facts.unreadable:
         bad.append(f"{facts.unreadable:,} can't be read")
     values: dict[str, tuple[Any, str]] = {
@@ -143,7 +154,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
         "path": (layout.pattern, "parts of the names of files are columns"),
-        "join": ([*layout.joins] or None, "columns of another file"),
+        "join": (list(layout.joins) or None, "columns of another file"),
         "sequence": _sequence(roles),
         "id": (roles.id and roles.id.name, "the rows of one value are a sequence"),
         "order": (roles.order and roles.order.name, "sorts them"),
@@ -180,7 +191,10 @@ def _format(table: Table) -> tuple[str, str]:
 
 
 def _has_decimal_commas(roles: Roles) -> bool:
-    columns = roles.sequence if roles.kind == "features" else roles.number_columns()
+    if roles.kind == "features":
+        columns = roles.sequence
+    else:
+        columns = roles.number_columns()
     return any(column.has_decimal_commas for column in columns if column is not roles.order)
 
 

@@ -277,7 +277,9 @@ def peak_memory(device: torch.device) -> int | None:
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    if sys.platform == "darwin":
+        return peak
+    return peak * 1024
 
 
 @contextmanager
@@ -305,7 +307,9 @@ def deterministic_algorithms(is_on: bool) -> Iterator[None]:
 
 
 def _owner(device: torch.device) -> str:
-    return "the GPU" if device.type == "cuda" else "this machine"
+    if device.type == "cuda":
+        return "the GPU"
+    return "this machine"
 
 
 def _gib(size: int) -> str:

@@ -136,7 +136,7 @@ def model_files(
     kernels, encoder = model.network.find(KernelBranch), model.preprocessing.pretrained
     description = Description(
         architecture=model.network.config,
-        kernels=None if kernels is None else [*kernels.lengths],
+        kernels=None if kernels is None else list(kernels.lengths),
         preprocessing=model.preprocessing,
         pretrained=None if encoder is None else encoder.digest,
         calibration=model.calibration,
@@ -246,7 +246,7 @@ def _check_architecture(config: ModelConfig, preprocessing: Preprocessing) -> No
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
     sizes_of_words = getattr(preprocessing.sequence, "subwords", None)
-    subwords = None if sizes_of_words is None else [*sizes_of_words]
+    subwords = None if sizes_of_words is None else list(sizes_of_words)
     spelled = preprocessing.ngrams is not None and preprocessing.ngrams.has_spelling
     if (subwords, spelled) != (config.subwords, config.ngrams_spelling):
         raise ValueError("n-grams or subwords aren't those of the preprocessing")

@@ -55,7 +55,9 @@ class RunSummary:
     def name(self) -> str:
         """Name of the run directory. A repeat is named with its parent, as in "orders/seed-1"."""
         path = self.path
-        return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
+        if MEMBER.fullmatch(path.name):
+            return f"{path.parent.name}/{path.name}"
+        return path.name
 
     def value(self, name: str) -> Any:
         """Return a value of the run by name, or None if the run has none.
@@ -71,7 +73,9 @@ class RunSummary:
 
     def setting(self, key: str) -> str | None:
         """Return the value of a config key as YAML, or None if the config lacks the key."""
-        return flow(self.config[key]) if key in self.config else None
+        if key in self.config:
+            return flow(self.config[key])
+        return None
 
 
 def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
@@ -157,7 +161,9 @@ def first_model_scores(run: RunDirectory) -> dict[str, float]:
     if not config.training.refit or config.data.test is not None:
         return {}
     best = [line for line in run.metrics("epoch") if line.get("best") is True]
-    return _scores(best[-1], "validation") if best else {}
+    if best:
+        return _scores(best[-1], "validation")
+    return {}
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
@@ -207,6 +213,8 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
         value = run.value(found)
         if isinstance(value, int | float):
             return 0, -value if is_score else value, ""
-        return (2, 0.0, "") if value is None else (1, 0.0, flow(value))
+        if value is None:
+            return (2, 0.0, "")
+        return (1, 0.0, flow(value))
 
     return sorted(runs, key=order)

@@ -91,7 +91,7 @@ class Ensemble(SavedObject):
     @classmethod
     def check_names(cls, names: list[str]) -> list[str]:
         """Raise ValueError unless the names are different and of the form of `MEMBER`."""
-        if not all(map(MEMBER.fullmatch, names)) or len({*names}) < len(names):
+        if not all(map(MEMBER.fullmatch, names)) or len(set(names)) < len(names):
             raise ValueError("expected different names such as seed-1 or fold-3")
         return names
 
@@ -149,7 +149,10 @@ class RunDirectory:
             CheckpointError: If the file can't be read or is damaged.
         """
         path = self.path / METRICS_FILE
-        lines = read_file(path).split(b"\n") if self.holds(METRICS_FILE) else [b""]
+        if self.holds(METRICS_FILE):
+            lines = read_file(path).split(b"\n")
+        else:
+            lines = [b""]
         found = []
         for number, line in enumerate(lines[:-1], start=1):  # a run may be writing the last one
             value = json_of(f"{path}:{number}", line)
@@ -247,7 +250,10 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     taken = [FileExistsError] if path is None else []
     advice = f"choose another {parameter('run_dir')}"
     for number in count(1):
-        chosen = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        if number == 1:
+            chosen = wanted
+        else:
+            chosen = wanted.with_name(f"{wanted.name}-{number}")
         with path_problems(chosen, ConfigError, advice), suppress(*taken):
             chosen.mkdir(parents=True, exist_ok=path is not None)
             break
@@ -293,7 +299,9 @@ def _similar_run(path: Path) -> Path | None:
     names = [run.name for run in newest_first(None)]
     found = next((name for name in names if name.startswith(path.name)), None)
     found = found or nearest(path.name, names)
-    return None if found is None else RUNS / found
+    if found is None:
+        return None
+    return RUNS / found
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
@@ -329,7 +337,10 @@ def newest_first(name: str | None) -> list[Path]:
     Raises:
         CheckpointError: If runs/ can't be read. A missing folder has no runs.
     """
-    pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
+    if name is None:
+        pattern = ".*"
+    else:
+        pattern = re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
     with path_problems(RUNS):
         names = os.listdir(RUNS) if RUNS.is_dir() else []
@@ -357,7 +368,10 @@ def model_folder(path: Path) -> Path:
     if (path / ENSEMBLE).exists():
         raise CheckpointError(name_one(path))
     missing = f"no model in it (no {BEST}/model.json and no model.json)"
-    advice = "; a file of data is given with --data FILE" if path.is_file() else ""
+    if path.is_file():
+        advice = "; a file of data is given with --data FILE"
+    else:
+        advice = ""
     raise CheckpointError(f"{path}: {missing}; expected a run directory or a model folder{advice}")
 
 

@@ -70,7 +70,10 @@ class RunWriter:
         self.session = session
         engine = choose_engine(session.config.model, session.device)
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
-        self._metrics_length = 0 if point is None else point.checkpoint.metrics_length
+        if point is None:
+            self._metrics_length = 0
+        else:
+            self._metrics_length = point.checkpoint.metrics_length
         self._last_is_whole = point is None or point.folder == run.last
         self._saved_at = time.monotonic()
         self._is_saved = True
@@ -190,7 +193,7 @@ class RunWriter:
         There is at most one warning that all predictions are of one class.
         """
         session = self.session
-        found, of_one_class = [*session.notes], list[str]()
+        found, of_one_class = list(session.notes), list[str]()
         scored = {"validation": session.validation_scores, "test": session.test_scores}
         for split, scores in scored.items():
             if scores is not None:
@@ -299,7 +302,10 @@ def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
     }
     if event.phase == "pretraining":
         loss = event.validation_loss
-        validation = None if loss is None else {"loss": loss, "perplexity": perplexity(loss)}
+        if loss is None:
+            validation = None
+        else:
+            validation = {"loss": loss, "perplexity": perplexity(loss)}
         train = {"loss": event.loss, "perplexity": perplexity(event.loss)}
         return {"event": "pretrain", **line, **train, "validation": validation, **speed}
     return {

@@ -84,7 +84,9 @@ class StartingPoint:
             CheckpointError: If the model folder is damaged.
         """
         folder = self.preprocessing_folder
-        return None if folder is None else load_model(folder).preprocessing
+        if folder is None:
+            return None
+        return load_model(folder).preprocessing
 
 
 def find_starting_point(
@@ -226,7 +228,10 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     run.cut_metrics(checkpoint.metrics_length, only_check=True)
     begun, most = progress.epoch + bool(progress.batches), config.training.max_epochs
     if progress.phase != "pretraining" and most != "auto" and begun > most:
-        done = f"epoch {begun} has begun" if progress.batches else f"{begun} epochs are done"
+        if progress.batches:
+            done = f"epoch {begun} has begun"
+        else:
+            done = f"{begun} epochs are done"
         raise ConfigError(
             f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
         )

@@ -164,7 +164,9 @@ class Batch:
     @property
     def host(self) -> Batch:
         """The same batch on the CPU. Nothing is copied if it was made there."""
-        return self.to(torch.device("cpu")) if self.on_host is None else self.on_host
+        if self.on_host is None:
+            return self.to(torch.device("cpu"))
+        return self.on_host
 
     @property
     def packed(self) -> PackedSequence:
@@ -210,7 +212,10 @@ class Batch:
         if self.spellings is not None:
             found["spellings"] = Spellings(*moved[len(names) :])
         sizes = getattr(self.inputs, "batch_sizes", None)
-        found["inputs"] = data if sizes is None else PackedSequence(data, sizes)
+        if sizes is None:
+            found["inputs"] = data
+        else:
+            found["inputs"] = PackedSequence(data, sizes)
         return replace(self, **found, on_host=self if own.type == "cpu" else None)
 
 

@@ -84,7 +84,7 @@ def read_content(
     joined = zip(*parts, strict=True)
     if kind == "text":
         return [" ".join(texts) for texts in joined]
-    return [[*chain.from_iterable(lists)] for lists in joined]
+    return [list(chain.from_iterable(lists)) for lists in joined]
 
 
 def _read_each(

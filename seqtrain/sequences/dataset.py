@@ -149,7 +149,9 @@ def _encoder(config: Config, known: Preprocessing | None) -> PretrainedEncoder |
         config.model.pretrained, config.training.device, cache=default_cache()
     )
     old = None if known is None else known.pretrained
-    return old if old is not None and old.digest == encoder.digest else encoder
+    if old is not None and old.digest == encoder.digest:
+        return old
+    return encoder
 
 
 def _column(config: Config, known: Preprocessing | None) -> TokenSequence | ColumnTable:
@@ -218,9 +220,10 @@ class _Preparation:
         parts = {name: fitted.with_vectors(part) for name, part in parts.items()}
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
-            unlabelled = (
-                joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
-            )
+            if parts:
+                unlabelled = joined_stores([splits["train"], *parts.values()])
+            else:
+                unlabelled = splits["train"]
         for name in ("validation", "test"):
             held = self._inputs(f"data.{name}")
             if held:
@@ -231,7 +234,10 @@ class _Preparation:
                     lenient=self.lenient,
                     groups=loader.encoder.groups,
                 )
-        known = {} if rules.pretrained is None else rules.pretrained.digests
+        if rules.pretrained is None:
+            known = {}
+        else:
+            known = rules.pretrained.digests
         digests = digests_of((source for _, source in self.sources), known)
         self._refuse_same_files(digests)
         _check_rows(self.config.data, splits, fitted)
@@ -283,7 +289,10 @@ class _Preparation:
                 continue
             is_one = isinstance(self.config.data.train, str) and len(learned) == 1
             which = "data.train" if is_one else quote(same)
-            hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
+            if key == "data.validation":
+                hint = "; 0.1 would hold out a tenth of train"
+            else:
+                hint = ""
             raise DataError(
                 f"{key}: {source.name} has the same content as {which}, so it "
                 f"would score rows that were learned{hint}"
@@ -326,10 +335,13 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
     for name, store in splits.items():
         value, problem = getattr(data, name), ""
         if len(store) and (store.labels < 0).all():
-            known = listed([*map(quote, fitted.labels)])
+            known = listed(list(map(quote, fitted.labels)))
             problem = f"none of its labels occurs in train, which has {known}"
         elif not len(store) and isinstance(value, float | dict):
-            part = f"{value:g}" if isinstance(value, float) else f"a part of {value['of']}"
+            if isinstance(value, float):
+                part = f"{value:g}"
+            else:
+                part = f"a part of {value['of']}"
             advice = "give more rows or a file, or check data.label"
             problem = f"{part} leaves no row for {name}: {keeps}; {advice}"
         elif not len(store):

@@ -293,7 +293,9 @@ def _joined(parts: Sequence[Any]) -> Any:
         return Steps(tuple(_joined(column) for column in columns), numbers)
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)
-    return None if first is None else [each for part in parts for each in part]
+    if first is None:
+        return None
+    return [each for part in parts for each in part]
 
 
 class RowProblems:

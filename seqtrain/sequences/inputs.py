@@ -43,7 +43,9 @@ class Input:
     @property
     def name(self) -> str:
         """Name for messages."""
-        return display_name(self.path) if self.table is None else self.table.name
+        if self.table is None:
+            return display_name(self.path)
+        return self.table.name
 
     @cached_property
     def source(self) -> Source:
@@ -66,7 +68,9 @@ class Input:
                 pattern=schema.path,
                 whole_files=schema.whole_files and not self.labelled,
             )
-        return joined_source(source, schema.join) if schema.join else source
+        if schema.join:
+            return joined_source(source, schema.join)
+        return source
 
     def labels(self, known: LabelSet | None = None) -> LabelReader:
         """Return a reader of the labels of this input.
@@ -74,7 +78,10 @@ class Input:
         Args:
             known: The classes of a model, or None.
         """
-        separator = self.schema.label_separator if known is None else known.separator
+        if known is None:
+            separator = self.schema.label_separator
+        else:
+            separator = known.separator
         return LabelReader(separator, may_be_blank=self.schema.id is not None, known=known)
 
     def digest(self) -> str:
@@ -93,7 +100,9 @@ class Input:
 
     def stamps(self) -> list[tuple[str, int, int]]:
         """Return path, size and modification time of each file; [] for a table."""
-        return [] if self.table is not None else stamps(self.source)
+        if self.table is not None:
+            return []
+        return stamps(self.source)
 
 
 def digests_of(inputs: Iterable[Input], known: Mapping[str, str] | None = None) -> dict[str, str]:

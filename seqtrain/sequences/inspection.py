@@ -47,7 +47,7 @@ class Inspection:
     """
 
     def __init__(self, config: Config, doubts: Sequence[str] = ()) -> None:
-        self.doubts = [*doubts]
+        self.doubts = list(doubts)
         self.config = config = with_width(config)
         self.data = prepare(config, lenient=True)
         self.summaries: dict[str, SplitSummary] = summarize(self.data)

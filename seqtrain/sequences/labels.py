@@ -71,7 +71,7 @@ Floats are integers, because pandas converts integers to floats if a cell is bla
 
 def label_tuple(names: Iterable[str]) -> Labels:
     """Return a multi-label example's labels as a sorted tuple without duplicates."""
-    return tuple(sorted({*names}))
+    return tuple(sorted(set(names)))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,10 @@ class LabelSet(Saved):
         new = {label for row in rows for label in row}
         classes = (*old, *sorted(new.difference(old)))
         if known is not None and known.multi_label != multi_label:
-            own, found = ("one label", "several") if multi_label else ("several labels", "one")
+            if multi_label:
+                own, found = "one label", "several"
+            else:
+                own, found = "several labels", "one"
             raise DataError(f"data.label: the earlier model has {own} per row, train has {found}")
         if (known is not None and known.type != type) or not _are_of_type(classes, type):
             type = "text"
@@ -186,7 +189,10 @@ class LabelSet(Saved):
             is_known = row is not None and len(known) == len(row)
             if not is_known:
                 marks[number] = ABSENT_WITH_UNKNOWN
-            marks[number, known] = PRESENT if is_known else PRESENT_WITH_UNKNOWN
+            if is_known:
+                marks[number, known] = PRESENT
+            else:
+                marks[number, known] = PRESENT_WITH_UNKNOWN
         return marks
 
     def decode(self, indices: Iterable[int]) -> Labels:
@@ -326,7 +332,10 @@ class LabelReader:
     def _code_of(self, cell: Any) -> int:
         """Return the code of a cell. A code below -1 stands for a reason."""
         try:
-            items = None if isinstance(cell, str | None) else items_of(cell)
+            if isinstance(cell, str | None):
+                items = None
+            else:
+                items = items_of(cell)
             if items is not None:
                 self._types.update(map(type, items))
                 return self._code_of_items(items, str(items), is_list=True)
@@ -340,7 +349,10 @@ class LabelReader:
             return self._problem(f"the label: {error}")
 
     def _read_text(self, text: str) -> int:
-        items = items_of(text, bare=text[0] in "<{") if text.startswith(LIST_STARTS) else None
+        if text.startswith(LIST_STARTS):
+            items = items_of(text, bare=text[0] in "<{")
+        else:
+            items = None
         if items is not None:
             # Numbers in brackets are a label, unless they mark positions: "(0, 5]" is a range.
             holds_labels = not items or any(isinstance(label_of(x), str) for x in items)
@@ -360,7 +372,9 @@ class LabelReader:
             return self._code_of_items([part.strip() for part in text.split(self.separator)], text)
         if text.strip():
             return self._code((self._name(text),))
-        return -1 if self.may_be_blank else self._problem(BLANK_LABEL)
+        if self.may_be_blank:
+            return -1
+        return self._problem(BLANK_LABEL)
 
     def _code_of_items(self, items: list[Any], text: str, *, is_list: bool = False) -> int:
         """Return the code of a list of labels.
@@ -427,7 +441,9 @@ def has_class(labels: Any, index: int) -> Any:
         labels: Encoded labels, (B,) or (B, C), an array or a tensor.
         index: Index of the class.
     """
-    return labels == index if labels.ndim == 1 else labels[:, index] > 0
+    if labels.ndim == 1:
+        return labels == index
+    return labels[:, index] > 0
 
 
 def unknown_rows(labels: Any) -> Any:
@@ -468,7 +484,9 @@ def rare_class(counts: Sequence[int]) -> int | None:
     """
     if len(counts) != 2 or not 0 < min(counts) < RARE_CLASS * sum(counts):
         return None
-    return 0 if counts[0] < counts[1] else 1
+    if counts[0] < counts[1]:
+        return 0
+    return 1
 
 
 def _unused_separator(classes: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ class Loader:
         for lines, part in numbered(self._parts(source), end):
             end = max(end, int(lines.max(initial=0)))
             if part.ids is not None:
-                ids = [*map(name_of, part.ids.cells())]
+                ids = list(map(name_of, part.ids.cells()))
                 self._refuse_divided(part, ids)
                 report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)
@@ -121,7 +121,10 @@ class Loader:
         """Add a problem for each id that is also in an earlier input."""
         start = self._files[-1][1]
         for row, name in enumerate(ids):
-            line = self.ids.setdefault(name, start + int(part.lines[row])) if name else start + 1
+            if name:
+                line = self.ids.setdefault(name, start + int(part.lines[row]))
+            else:
+                line = start + 1
             if line <= start:
                 self._divided.add(line)
                 other = [file for file, before in self._files if before < line][-1]

@@ -130,7 +130,9 @@ def padding_fraction(batches: list[Ints], lengths: Ints) -> float:
         lengths: Number of steps of each row, (B,).
     """
     padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
-    return 1.0 - int(lengths.sum()) / padded if padded else 0.0
+    if padded:
+        return 1.0 - int(lengths.sum()) / padded
+    return 0.0
 
 
 def _rounds(*keys: Ints) -> list[Ints]:
@@ -141,7 +143,9 @@ def _rounds(*keys: Ints) -> list[Ints]:
     """
     order = np.lexsort(keys[::-1])
     changes = [np.diff(key[order]) != 0 for key in keys]
-    return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1) if len(order) else []
+    if len(order):
+        return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1)
+    return []
 
 
 def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:

@@ -181,7 +181,10 @@ class Encoder:
     ) -> None:
         self.rules, self.keeps_texts = rules, keeps_texts or rules.pretrained is not None
         self.sequence: Any = rules.sequence.encoder()
-        self.static = None if rules.row_features is None else rules.row_features.encoder()
+        if rules.row_features is None:
+            self.static = None
+        else:
+            self.static = rules.row_features.encoder()
         self.groups = {} if groups is None else groups
 
     def encode(
@@ -256,7 +259,9 @@ class Encoder:
         if rules.row_features is not None:
             store = rules.row_features.finish(store)
         store = rules.sequence.finish(store, self.sequence)
-        return store if rules.pretrained is None else rules.with_vectors(store)
+        if rules.pretrained is None:
+            return store
+        return rules.with_vectors(store)
 
     def _apply_policy(
         self, is_odd: Mask, lengths: Ints, problems: dict[int, str], report: EncodingReport
@@ -324,7 +329,10 @@ class Encoder:
             report.unknown_names.update(unknown)
             if report.unknown_labels <= SHOWN_ROWS:
                 shown = ", ".join(map(quote, unknown or own))
-                problem = f"label {shown} doesn't occur in train" if own else WITHOUT_LABEL
+                if own:
+                    problem = f"label {shown} doesn't occur in train"
+                else:
+                    problem = WITHOUT_LABEL
                 report.shown.append(f"{sequences.place(row, name)}: {problem}; it counts as wrong")
         return found
 
@@ -337,7 +345,9 @@ class Encoder:
             if names[code]:
                 numbers[code] = self.groups.setdefault(names[code], len(self.groups))
         found: Ints = numbers[codes]
-        return found if (found >= 0).any() else None
+        if (found >= 0).any():
+            return found
+        return None
 
     def _keys(self, sequences: Sequences) -> Ints:
         """Return a hash of each sequence with its row features, (B,). Empty sequences have 0.
@@ -424,7 +434,10 @@ class Preprocessing(Saved):
         for key, table in (("steps", self.steps), ("static", self.row_features)):
             kinds = getattr(self.schema, key)
             names = [] if table is None else table.names
-            tokens = [] if table is None else [column.name for column in table.tokens]
+            if table is None:
+                tokens = []
+            else:
+                tokens = [column.name for column in table.tokens]
             expected = (token_columns(kinds), column_names(kinds))
             if (table is None) != (kinds is None) or (tokens, names) != expected:
                 raise ValueError(f"{key}: expected the same columns in the schema and the table")
@@ -490,7 +503,9 @@ class Preprocessing(Saved):
             One text per step, or None if steps are vectors of numbers. An empty sequence is <unk>.
         """
         whole = self.sequence.pieces(sequence)
-        return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
+        if whole is None:
+            return None
+        return self.lengths.cut(whole) or [SPECIAL[UNK]]
 
     def with_vectors(self, store: SequenceStore) -> SequenceStore:
         """Return a store with the vector of each text in place of the text, by model.pretrained."""
@@ -527,7 +542,10 @@ class Preprocessing(Saved):
         report = EncodingReport() if report is None else report
         groups = dict[str, int]()
         if bad_rows is None:
-            bad_rows = "blank" if self.schema.bad_rows == "drop" else "error"
+            if self.schema.bad_rows == "drop":
+                bad_rows = "blank"
+            else:
+                bad_rows = "error"
         for part in parts:
             if not len(part.lines):
                 continue
@@ -653,7 +671,10 @@ def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
     values: Any = store.values if store.values.ndim == 1 else store.values[:, :columns]
     if not len(store) or not values.size:
         return [0.0] * len(store)
-    unknown = values == UNK if values.ndim == 1 else (values == UNK).mean(axis=1)
+    if values.ndim == 1:
+        unknown = values == UNK
+    else:
+        unknown = (values == UNK).mean(axis=1)
     counts = np.add.reduceat(unknown, store.offsets[:-1], dtype=np.float64)
     shares: list[float] = (counts / store.lengths).tolist()
     return shares

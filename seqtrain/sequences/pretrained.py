@@ -207,8 +207,13 @@ def default_cache() -> Path | None:
     from platformdirs import user_cache_path
 
     chosen = os.environ.get("SEQTRAIN_CACHE")
-    folder = Path(chosen) if chosen else user_cache_path("seqtrain", appauthor=False)
-    return folder / "vectors" if chosen or folder.is_absolute() else None
+    if chosen:
+        folder = Path(chosen)
+    else:
+        folder = user_cache_path("seqtrain", appauthor=False)
+    if chosen or folder.is_absolute():
+        return folder / "vectors"
+    return None
 
 
 def _device(name: str) -> Any:
@@ -299,7 +304,9 @@ def read_pooling(folder: Path) -> str:
         return SENTENCE_POOLINGS[chosen[0]]
     named = settings.get("pooling_mode")  # the form of newer versions
     if not chosen and named in ("mean", "cls"):
-        return "first" if named == "cls" else "mean"
+        if named == "cls":
+            return "first"
+        return "mean"
     raise DataError(
         f"{path}: found the pooling {quote(', '.join(chosen) or str(named))}; "
         "expected the mean of all pieces or the first piece (cls)"
@@ -341,7 +348,10 @@ def _truncating_tokenizer(folder: Path, config: dict[str, Any]) -> Any:
     tokenizer = load_tokenizer(folder / "tokenizer.json", "model.pretrained", "pretrained")
     most = config.get("max_position_embeddings")
     # RoBERTa numbers positions from pad_token_id + 1, so that two of them can't be used.
-    most = min(MOST_PIECES, most - 2) if isinstance(most, int) and most > 2 else MOST_PIECES
+    if isinstance(most, int) and most > 2:
+        most = min(MOST_PIECES, most - 2)
+    else:
+        most = MOST_PIECES
     own = tokenizer.truncation
     if own is None or own["max_length"] > most:
         tokenizer.enable_truncation(most)

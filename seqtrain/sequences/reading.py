@@ -86,7 +86,10 @@ class SequenceReader:
         parts: Iterable[Sequences] = map(self._rows, blocks)
         if self.schema.id is not None:
             waits = not is_pipe(self.source.path)
-            parts = self._grouped(parts) if waits else self._arriving_ids(blocks)
+            if waits:
+                parts = self._grouped(parts)
+            else:
+                parts = self._arriving_ids(blocks)
         for part in parts:
             if len(part):
                 is_empty = False
@@ -258,7 +261,10 @@ class SequenceReader:
             return self._times.add(block.columns[self.schema.order], block.lines)
         except UnreadableError as error:
             problems = [f"{self.schema.order}: {problem}" for problem in error.problems]
-            name = block.file if self._has_files and block.file else self.source.name
+            if self._has_files and block.file:
+                name = block.file
+            else:
+                name = self.source.name
             raise located(name, UnreadableError(error.line, *problems)) from None
 
 

@@ -31,8 +31,22 @@ ColumnKinds: TypeAlias = dict[str, Any]
 """Value of data.steps or data.static: maps the name of each column to its kind."""
 
 OF_CONFIG = (
-    *("kind", "group", "weight", "id", "order", "steps", "static", "window", "label_separator"),
-    *("quoting", "delimiter", "encoding", "decimal", "bad_rows", "path", "sheet"),
+    "kind",
+    "group",
+    "weight",
+    "id",
+    "order",
+    "steps",
+    "static",
+    "window",
+    "label_separator",
+    "quoting",
+    "delimiter",
+    "encoding",
+    "decimal",
+    "bad_rows",
+    "path",
+    "sheet",
     "symbol_separator",
 )
 """Attributes of `Schema` that are the keys of data with these names."""
@@ -175,7 +189,10 @@ class Schema(Saved):
             by_name=data.format == "auto",
             whole_files=whole_files,
         )
-        header = schema.names_columns if data.header == "auto" else data.header
+        if data.header == "auto":
+            header = schema.names_columns
+        else:
+            header = data.header
         return replace(schema, header=header)
 
     @property
@@ -190,7 +207,9 @@ class Schema(Saved):
         """Columns of the labels. Empty if the format determines their place."""
         if self.one_hot is not None:
             return self.one_hot
-        return () if self.label is None else (self.label,)
+        if self.label is None:
+            return ()
+        return (self.label,)
 
     @cached_property
     def sequence_columns(self) -> tuple[Column, ...]:
@@ -204,7 +223,9 @@ class Schema(Saved):
             return (*keys, *own)
         if isinstance(self.sequence, tuple):
             return self.sequence
-        return () if self.sequence is None else (self.sequence,)
+        if self.sequence is None:
+            return ()
+        return (self.sequence,)
 
     @cached_property
     def has_columns(self) -> bool:
@@ -241,7 +262,7 @@ class Schema(Saved):
             content = self.sequence_columns or content
         names = [self.group, self.weight if labelled else None]
         others = [name for name in names if name is not None]
-        required = [*content]
+        required = list(content)
         if self.static is not None:
             required += column_names(self.static)
         if self.has_columns:
@@ -320,7 +341,9 @@ class Schema(Saved):
         schema = self
         if any(getattr(self, name) != value for name, value in changed.items()):
             schema = replace(self, **changed)
-        return schema.beside(path) if self.join else schema
+        if self.join:
+            return schema.beside(path)
+        return schema
 
     def join_names(self) -> tuple[dict[str, Any], ...]:
         """Return `join` as a model keeps it: files without folders, for a model holds no paths."""
@@ -359,12 +382,14 @@ def _saved_format(name: str) -> str:
     """Return the format that is saved: a table in memory and a file of word vectors have none."""
     if name == IN_MEMORY:
         return "jsonl"
-    return name if name in FORMATS else "lines"
+    if name in FORMATS:
+        return name
+    return "lines"
 
 
 def keeps_all(columns: Sequence[Column]) -> bool:
     """Return True if a value of `keep` means every column of the input."""
-    return [*columns] == [EVERY_COLUMN]
+    return list(columns) == [EVERY_COLUMN]
 
 
 def token_columns(columns: ColumnKinds | None) -> list[str]:

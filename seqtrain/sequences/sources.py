@@ -154,12 +154,14 @@ def _config_value(given: Any) -> Any:
     """Convert a Python value to a value of data.train and similar keys. None if it is a table."""
     if isinstance(given, str | PathLike):
         return fspath(given)
-    if isinstance(given, float | int) or (isinstance(given, dict) and {*given} == {"fold", "of"}):
+    if isinstance(given, float | int) or (isinstance(given, dict) and set(given) == {"fold", "of"}):
         return given
     are_paths = isinstance(given, list | tuple) and all(
         isinstance(x, str | PathLike) for x in given
     )
-    return [fspath(path) for path in given] if are_paths and given else None
+    if are_paths and given:
+        return [fspath(path) for path in given]
+    return None
 
 
 def check_files(config: Config, folder: Path | None) -> None:
@@ -230,7 +232,9 @@ def named_text(value: str | Sequence[str]) -> str:
     if not isinstance(value, str):
         return listed(list(value))
     is_table = value.startswith(MEMORY)
-    return value.removeprefix(MEMORY).rpartition("-")[0] if is_table else value
+    if is_table:
+        return value.removeprefix(MEMORY).rpartition("-")[0]
+    return value
 
 
 def completed_schema(inputs: Sequence[Input]) -> Schema:
@@ -289,14 +293,16 @@ def _check_columns(source: Input) -> None:
     shared = [name for name in labels if name in own]
     if shared:
         raise DataError(f"data.label: {shared[0]!r} is also in data.sequence; remove it there")
-    if len({*own}) < len(own):
-        raise DataError(f"data.sequence: {[*schema.sequence_columns]} names a column twice")
+    if len(set(own)) < len(own):
+        raise DataError(f"data.sequence: {list(schema.sequence_columns)} names a column twice")
 
 
 def _columns_of(source: Input) -> list[Column]:
     """Return the names of all columns of an input, or [] if it has no rows."""
     block = next(source.source.blocks(Selection()), None)
-    return [] if block is None else list(block.columns)
+    if block is None:
+        return []
+    return list(block.columns)
 
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:

@@ -44,8 +44,14 @@ def hold_out(
     Returns:
         The row numbers of each part, ascending, by its name.
     """
-    first = row_numbers(len(labels)) if keys is None else first_equal_rows(keys)
-    left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)
+    if keys is None:
+        first = row_numbers(len(labels))
+    else:
+        first = first_equal_rows(keys)
+    if keys is None:
+        left = np.ones(len(labels), dtype=bool)
+    else:
+        left = np.asarray(keys != BLANK)
     rows, found = int(left.sum()), dict[str, Ints]()
     for name, part in parts.items():
         if isinstance(part, float):
@@ -103,7 +109,10 @@ def _fraction(
         known = int(sizes[held[sets]].sum())
         exact = len(rows) * share + carry - known
         count = max(round(exact), int(len(rows) * share) - known)
-        raised = least if len(rows) >= ENOUGH_OF_CLASS else min(1, len(sets) - 1)
+        if len(rows) >= ENOUGH_OF_CLASS:
+            raised = least
+        else:
+            raised = min(1, len(sets) - 1)
         order = np.random.default_rng([seed, label]).permutation(np.flatnonzero(free[sets]))
         chosen = _choose_sets(max(count, raised - known), sizes, order)
         held[sets[chosen]] = True

@@ -20,8 +20,19 @@ Mask = npt.NDArray[np.bool_]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = (
-    *("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static", "vectors"),
-    *("texts", "weights", "last_lines", "left_out"),
+    "values",
+    "offsets",
+    "labels",
+    "lines",
+    "groups",
+    "spellings",
+    "keys",
+    "static",
+    "vectors",
+    "texts",
+    "weights",
+    "last_lines",
+    "left_out",
 )
 """Attributes of a SequenceStore that are arrays."""
 DEFAULTS = {
@@ -152,7 +163,9 @@ class SequenceStore(_Dataset):
         """Return the text "FILE:LINE" for a row, or its line if the store names no files."""
         line = int(self.lines[row])
         before = [(name, start) for name, start in self.files if start < line]
-        return f"{before[-1][0]}:{line - before[-1][1]}" if before else f"{line}"
+        if before:
+            return f"{before[-1][0]}:{line - before[-1][1]}"
+        return f"{line}"
 
     def __getitem__(self, row: int) -> StoredSequence:
         """Return the steps of a row, (T,) or (T, F), and its encoded labels.
@@ -221,7 +234,7 @@ def stacked(
             continue
         for index in absent:
             arrays[index] = np.full(len(filled[index]), DEFAULTS[name])
-        found[name] = np.concatenate([*arrays.values()])
+        found[name] = np.concatenate(list(arrays.values()))
     lengths = np.concatenate([part.lengths for part in filled])
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     return SequenceStore(**found, offsets=offsets, files=files, words=words)

@@ -299,7 +299,7 @@ def label_doubts(
             f"labels are {len(counts)} numbers from {low:g} to {high:g}, each a class of its own. "
             "If they are a quantity, such as an age or a price, group them into a few classes"
         )
-    if not multi_label and rare_class([*counts.values()]) is not None:
+    if not multi_label and rare_class(list(counts.values())) is not None:
         least = min(counts, key=lambda label: counts[label])
         yield (
             f"{counts[least] / sum(counts.values()):.1%} of the {unit} are {quote(least)}: compare "

@@ -94,7 +94,10 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
     Raises:
         ValueError: If the merges aren't valid.
     """
-    tokenizer = TOKENIZERS[name] if bpe_model is None else _byte_pairs(bpe_model)
+    if bpe_model is None:
+        tokenizer = TOKENIZERS[name]
+    else:
+        tokenizer = _byte_pairs(bpe_model)
     if not lowercase:
         return tokenizer
     # The text as a whole: how a letter is lowered can depend on its neighbours (final sigma).
@@ -120,12 +123,12 @@ def _byte_pairs(model: str) -> Tokenizer:
         own = trained["model"]
         pairs = [tuple(x.split(" ")) if isinstance(x, str) else tuple(x) for x in own["merges"]]
         merges = package.models.BPE(own["vocab"], pairs)
-        formed = {*package.pre_tokenizers.ByteLevel.alphabet()}
+        formed = set(package.pre_tokenizers.ByteLevel.alphabet())
         for first, second in pairs:
             if not {first, second} <= formed:
                 raise ValueError("a merge of parts that no merge before it forms")
             formed.add(first + second)
-        if formed != {*own["vocab"]} or len({*pairs}) < len(pairs):
+        if formed != set(own["vocab"]) or len(set(pairs)) < len(pairs):
             raise ValueError("ids or merges that no training gives")
     except Exception as error:  # tokenizers raises Exception itself
         raise ValueError(f"expected a model with vocab and merges ({error})") from None

@@ -97,7 +97,10 @@ def _only(folder: Path, name: str, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) == 1:
         return found[0]
-    held = f"found {listed([quote(each.name) for each in found])}" if found else "found none"
+    if found:
+        held = f"found {listed([quote(each.name) for each in found])}"
+    else:
+        held = "found none"
     shown = display_name(str(folder))
     raise DataError(f"model.vectors: {shown} needs the file {name} (or one of {pattern}); {held}")
 

@@ -109,14 +109,18 @@ def step_columns(path: str) -> list[str]:
     except DAMAGE:
         return []
     width = shape[1] if len(shape) == 2 else 1
-    return [str(index) for index in range(width)] if len(shape) in (1, 2) else []
+    if len(shape) in (1, 2):
+        return [str(index) for index in range(width)]
+    return []
 
 
 def labels_file(path: str) -> str:
     """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist."""
     folder, name = os.path.split(path)
     found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
-    return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
+    if found != path and name.endswith(".npy") and os.path.isfile(found):
+        return found
+    return ""
 
 
 def _load(stream: Any) -> dict[str, AnyArray]:
@@ -148,7 +152,10 @@ def _load(stream: Any) -> dict[str, AnyArray]:
     except MemoryError:
         raise UnreadableError(None, "the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            reason = str(error).splitlines()[0]
+        else:
+            reason = type(error).__name__
         if "allow_pickle" in reason:
             raise UnreadableError(None, OBJECTS) from None
         raise UnreadableError(None, f"not a sound npz file of plain arrays ({reason})") from None

@@ -117,7 +117,10 @@ def cells_of(column: Any) -> Cells:
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):
         values = cells_of(column.dictionary)
-        texts = values.cells() if isinstance(values, Coded) else list(values)
+        if isinstance(values, Coded):
+            texts = values.cells()
+        else:
+            texts = list(values)
         return Coded(_indices(column), texts)
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         try:
@@ -154,7 +157,9 @@ def _lists(column: Any) -> list[Any]:
         return list(column.to_pylist())
     values = column.flatten().to_numpy(zero_copy_only=False)
     lengths = arrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
-    return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
+    if len(lengths):
+        return np.split(values, np.cumsum(lengths)[:-1])
+    return []
 
 
 def import_arrow() -> Any:
@@ -176,7 +181,9 @@ def _rows_at_once(schema: Any, names: Iterable[str]) -> int:
     """Return the largest number of rows of a block, by the types of the columns."""
     types = import_arrow().types
     is_nested = any(types.is_nested(schema.field(name).type) for name in names)
-    return LIST_ROWS if is_nested else ARROW_ROWS
+    if is_nested:
+        return LIST_ROWS
+    return ARROW_ROWS
 
 
 def _rows_that_fit(file: Any, names: set[str], size: int) -> int:

@@ -56,7 +56,9 @@ class Coded:
     def value(self, row: int) -> Any:
         """Return the value of a row, or None if the cell is missing."""
         code = self.codes[row]
-        return self.values[code] if code >= 0 else None
+        if code >= 0:
+            return self.values[code]
+        return None
 
     def cells(self) -> list[Any]:
         """Return the value of each row. A missing cell is None."""

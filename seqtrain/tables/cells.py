@@ -23,14 +23,70 @@ MISSING_NUMBERS = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 """Cells of a missing number, in lower case."""
 TRUTH = {"true": 1.0, "false": 0.0}
 YES = (
-    *("1", "true", "yes", "y", "j", "t", "x", "+", "✓", "✔", "on", "sí", "si", "ja", "oui", "да"),
-    *("tak", "sim", "evet", "ano", "kyllä", "igen", "ναι", "是", "はい", "예"),
-    *("wahr", "vrai", "verdadeiro", "verdadero", "vero", "waar", "prawda", "истина"),
+    "1",
+    "true",
+    "yes",
+    "y",
+    "j",
+    "t",
+    "x",
+    "+",
+    "✓",
+    "✔",
+    "on",
+    "sí",
+    "si",
+    "ja",
+    "oui",
+    "да",
+    "tak",
+    "sim",
+    "evet",
+    "ano",
+    "kyllä",
+    "igen",
+    "ναι",
+    "是",
+    "はい",
+    "예",
+    "wahr",
+    "vrai",
+    "verdadeiro",
+    "verdadero",
+    "vero",
+    "waar",
+    "prawda",
+    "истина",
 )
 NO = (
-    *("0", "false", "no", "n", "f", "-", "off", "nein", "non", "нет", "nie", "não", "nao"),
-    *("hayır", "ne", "ei", "nej", "nem", "όχι", "否", "いいえ", "아니오"),
-    *("falsch", "faux", "falso", "onwaar", "fałsz", "ложь"),
+    "0",
+    "false",
+    "no",
+    "n",
+    "f",
+    "-",
+    "off",
+    "nein",
+    "non",
+    "нет",
+    "nie",
+    "não",
+    "nao",
+    "hayır",
+    "ne",
+    "ei",
+    "nej",
+    "nem",
+    "όχι",
+    "否",
+    "いいえ",
+    "아니오",
+    "falsch",
+    "faux",
+    "falso",
+    "onwaar",
+    "fałsz",
+    "ложь",
 )
 TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
@@ -75,11 +131,15 @@ def text_of(cell: Any) -> str:
     if isinstance(cell, str):
         return cell
     if cell is None or cell is True or cell is False:
-        return "" if cell is None else str(cell).lower()
+        if cell is None:
+            return ""
+        return str(cell).lower()
     if isinstance(cell, float):
         if cell != cell:
             return ""
-        return str(int(cell)) if cell.is_integer() else str(cell)
+        if cell.is_integer():
+            return str(int(cell))
+        return str(cell)
     if isinstance(cell, int | Decimal):
         try:
             return str(cell)
@@ -97,9 +157,13 @@ def name_of(text: str) -> str:
         return ""
     whole = WHOLE_DECIMAL.fullmatch(text)
     if whole is not None:
-        return "0" if whole[1] == "-0" else whole[1]
+        if whole[1] == "-0":
+            return "0"
+        return whole[1]
     lower = text.lower()
-    return lower if lower in TRUTH else text
+    if lower in TRUTH:
+        return lower
+    return text
 
 
 def mark_of(cell: Any) -> bool:
@@ -227,7 +291,9 @@ def number_of(cell: Any, decimal: str = ".") -> float:
 def plain_numbers(cells: Cells) -> npt.NDArray[np.float64] | None:
     """Return the numbers in cells that are all numbers, or all texts of numbers, or else None."""
     if isinstance(cells, np.ndarray):
-        return cells.astype(np.float64) if cells.dtype.kind in "iufb" else None
+        if cells.dtype.kind in "iufb":
+            return cells.astype(np.float64)
+        return None
     assert not isinstance(cells, Coded)
     try:
         if not is_plain("".join(cells)):
@@ -323,7 +389,9 @@ def objects_of(cell: Any) -> list[Any] | None:
 def only_list(fields: dict[str, Any]) -> list[Any] | None:
     """Return the value of an object with one field if it is a list, else None."""
     value = next(iter(fields.values()), None)
-    return value if len(fields) == 1 and isinstance(value, list) else None
+    if len(fields) == 1 and isinstance(value, list):
+        return value
+    return None
 
 
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
@@ -334,7 +402,9 @@ def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
         marks.update(map(_mark, items))
         if len(sizes) > 1 or not marks <= {"0", "1"}:
             return False
-    return sizes.pop() > 1 if len(marks) == 2 else False
+    if len(marks) == 2:
+        return sizes.pop() > 1
+    return False
 
 
 def marked_positions(items: Iterable[Any]) -> list[str]:
@@ -344,7 +414,7 @@ def marked_positions(items: Iterable[Any]) -> list[str]:
 
 def are_marks(items: Sequence[Any]) -> bool:
     """Return True if all items are 0 or 1, also as texts, or true or false."""
-    return bool(items) and {*map(_mark, items)} <= {"0", "1"}
+    return bool(items) and set(map(_mark, items)) <= {"0", "1"}
 
 
 def _mark(item: Any) -> str:
@@ -381,7 +451,9 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
     """Return the items of a list as Python or numpy print it, or None if a text isn't one."""
     inner = text[1:-1].strip()
     if not inner:
-        return [] if text[0] != "{" else None
+        if text[0] != "{":
+            return []
+        return None
     if "," in inner and BY_COMMAS.fullmatch(inner):
         words = [word.strip() for word in ITEM.findall(inner)]
     elif BY_BLANKS.fullmatch(inner):
@@ -405,14 +477,21 @@ def _bare_item(word: str) -> Any:
         return PRINTED_VALUES[word]
     if WHOLE.fullmatch(word):
         return int(word)
-    number = None if len(word) > 1 and word[0] == "0" and word[1] != "." else _parsed(word)
-    return word if number is None else number
+    if len(word) > 1 and word[0] == "0" and word[1] != ".":
+        number = None
+    else:
+        number = _parsed(word)
+    if number is None:
+        return word
+    return number
 
 
 def _unescaped(literal: str) -> str:
     """Return the text of a string literal of Python."""
     try:
-        return str(ast.literal_eval(literal)) if "\\" in literal else literal[1:-1]
+        if "\\" in literal:
+            return str(ast.literal_eval(literal))
+        return literal[1:-1]
     except (ValueError, SyntaxError):
         return literal[1:-1]
 
@@ -424,7 +503,9 @@ def _number_in(cell: Any, decimal: str) -> float | None:
     if isinstance(cell, list | dict | bytes):
         raise BadCellError(f"expected a text or a number, found {json_type(cell)}")
     if not isinstance(cell, str):
-        return _parsed(cell) if isinstance(cell, int | float | Decimal | np.number) else None
+        if isinstance(cell, int | float | Decimal | np.number):
+            return _parsed(cell)
+        return None
     text = cell.strip()
     lower = text.lower()
     if lower in MISSING_NUMBERS:

@@ -161,7 +161,10 @@ class _Columns:
         known: dict[Name, int] = {index: index for index in range(self.width)}
         known.update(names if header else {str(index): index for index in range(self.width)})
         try:
-            chosen = list(own) if selection.required is None else selection.among(known)
+            if selection.required is None:
+                chosen = list(own)
+            else:
+                chosen = selection.among(known)
             self.places = {name: known[name] for name in chosen}
         except UnreadableError as error:
             advice = _advice(first, header=header)
@@ -179,11 +182,11 @@ class _Columns:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
         columns: dict[Name, Cells] = {}
         if 2 * len(self.places) > self.width:
-            fields = [*zip(*rows, strict=True)]
+            fields = list(zip(*rows, strict=True))
             columns = {name: fields[index] for name, index in self.places.items()}
         else:
             for name, index in self.places.items():
-                columns[name] = [*map(itemgetter(index), rows)]
+                columns[name] = list(map(itemgetter(index), rows))
         if self.keeps_rest:
             columns[REST] = [self._others(fields) for fields in rows]
         return Block(columns, np.array(lines, np.int64), problems)
@@ -253,8 +256,10 @@ def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
     below = [cell for row in rows[found + 2 :] for cell in row if cell not in (None, "")]
     are_texts = all(isinstance(name, str) and not is_number(name) for name in names)
     has_numbers = any(not isinstance(cell, str) or is_number(cell) for cell in below)
-    are_names = are_texts and len({*names}) == len(names) and {*names}.isdisjoint(below)
-    return found + 1 if are_names and has_numbers else found
+    are_names = are_texts and len(set(names)) == len(names) and set(names).isdisjoint(below)
+    if are_names and has_numbers:
+        return found + 1
+    return found
 
 
 def _advice(first: list[str], *, header: bool) -> str:

@@ -182,7 +182,7 @@ if TYPE_CHECKING:
     InputFormat = str
 else:
     _CHOICES = ("auto", *TRAINING_FORMATS)
-    _INPUTS = (*FORMATS,)
+    _INPUTS = tuple(FORMATS)
     DataFormat = Literal[_CHOICES]
     TrainingFormat = Literal[TRAINING_FORMATS]
     InputFormat = Literal[_INPUTS]
@@ -212,7 +212,9 @@ def columns_of_format(name: str) -> str:
 
     See `Format.columns`. Tables in memory have named columns.
     """
-    return "named" if name == IN_MEMORY else FORMATS[name].columns
+    if name == IN_MEMORY:
+        return "named"
+    return FORMATS[name].columns
 
 
 def formats_with(columns: str) -> tuple[str, ...]:
@@ -238,7 +240,9 @@ def default_kind(name: str | None) -> str:
 
     It is "text" for a table in memory, and for an unknown format or None.
     """
-    return "text" if name not in FORMATS else FORMATS[name].kinds[0]
+    if name not in FORMATS:
+        return "text"
+    return FORMATS[name].kinds[0]
 
 
 def advice(path: str) -> str | None:
@@ -248,7 +252,9 @@ def advice(path: str) -> str | None:
     """
     stem, ending = os.path.splitext(path)
     known = ADVICE.get(ending.lower())
-    return None if known is None else known.format(path=path, stem=stem)
+    if known is None:
+        return None
+    return known.format(path=path, stem=stem)
 
 
 def resolve_format(path: str, format: str) -> str | None:
@@ -284,7 +290,9 @@ def _format_of_files(folder: str) -> str | None:
     except OSError:
         return None
     format = found.pop() if len(found) == 1 else None
-    return None if format == "fasta" else format
+    if format == "fasta":
+        return None
+    return format
 
 
 def is_text_encoding(name: str) -> bool:
@@ -310,4 +318,8 @@ def names_of(value: object) -> list[str]:
 
     The list is empty for a fraction, a fold or None.
     """
-    return [value] if isinstance(value, str) else list(value) if isinstance(value, list) else []
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return list(value)
+    return []

@@ -273,7 +273,9 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
             found.append(Join(_open(path), on, on))
         else:
             found.append(Join(_open(path), on["left"], on["right"]))
-    return JoinedSource(source, found) if found else source
+    if found:
+        return JoinedSource(source, found)
+    return source
 
 
 def for_split(file: str, path: str) -> str:

@@ -171,7 +171,9 @@ def json_type(value: object) -> str:
 def list_in(value: Any) -> list[Any] | None:
     """Return the only list of objects inside an object, such as the value of "data", or None."""
     found = list(_lists_in(value))
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def _lists_in(value: dict[str, Any]) -> Iterator[list[Any]]:
@@ -222,7 +224,10 @@ def _whole(lines: TextLines, line: int, texts: Iterable[tuple[int, str]]) -> Any
     try:
         return parse_json(text)
     except NotJSONError as error:
-        problem = SEVERAL_LINES if text.lstrip().startswith("{") else str(error)
+        if text.lstrip().startswith("{"):
+            problem = SEVERAL_LINES
+        else:
+            problem = str(error)
         raise UnreadableError(line, problem) from None
 
 

@@ -134,10 +134,13 @@ class TableSource(Source):
             return [row.get(key) for row in self.data]
         if hasattr(self.data, "with_format"):  # a Dataset: by columns of Arrow, not row by row
             blocks = read_frame(self.data.with_format("arrow")[:], Selection((key,)))
-            return [*chain.from_iterable(as_list(block.columns[key]) for block in blocks)]
+            return list(chain.from_iterable(as_list(block.columns[key]) for block in blocks))
         values = self.data[key]
         if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
-            row = "; for one row give a list of it: [row]" if isinstance(self.data, Mapping) else ""
+            if isinstance(self.data, Mapping):
+                row = "; for one row give a list of it: [row]"
+            else:
+                row = ""
             found = f"{self.name}: the column {name} is a {type(values).__name__}"
             raise DataError(f"{found}; expected its values{row}")
         return values
@@ -151,7 +154,9 @@ def columns_of(data: Any) -> list[Any] | None:
     """
     if isinstance(data, list | tuple):
         is_table = bool(data) and all(isinstance(row, Mapping) for row in data)
-        return list(dict.fromkeys(chain.from_iterable(data))) if is_table else None
+        if is_table:
+            return list(dict.fromkeys(chain.from_iterable(data)))
+        return None
     if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         return None
     keys = data.keys() if isinstance(data, Mapping) else None
@@ -159,7 +164,9 @@ def columns_of(data: Any) -> list[Any] | None:
     if isinstance(names, Mapping):
         one = next(iter(names), "train")
         raise DataError(f"data: found several tables: {', '.join(names)}; give one: data['{one}']")
-    return None if names is None else list(names)
+    if names is None:
+        return None
+    return list(names)
 
 
 def _is_arrow(data: Any) -> bool:

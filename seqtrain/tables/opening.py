@@ -80,7 +80,10 @@ def open_input(
     file = _HashedFile(path)
     with io.BufferedReader(file, BUFFER) as stream:
         ending = compression_of(path)
-        content = _decompressed(stream, path, CODINGS[ending]) if ending else stream
+        if ending:
+            content = _decompressed(stream, path, CODINGS[ending])
+        else:
+            content = stream
         variant = utf_16(content.peek(4)) if encoding == "utf-16" else None
         if variant is not None:
             try:
@@ -141,7 +144,9 @@ def utf_16(head: bytes) -> str | None:
     even_are_zero, odd_are_zero = head[0:4:2] == b"\0\0", head[1:4:2] == b"\0\0"
     if even_are_zero == odd_are_zero:
         return None
-    return "utf-16-be" if even_are_zero else "utf-16-le"
+    if even_are_zero:
+        return "utf-16-be"
+    return "utf-16-le"
 
 
 def guess_encoding(path: str) -> str | None:
@@ -165,7 +170,9 @@ def guess_encoding(path: str) -> str | None:
             if size > GUESSED_BYTES:
                 break
     found = chardet.detect(b"".join(lines))["encoding"]
-    return None if found is None else found.lower()
+    if found is None:
+        return None
+    return found.lower()
 
 
 @dataclass
@@ -390,7 +397,10 @@ class _Unpacked(io.RawIOBase):
             return (
                 "the zstd data need a window over 128 MiB; compress the file again without --long"
             )
-        state = "are cut off" if isinstance(error, EOFError) else "are damaged"
+        if isinstance(error, EOFError):
+            state = "are cut off"
+        else:
+            state = "are damaged"
         where = f"after {self._content.tell()} bytes of content"
         return f"the {self._name} data {state} {where}; copy the file again"
 

@@ -69,7 +69,10 @@ def cells_of_values(values: Any) -> Cells:
         categories = np.asarray(values.cat.codes, np.int32)
         return Coded(categories, [python_value(each) for each in values.cat.categories])
     if is_polars:
-        values = values.to_numpy() if dtype.is_temporal() else values.to_list()
+        if dtype.is_temporal():
+            values = values.to_numpy()
+        else:
+            values = values.to_list()
     elif hasattr(values, "isna"):  # a column of pandas
         values = _pandas_array(values)
     elif hasattr(values, "detach"):  # a tensor
@@ -78,7 +81,10 @@ def cells_of_values(values: Any) -> Cells:
         if values.ndim == 1 and values.dtype.kind in "iuf":
             return np.ma.filled(values.astype(np.float64), np.nan)
         return [python_value(each) if values.ndim == 1 else each for each in values]
-    kind = values.dtype.kind if isinstance(values, np.ndarray) and values.ndim == 1 else ""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        kind = values.dtype.kind
+    else:
+        kind = ""
     if kind in ("i", "u", "f"):
         return np.asarray(values)
     if kind == "b":
@@ -123,7 +129,9 @@ def time_text(text: str) -> str:
     zone = "+00:00" if zone == "Z" else zone
     zone = f"{zone[:3]}:{zone[3:]}" if zone[1:].isdigit() else zone
     time = whole.replace(" ", "T") + shown + zone
-    return time.removesuffix(MIDNIGHT) if len(time) > len(MIDNIGHT) else time
+    if len(time) > len(MIDNIGHT):
+        return time.removesuffix(MIDNIGHT)
+    return time
 
 
 def array_of(value: Any) -> np.ndarray[Any, Any] | None:

@@ -93,12 +93,16 @@ class SourceFile:
     def files(self) -> list[str]:
         """Return the paths of the files that are read, also that of the labels of an array."""
         labels = labels_file(self.path)
-        return [self.path, labels] if labels else [self.path]
+        if labels:
+            return [self.path, labels]
+        return [self.path]
 
     def digest(self) -> str:
         """Return the SHA-256 of the file. It is read again unless it was just read completely."""
         digests = [self.digests.pop(path, "") or file_digest(path) for path in self.files()]
-        return digests[0] if len(digests) == 1 else _hash("".join(digests).encode())
+        if len(digests) == 1:
+            return digests[0]
+        return _hash("".join(digests).encode())
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,10 @@ def open_source(
         DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
             file.
     """
-    name = path if isinstance(path, str) else os.path.commonpath(path) or "."
+    if isinstance(path, str):
+        name = path
+    else:
+        name = os.path.commonpath(path) or "."
     paths = matching_files(path) if isinstance(path, str) else list(path)
     if not paths:
         raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
@@ -238,7 +245,10 @@ def reader_of(format: str, path: str = "") -> Reader:
         format: Name of the format, or `ONE_ROW`.
         path: Path of the file. A whole file may be an array.
     """
-    name = "lines.read_whole" if format == ONE_ROW else FORMATS[format].reader
+    if format == ONE_ROW:
+        name = "lines.read_whole"
+    else:
+        name = FORMATS[format].reader
     if format == ONE_ROW and resolve_format(path, "auto") == "npz":
         name = "arrays.read_whole_array"
     module, function = name.split(".")
@@ -377,7 +387,9 @@ def _class_of(name: str) -> str:
     The result is "" for any other file. An ending such as .gz is removed, too.
     """
     stem, ending = os.path.splitext(uncompressed(name))
-    return stem if ending == ".txt" or resolve_format(name, "auto") == "fasta" else ""
+    if ending == ".txt" or resolve_format(name, "auto") == "fasta":
+        return stem
+    return ""
 
 
 def _hash(content: bytes) -> str:

@@ -87,7 +87,9 @@ def common_type(cells: Iterable[Any], types: Set[str]) -> str | None:
     left = set(types)
     for cell in cells:
         left &= possible_types(cell) & types or left
-    return next(iter(left)) if len(left) == 1 else None
+    if len(left) == 1:
+        return next(iter(left))
+    return None
 
 
 class TimeColumn:
@@ -220,7 +222,9 @@ class TimeColumn:
 def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
     """Return cells as an array of numbers, or None if one isn't a number or would be rounded."""
     if isinstance(cells, np.ndarray):
-        return cells if cells.dtype.kind in "iuf" and np.isfinite(cells).all() else None
+        if cells.dtype.kind in "iuf" and np.isfinite(cells).all():
+            return cells
+        return None
     types = set(map(type, cells))
     if types == {str}:
         if not is_plain("".join(cells)):
@@ -236,7 +240,9 @@ def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
         found = np.array(list(map(float, cells)))
     except (ValueError, OverflowError):
         return None
-    return found if (np.abs(found) < EXACT).all() else None
+    if (np.abs(found) < EXACT).all():
+        return found
+    return None
 
 
 def _read_number(cell: Any) -> Time | None:
@@ -251,7 +257,9 @@ def _read_number(cell: Any) -> Time | None:
     is_other = isinstance(cell, str) and found is None and number == number
     if is_other or number in (float("inf"), float("-inf")):
         raise BadTimeError(f"found {quote(str(cell))}; expected a finite number")
-    return None if number != number else number
+    if number != number:
+        return None
+    return number
 
 
 def _text(cell: Any) -> str:
@@ -273,7 +281,9 @@ def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
     except (TypeError, ValueError):
         return None
     is_small = np.abs(seconds) < 2**62 // SECOND
-    return seconds * SECOND if is_small.all() else None
+    if is_small.all():
+        return seconds * SECOND
+    return None
 
 
 def _narrow(times: list[Any]) -> npt.NDArray[Any]:

@@ -222,7 +222,9 @@ def _hour_of_day(hour: int, half: str, text: str) -> int:
         raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
     if not half:
         return hour
-    return hour % 12 if half in ("A", "a") else hour % 12 + 12
+    if half in ("A", "a"):
+        return hour % 12
+    return hour % 12 + 12
 
 
 def _offset(zone: str, text: str) -> int:
@@ -234,7 +236,9 @@ def _offset(zone: str, text: str) -> int:
     if hours > 23 or minutes > 59:
         raise _unlike(text, DATE)
     size = hours * 3600 + minutes * 60 + int(digits[4:6] or 0)
-    return -size if "-" in zone else size
+    if "-" in zone:
+        return -size
+    return size
 
 
 def _nanoseconds(seconds: int, decimals: str) -> int:
@@ -253,7 +257,9 @@ def _nanoseconds(seconds: int, decimals: str) -> int:
 
 
 def _signed(sign: str, size: int) -> int:
-    return -size if sign == "-" else size
+    if sign == "-":
+        return -size
+    return size
 
 
 def _unlike(text: str, expected: str) -> BadTimeError:

@@ -50,7 +50,10 @@ def read_xlsx(
     except (SeqtrainError, UnreadableError):
         raise
     except Exception as error:  # openpyxl raises errors of many classes for a damaged file
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            reason = str(error).splitlines()[0]
+        else:
+            reason = type(error).__name__
         raise UnreadableError(None, f"not a sound xlsx file ({reason})") from None
 
 

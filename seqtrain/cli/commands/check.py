@@ -33,7 +33,10 @@ def check(
 
     with closing(ProgressBar()) as progress:
         result = run_check(path, data=data, device=device, listener=progress)
-    of_all = "" if result.num_examples == result.available else f" of {result.available:,}"
+    if result.num_examples == result.available:
+        of_all = ""
+    else:
+        of_all = f" of {result.available:,}"
     note(
         f"run: {result.run}, data: {result.data}, {result.num_examples:,}{of_all} sequences, "
         f"{result.steps:,} steps"
@@ -59,7 +62,10 @@ def _show(result: Check) -> None:
     from seqtrain.cli.screens.console import say, stdout_console
     from seqtrain.cli.screens.tables import print_records
 
-    verdict = "passed: predictions don't" if result.passed else "failed: predictions"
+    if result.passed:
+        verdict = "passed: predictions don't"
+    else:
+        verdict = "failed: predictions"
     say(
         f"{verdict} depend on the batch (largest difference of logits: {result.worst.logits:.1e}; "
         f"rounding allows {result.allowed:.1e})"

@@ -22,7 +22,7 @@ def data(
     settings = load_config(config, overrides or [])
     check_files(settings, Path(config).parent)
     note(f"config: {config}")
-    found = Inspection(settings, [*column_doubts(settings)])
+    found = Inspection(settings, list(column_doubts(settings)))
     if as_json:
         show_warning(
             *(line for line in found.warnings if line not in found.refused)

@@ -21,7 +21,7 @@ def report(
     from seqtrain.api.report import report as write_report
     from seqtrain.cli.screens.console import note, show_warning
 
-    named = [*runs] if runs else [chosen_run(None)]
+    named = list(runs) if runs else [chosen_run(None)]
     done = write_report(
         named, output, split=split, data=data, steps=steps, force=force, device=device
     )

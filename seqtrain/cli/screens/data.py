@@ -117,10 +117,13 @@ def show_inspection(found: Inspection, top: int) -> None:
         say(f"cut at data.max_length, {found.config.data.max_length:,} steps: {', '.join(cut)}")
     train = found.labels["train"]
     rarest = sorted(train, key=lambda label: train[label])[:top]
-    heading = f"rarest of {len(train):,} labels" if len(train) > top else "label"
+    if len(train) > top:
+        heading = f"rarest of {len(train):,} labels"
+    else:
+        heading = "label"
     counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
     print_table(console, [heading, *found.labels], counts)
-    doubts = [*_doubts(found, top)]
+    doubts = list(_doubts(found, top))
     say("doubtful:" if doubts else "nothing doubtful was found", *(f"  {x}" for x in doubts))
 
 

@@ -37,8 +37,11 @@ class EpochTable:
     def __init__(self, console: Console, config: Config) -> None:
         self._console, self._training = console, config.training
         monitor = config.training.monitor
-        self._metric = "macro_f1" if monitor in ("accuracy", "loss") else monitor
-        names = [*WIDTHS]
+        if monitor in ("accuracy", "loss"):
+            self._metric = "macro_f1"
+        else:
+            self._metric = monitor
+        names = list(WIDTHS)
         names.insert(names.index("lr"), METRICS[self._metric].title)
         self._widths = {name: WIDTHS.get(name, max(7, len(name))) for name in names}
         for name in LEFT_OUT_COLUMNS:

@@ -24,7 +24,9 @@ def error_json(row: PredictedExample) -> dict[str, Any]:
     """Return the JSON object of a wrong prediction. It has `weights` only if they were computed."""
     names = ("line", "text", "label", "predicted", "probability", "length", "file")
     values = {name: getattr(row, name) for name in names}
-    return values if row.weights is None else {**values, "weights": row.weights}
+    if row.weights is None:
+        return values
+    return {**values, "weights": row.weights}
 
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:
@@ -75,7 +77,7 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
     )
     tokens = [token for token, _ in weights]
     # Symbols of one letter are shown with spaces; they are the words of the row's text.
-    are_symbols = {*tokens} <= {*row.text.split()}
+    are_symbols = set(tokens) <= set(row.text.split())
     are_characters = all(len(token) == 1 for token in tokens) and not are_symbols
     gap = "" if are_characters else " "
     largest = max((abs(weight) for _, weight in weights), default=0.0)

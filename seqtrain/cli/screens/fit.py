@@ -139,7 +139,10 @@ class FitScreen:
             branches = run.branches if len(run.branches) > 1 else {}
             note_comparisons(run.test, branches, self._monitor)
         if self._hints:
-            trained_on = {"train", "validation"} if run.refit else {"train"}
+            if run.refit:
+                trained_on = {"train", "validation"}
+            else:
+                trained_on = {"train"}
             has_unseen_split = self._splits > trained_on
             note_next(run.path, "predict FILE", *["eval", "errors"] * has_unseen_split)
 

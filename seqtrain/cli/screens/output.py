@@ -117,7 +117,10 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        state = "its end is cut off" if compression else "it ends with a complete row"
+        if compression:
+            state = "its end is cut off"
+        else:
+            state = "it ends with a complete row"
         if not compression:
             _cut_last_line(Path(path))
         advice = "make room, and predict again with --force"

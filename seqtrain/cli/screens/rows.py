@@ -55,7 +55,7 @@ class RowFormat:
     def predicted(self) -> list[str]:
         """Names of the columns that a prediction fills."""
         first, classes = self.labels[0], tuple(self.labels)
-        return [*self.values(Prediction(first, 0.0, (first,), classes, np.zeros(len(classes))))]
+        return list(self.values(Prediction(first, 0.0, (first,), classes, np.zeros(len(classes)))))
 
     @cached_property
     def copied(self) -> list[str]:
@@ -64,7 +64,7 @@ class RowFormat:
         A copied column with the name of another column gets the prefix `input_`.
         """
         taken = {*self.where, *(IN_JSON if self.format == "jsonl" else self.predicted)}
-        found = [*self.where]
+        found = list(self.where)
         for name in self.keep:
             new = name
             while new in taken or (new != name and new in self.keep):
@@ -81,7 +81,9 @@ class RowFormat:
             whole_files: True if each file of a folder is one sequence.
         """
         if not first:
-            return replace(self, keep=()) if keeps_all(self.keep) else self
+            if keeps_all(self.keep):
+                return replace(self, keep=())
+            return self
         keep, where, example = self.keep, list[str](), first[0].example
         if keeps_all(keep):
             keep = [*(first[-1].example.kept or ())]
@@ -120,8 +122,11 @@ class RowFormat:
             return self._json_values(prediction)
         shown = "" if self.is_undecided(prediction) else prediction.label
         row: dict[str, Any] = {}
-        for rank, name in enumerate([*prediction.probabilities][: self.top_k or 0], start=1):
-            row[f"label_{rank}"] = shown if rank == 1 and self.threshold is not None else name
+        for rank, name in enumerate(list(prediction.probabilities)[: self.top_k or 0], start=1):
+            if rank == 1 and self.threshold is not None:
+                row[f"label_{rank}"] = shown
+            else:
+                row[f"label_{rank}"] = name
             row[f"probability_{rank}"] = prediction.probabilities[name]
         row = row or {"label": shown, "probability": self._share(prediction)}
         if self.threshold is not None:
@@ -136,14 +141,18 @@ class RowFormat:
         rounded = {name: round(share, 6) for name, share in prediction.probabilities.items()}
         row: dict[str, Any] = {"label": "" if self.is_undecided(prediction) else prediction.label}
         if self.separator is not None:
-            row["labels"] = [*prediction.labels]
+            row["labels"] = list(prediction.labels)
         elif self.threshold is not None:
             row["guess"] = prediction.label
         share = self._share(prediction)
-        row["probability"] = (
-            [round(each, 6) for each in share] if isinstance(share, list) else round(share, 6)
-        )
-        order = self.labels if self.each_class else [*rounded][: self.top_k]
+        if isinstance(share, list):
+            row["probability"] = [round(each, 6) for each in share]
+        else:
+            row["probability"] = round(share, 6)
+        if self.each_class:
+            order = self.labels
+        else:
+            order = list(rounded)[: self.top_k]
         row["probabilities"] = {name: rounded[name] for name in order}
         return row
 
@@ -187,7 +196,7 @@ class RowFormat:
         """
         copied = dict(zip(self.copied, self._copied_values(found.example), strict=True))
         if self.steps:
-            rows = [*step_rows(found, self.top_k)]
+            rows = list(step_rows(found, self.top_k))
         elif found.problem is None:
             rows = [self.values(found)]
         else:
@@ -199,7 +208,9 @@ def _copied_text(value: Any) -> str:
     """Return a copied value as the text of a cell."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json_line(value)
+    if isinstance(value, str):
+        return value
+    return json_line(value)
 
 
 def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:

@@ -54,7 +54,7 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         records.append(record)
     console = stdout_console()
     # A name can be copied, and programs read a row per line.
-    whole = ["run"] if console.is_terminal else [*records[0]]
+    whole = ["run"] if console.is_terminal else list(records[0])
     print_records(console, records, whole=whole)
     note(LOSS_NOTE, BASELINE_NOTE)
     if any(run.refit for run in runs):

@@ -144,7 +144,10 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
     for branch in BRANCHES:
         if branch.name in branches:
             own = branches[branch.name]
-            value = own if isinstance(own, float) else getattr(own, metric.name)
+            if isinstance(own, float):
+                value = own
+            else:
+                value = getattr(own, metric.name)
             alone.append(f"{branch.title} {value:.1%}")
             if value >= whole:
                 enough.append(branch.title)

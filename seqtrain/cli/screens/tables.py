@@ -37,13 +37,16 @@ def print_table(
         sections: Numbers of the rows, from 1, below which a line is drawn.
         whole: Headings of columns of texts that aren't wrapped.
     """
-    cells = [[*row] for row in rows]
+    cells = [list(row) for row in rows]
     columns, used, natural = list[tuple[str, bool, int]](), EDGES - GAP, EDGES - GAP
     for index, heading in enumerate(headings):
         column = [row[index] for row in cells]
         is_number = all(NUMBER_CELL.fullmatch(cell) for cell in column)
         widest = max(map(cell_len, column), default=0)
-        least = widest if is_number or heading in whole else min(widest, LEAST_WIDTH)
+        if is_number or heading in whole:
+            least = widest
+        else:
+            least = min(widest, LEAST_WIDTH)
         least = max(least, *map(cell_len, heading.split()))
         used += least + GAP
         natural += max(widest, cell_len(heading)) + GAP
@@ -77,12 +80,14 @@ def print_records(
         records: Maps headings to cells. All have the headings of the first one, in the same order.
         whole: As for `print_table`.
     """
-    found = [*records]
+    found = list(records)
     if found:
-        rows = [[*record.values()] for record in found]
-        print_table(console, [*found[0]], rows, whole=whole)
+        rows = [list(record.values()) for record in found]
+        print_table(console, list(found[0]), rows, whole=whole)
 
 
 def format_number(value: float | None, form: str) -> str:
     """Return a number in a format such as ".2%", or a dash for None."""
-    return "-" if value is None else format(value, form)
+    if value is None:
+        return "-"
+    return format(value, form)

@@ -23,7 +23,10 @@ class TuneScreen:
         self._config, self._monitor = config, config.training.monitor
 
     def __call__(self, trial: Trial, is_best: bool) -> None:
-        what = f"{trial.state}: {trial.problem}" if trial.problem else trial.state
+        if trial.problem:
+            what = f"{trial.state}: {trial.problem}"
+        else:
+            what = trial.state
         if trial.value is not None:
             what = f"{self._monitor} {self._score(trial)}, {what}, epoch {trial.best_epoch}"
         mark = "*" if is_best else " "

@@ -124,7 +124,9 @@ class NumberColumn(Saved):
             ids, size = cells[self.by].astype(np.int64), vocabulary_sizes[self.by]
             by_token = Scale.fit_groups(numbers, ids, scale, size)
         fitted = replace(self, scale=scale, scale_by_token=by_token)
-        return fitted if bins is None else replace(fitted, edges=fitted._edges(cells, bins))
+        if bins is None:
+            return fitted
+        return replace(fitted, edges=fitted._edges(cells, bins))
 
     def _edges(self, cells: ColumnValues, bins: int) -> tuple[float, ...]:
         """Return the edges of at most `bins` bins, ascending, with both ends: up to `bins` + 1.
@@ -254,7 +256,9 @@ class ColumnTable(Saved):
     @property
     def array(self) -> str:
         """Name of the attribute of `SequenceStore` that holds the vectors."""
-        return "static" if self.kind == "static" else "values"
+        if self.kind == "static":
+            return "static"
+        return "values"
 
     @property
     def has_indicators(self) -> bool:
@@ -344,7 +348,10 @@ class ColumnTable(Saved):
         cells = self._cells(self._observed(train))
         sizes = {column.name: len(column.vocabulary or ()) for column in self.tokens}
         numbers = tuple(column.fit(cells, sizes, bins) for column in self.numbers)
-        since = Scale.fit(train[:, -len(numbers) :]) if self.carries else self.since
+        if self.carries:
+            since = Scale.fit(train[:, -len(numbers) :])
+        else:
+            since = self.since
         return replace(self, numbers=numbers, since=since)
 
     def finish(self, store: SequenceStore, encoder: Any = None) -> SequenceStore:
@@ -498,7 +505,10 @@ class TableEncoder:
             self._refuse_missing(numbers, lengths, problems)
         if table.carries:
             names = [column.name for column in table.numbers]
-            growth = None if table.clock is None else numbers[:, names.index(table.clock)]
+            if table.clock is None:
+                growth = None
+            else:
+                growth = numbers[:, names.index(table.clock)]
             numbers = carry_forward(numbers, lengths, growth)
         if not self.indexes:
             return numbers
@@ -519,7 +529,10 @@ class TableEncoder:
         owners, first = np.unique(np.searchsorted(ends, rows, side="right"), return_index=True)
         for owner, row in zip(owners.tolist(), rows[first].tolist(), strict=True):
             column, length = int(absent[row].argmax()), int(lengths[owner])
-            name = "" if self._table.kind == "features" else self._table.numbers[column].name
+            if self._table.kind == "features":
+                name = ""
+            else:
+                name = self._table.numbers[column].name
             reason = missing_value(row - int(ends[owner]) + length, length, name)
             problems.setdefault(owner, reason)
 

@@ -147,7 +147,9 @@ class TokenSequence(Saved):
     @property
     def kind(self) -> Literal["text", "tokens"]:
         """Kind of the sequences, a value of data.kind."""
-        return "tokens" if self.tokenizer_name is None else "text"
+        if self.tokenizer_name is None:
+            return "tokens"
+        return "text"
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
