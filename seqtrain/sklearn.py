@@ -207,10 +207,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             Interrupted: If a signal stopped training.
         """
         y = given_labels(y)
-        self._binarizer = MultiLabelBinarizer() if are_lists(y) else None
-        if self._binarizer is None:
-            y = y
-        else:
+        self._binarizer = None
+        if are_lists(y):
+            self._binarizer = MultiLabelBinarizer()
             y = self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)

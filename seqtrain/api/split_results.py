@@ -216,9 +216,7 @@ def _readable_cells(steps: Steps, rules: Preprocessing) -> list[list[str]]:
     for index, name in enumerate(rules.steps.names):
         if schema.steps.get(name) == "order":
             for row, value in zip(rows, steps.numbers[:, index - tokens].tolist(), strict=True):
-                if math.isnan(value):
-                    row[index] = row[index]
-                else:
+                if not math.isnan(value):
                     row[index] = duration(value)
     return rows
 

@@ -48,11 +48,11 @@ class ColumnEmbedding(nn.Module):
         self.bins: Tensor | None
         self.register_buffer("bins", torch.zeros(2, len(self.edges), most) if most > 0 else None)
         numbers = columns - len(sizes) + max(0, most) * len(self.edges)
-        self.width = sum(widths) + numbers if width is None else width
-        if width is None:
-            self.linear = None
-        else:
-            self.linear = nn.Linear(sum(widths) + numbers, width)
+        self.width = sum(widths) + numbers
+        self.linear = None
+        if width is not None:
+            self.linear = nn.Linear(self.width, width)
+            self.width = width
 
     @property
     def embeddings(self) -> list[nn.Embedding]:

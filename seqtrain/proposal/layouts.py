@@ -7,7 +7,7 @@ option by which a user chooses it. If several are possible, all are listed as co
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,18 +74,13 @@ def find_layout(
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
-    targets = {other for path in files for other in _targets(path)}
-    files = [path for path in files if path not in targets] or files
+    files = _without_targets(files) or files
+    splits = None
     if test is None:
         joined = _joined_by_key(files, options, progress)
-    else:
-        joined = None
-    if joined is not None:
-        return joined
-    if test is None:
+        if joined is not None:
+            return joined
         splits = _recordings_of_train(files, progress)
-    else:
-        splits = None
     layout = FileLayout(splits or _splits(files, test), options)
     train = files_of("train", layout.splits["train"])
     if train[0].startswith(MEMORY):
@@ -243,29 +238,47 @@ def _pairs_inside(folder: str) -> list[str]:
     return found
 
 
-def _beside(path: str, words: set[str] = TARGET_WORDS) -> list[str]:
-    """Return the files beside a data file that have its name, but for words such as X and y.
+def _without_targets(files: Sequence[str]) -> list[str]:
+    """Return the files of which none holds the labels of another one, by their names.
+
+    Each folder is listed once: a user may give thousands of files.
+    """
+    present = [path for path in files if os.path.isfile(path)]
+    folders = {os.path.dirname(path) for path in present}
+    named = {folder: _data_files(folder, TARGET_WORDS) for folder in folders}
+    targets = set[str]()
+    for path in present:
+        targets.update(_targets(path, named[os.path.dirname(path)]))
+    return [path for path in files if path not in targets]
+
+
+def _targets(path: str, named: Sequence[str]) -> list[str]:
+    """Return the files that hold the labels of a data file, by their names.
+
+    Args:
+        path: The data file.
+        named: Data files of its folder with one of `TARGET_WORDS` in their names.
+    """
+    others = [other for other in named if other != path]
+    beside = _beside(path, others, TARGET_WORDS)
+    return beside or [x for x in others if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
+
+
+def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
+    """Return the files that have the name of a data file, but for words such as X and y.
 
     Args:
         path: The data file, such as `X_train.csv` or `train.csv`.
-        words: Words of the other files: `y_train.csv`, `train_labels.csv`.
+        others: Other files of its folder: `y_train.csv`, `train_labels.csv`.
+        words: Words that the names of the other files have, too.
     """
     own = _words(path) - INPUT_WORDS
-    others = _data_files(os.path.dirname(path), path, words)
     return [other for other in others if _words(other) - words - INPUT_WORDS == own]
 
 
-def _targets(path: str) -> list[str]:
-    """Return the files beside a data file whose names say that they hold its labels."""
-    if not os.path.isfile(path):
-        return []
-    loose = _data_files(os.path.dirname(path), path, TARGET_WORDS)
-    return _beside(path) or [x for x in loose if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
-
-
-def _data_files(folder: str, but: str, words: set[str]) -> list[str]:
-    """Return the data files of a folder, but for one, in whose names is one of some words."""
-    found = [path for path in _paths(folder) if path != but and _words(path) & words]
+def _data_files(folder: str, words: Set[str]) -> list[str]:
+    """Return the data files of a folder in whose names is one of some words."""
+    found = [path for path in _paths(folder) if _words(path) & words]
     return [path for path in found if os.path.isfile(path) and resolve_format(path, "auto")]
 
 
@@ -290,11 +303,13 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         return []
     format, label = resolve_format(path, "auto") or "csv", layout.options.named("label")
     is_input = "x" in _words(path) and not label
+    folder = os.path.dirname(path)
+    loose = [other for other in _data_files(folder, TARGET_WORDS) if other != path]
     if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
-        if is_input and not _beside(path):
+        if is_input and not _beside(path, loose, TARGET_WORDS):
             raise DataError(_labels_missing(path))
         return []
-    loose, targets = _data_files(os.path.dirname(path), path, TARGET_WORDS), _targets(path)
+    targets = _targets(path, loose)
     if not targets and not loose:
         if is_input and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))
@@ -307,7 +322,8 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
     if label and own.issuperset(map(str, label)):
         return []
     group, joins = None, []
-    for side in _beside(path, set(OWNER_NAMES)):
+    owners = [other for other in _data_files(folder, set(OWNER_NAMES)) if other != path]
+    for side in _beside(path, owners, set(OWNER_NAMES)):
         join, column = _join_of(table, side, progress)
         if join is not None:
             group, joins = column, [join]

@@ -41,14 +41,14 @@ STAMP = (
 WRITTEN = (
     rf"(?:[A-Z][a-z]{{2,8}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]?{MONTH}[ /-]?).*[0-9].*"
 )
-SIGNS = "€$£¥₹₩₽"
-UNIT = rf"(?:[{SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
-GROUPED = (
+CURRENCY_SIGNS = "€$£¥₹₩₽"
+UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
+GROUPED_DIGITS = (
     r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
-    rf"|[0-9]{{1,3}}(?:\s[0-9]{{3}})+(?:,[0-9]+)?(?=\s?[{SIGNS}])"
+    rf"|[0-9]{{1,3}}(?:\s[0-9]{{3}})+(?:,[0-9]+)?(?=\s?[{CURRENCY_SIGNS}])"
 )
 AMOUNT = (
-    rf"(?P<before>(?:[A-Z]{{0,2}}[{SIGNS}])?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED})"
+    rf"(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})"
     rf"\s?(?P<after>{UNIT})"
 )
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"

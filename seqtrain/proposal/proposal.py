@@ -73,9 +73,9 @@ SEQUENCE_NAMES = {
 }
 """Maps kinds of sequences to words for the user."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
-"""Cell of a measurement below or above what the instrument can tell."""
+"""Cell for a value below or above the range of an instrument, such as <0.5."""
 FEW_ROWS_OF_LABEL = 100
-"""Number of rows of a label up to which its number of windows is always told."""
+"""Largest number of rows of a label for which a message always has its number of windows."""
 MOST_NUMBERED_CLASSES = 10
 """Largest number of files of a class each whose names may differ only in numbers, as for digits."""
 MOST_UNIQUE = 2
@@ -543,8 +543,8 @@ def _rows_of_windows(roles: Roles, facts: Facts) -> Iterator[str]:
     rarest = int(label.counts.argmin())
     name, rows = str(label.values[rarest]), int(label.counts[rarest])
     windows = facts.classes[name]
-    is_known = rows > FEW_ROWS_OF_LABEL and 2 * windows >= rows / window["stride"]
-    if is_known or windows == rows:
+    are_enough = rows > FEW_ROWS_OF_LABEL and 2 * windows >= rows / window["stride"]
+    if are_enough or windows == rows:
         return
     advice = "stride: 1 in data.window ends a window at each row"
     if window["stride"] == 1:

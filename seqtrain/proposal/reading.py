@@ -661,10 +661,9 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
 def _commands_for_lists(table: Table) -> list[str]:
     """Return lines with a command for each list of objects in the only row of a table."""
     lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
-    if lists:
-        lines = ["or, if each of its lists is a table, write them to files:"]
-    else:
-        lines = []
+    if not lists:
+        return []
+    lines = ["or, if each of its lists is a table, write them to files:"]
     for name in lists[:MOST_LISTS]:
         code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
         command = shlex.join(["python3", "-c", code, str(name)])

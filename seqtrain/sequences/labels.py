@@ -51,7 +51,7 @@ LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(", "tensor(")
 """Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 IS_OBJECT = re.compile(r"\{\s*(?:['\"].*['\"]|\w+)\s*:")
 """Beginning of an object, as JSON or Python writes it."""
-BLANKS = " \t\r\n\xa0"
+AROUND_LABEL = " \t\r\n\xa0"
 """Characters around a label that don't belong to it."""
 NAME_FIELDS = ("name", "label")
 """Names of the fields of an object that hold the name of a label."""
@@ -186,12 +186,10 @@ class LabelSet(Saved):
         for number, row in enumerate(rows):
             names = [name_of(label) for label in row or ()]
             known = [index[label] for label in names if label in index]
-            is_known = row is not None and len(known) == len(row)
-            if not is_known:
-                marks[number] = ABSENT_WITH_UNKNOWN
-            if is_known:
+            if row is not None and len(known) == len(row):
                 marks[number, known] = PRESENT
             else:
+                marks[number] = ABSENT_WITH_UNKNOWN
                 marks[number, known] = PRESENT_WITH_UNKNOWN
         return marks
 
@@ -414,7 +412,7 @@ class LabelReader:
 
     def _name(self, text: str) -> str:
         """Return the name of a label: the first spelling of its value, without blanks around it."""
-        return self._names.spellings[self._names[text.strip(BLANKS)]]
+        return self._names.spellings[self._names[text.strip(AROUND_LABEL)]]
 
 
 def label_of(item: Any) -> Any:

@@ -433,11 +433,10 @@ class Preprocessing(Saved):
     def __post_init__(self) -> None:
         for key, table in (("steps", self.steps), ("static", self.row_features)):
             kinds = getattr(self.schema, key)
-            names = [] if table is None else table.names
-            if table is None:
-                tokens = []
-            else:
+            tokens, names = list[str](), list[str]()
+            if table is not None:
                 tokens = [column.name for column in table.tokens]
+                names = table.names
             expected = (token_columns(kinds), column_names(kinds))
             if (table is None) != (kinds is None) or (tokens, names) != expected:
                 raise ValueError(f"{key}: expected the same columns in the schema and the table")

@@ -36,7 +36,7 @@ MOST_PIECES = 512
 PIECES_PER_BATCH = 4096
 """Largest number of pieces of a batch, with padding. Larger batches aren't faster on a CPU."""
 LAYERS = 4
-"""Number of layers whose states are read: at equal distances in the upper half, the last one, too.
+"""Number of layers whose states are read, at equal distances from the middle to the last one.
 
 The last layer of an encoder of sentences tells topics apart, and less how something is said.
 """

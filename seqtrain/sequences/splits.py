@@ -46,11 +46,9 @@ def hold_out(
     """
     if keys is None:
         first = row_numbers(len(labels))
-    else:
-        first = first_equal_rows(keys)
-    if keys is None:
         left = np.ones(len(labels), dtype=bool)
     else:
+        first = first_equal_rows(keys)
         left = np.asarray(keys != BLANK)
     rows, found = int(left.sum()), dict[str, Ints]()
     for name, part in parts.items():

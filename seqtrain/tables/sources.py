@@ -195,10 +195,9 @@ def open_source(
             file.
     """
     if isinstance(path, str):
-        name = path
+        name, paths = path, matching_files(path)
     else:
-        name = os.path.commonpath(path) or "."
-    paths = matching_files(path) if isinstance(path, str) else list(path)
+        name, paths = os.path.commonpath(path) or ".", list(path)
     if not paths:
         raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
     if len(paths) == 1 and not isinstance(path, str):

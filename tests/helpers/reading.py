@@ -37,7 +37,7 @@ class Given:
         return Given(replace(self.source, schema=schema), self.keep)
 
 
-def schema_of(kind: str = "text", **options: Any) -> Schema:
+def schema_of(kind: Any = "text", **options: Any) -> Schema:
     """Return a schema whose header is as its columns say, unless it is given."""
     for name in ("sequence", "one_hot"):
         if isinstance(options.get(name), list):

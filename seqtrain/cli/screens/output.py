@@ -121,7 +121,6 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
             state = "its end is cut off"
         else:
             state = "it ends with a complete row"
-        if not compression:
             _cut_last_line(Path(path))
         advice = "make room, and predict again with --force"
         raise RunError(f"--output: {path}: {error.strerror}; {state}; {advice}") from None

@@ -8,6 +8,10 @@ from seqtrain.model.branches.recurrent import RecurrentBranch
 from seqtrain.model.branches.trees import TreeBranch
 
 BRANCHES: tuple[type[Branch], ...] = (
-    *(RecurrentBranch, NgramBranch, KernelBranch, TreeBranch, PretrainedBranch),
+    RecurrentBranch,
+    NgramBranch,
+    KernelBranch,
+    TreeBranch,
+    PretrainedBranch,
 )
 """Branches in the order of their logits. The state dict has no prefix for the first."""

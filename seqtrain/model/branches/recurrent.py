@@ -138,8 +138,6 @@ class RecurrentBranch(Branch):
             embedded = self.static(side.static)
             if layout.every_step:
                 embedded = layout.spread(embedded)
-            else:
-                embedded = embedded
             pooled = torch.cat((pooled, embedded), dim=1)
         if random is not None:
             pooled = random.drop(pooled, self.config.dropout, Purpose.HEAD, random.examples)
