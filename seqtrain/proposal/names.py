@@ -31,6 +31,20 @@ LABEL_NAMES = (
     "anomaly",
     "activity",
 )
+OUTCOME_WORDS = (
+    "label",
+    "class",
+    "target",
+    "outcome",
+    "result",
+    "classification",
+    "failure",
+    "fault",
+    "anomaly",
+    "diagnosis",
+    "verdict",
+)
+"""Last words of names of labels, such as final_outcome."""
 TEXT_NAMES = (
     "text",
     "sequence",
@@ -83,7 +97,7 @@ OWNER_NAMES = (
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
 CODE_NAME = re.compile(
-    r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi|postcode|zipcode|postal)([^a-z]|$)"
+    r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi|postcode|zipcode|postal|plz)([^a-z]|$)"
 )
 """Pattern in the words of a name of a column whose values are codes, such as case id."""
 AMOUNT_WORDS = (
@@ -146,6 +160,21 @@ def is_code(column: ColumnProfile) -> bool:
     words = column.name_words
     is_amount = words.rpartition(" ")[2] in AMOUNT_WORDS
     return bool(CODE_NAME.search(words)) and not is_amount
+
+
+def names_outcome(column: ColumnProfile) -> bool:
+    """Return True if the column is named like labels: outcome, or final_outcome."""
+    return column.word in LABEL_NAMES or column.name_words.rpartition(" ")[2] in OUTCOME_WORDS
+
+
+def is_no_outcome(column: ColumnProfile) -> bool:
+    """Return True if the column is named like codes, owners, times, or variants of a process."""
+    return is_code_or_owner(column) or is_time(column) or names_variant(column)
+
+
+def names_variant(column: ColumnProfile) -> bool:
+    """Return True if the column is named like variants of a process: the path that a case took."""
+    return column.name_words.startswith("variant")
 
 
 def names_owner(column: ColumnProfile) -> bool:

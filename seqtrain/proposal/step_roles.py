@@ -36,6 +36,7 @@ from seqtrain.proposal.roles import (
     columns_named,
     commands,
     likeliest_labels,
+    other_labels,
     tells_label,
     wide_columns,
 )
@@ -253,14 +254,16 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         DataError: If the label isn't clear.
     """
     per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
-    named = columns_named(columns, options, "label")
+    named, doubts = columns_named(columns, options, "label"), list[str]()
     if named:
         label = named[0]
     else:
-        label = choose_label([x for x in per_id if not determines(x, id)])
+        possible = [x for x in per_id if not determines(x, id)]
+        label = choose_label(possible, fewest=1)
+        doubts = other_labels(possible, label)
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
     order = next(iter(columns_named(columns, options, "order")), None) or find_order(varying, id)
-    return Roles("steps", label, columns=columns, id=id, order=order)
+    return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 
 # Ids within which the label changes
