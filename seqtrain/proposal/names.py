@@ -155,6 +155,10 @@ COUNTER_NAME = re.compile(
 """Words of the name of a column whose whole numbers count steps or rows, such as week, event nr."""
 
 
+MOST_WORDS = 3
+"""Most words of the name of an owner: more are a sentence, as a question is."""
+
+
 def is_code(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, such as case_id."""
     words = column.name_words
@@ -179,7 +183,8 @@ def names_variant(column: ColumnProfile) -> bool:
 
 def names_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, such as customer_nr."""
-    return not set(column.name_words.split()).isdisjoint(OWNER_NAMES)
+    words = column.name_words.split()
+    return len(words) <= MOST_WORDS and not set(words).isdisjoint(OWNER_NAMES)
 
 
 def is_code_or_owner(column: ColumnProfile) -> bool:

@@ -117,8 +117,6 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     """
     if column.kind == "time" and not column.is_duration:
         return True
-    if column.kind not in ("number", "time"):
-        return False
     steps = growth(numbers, ids)
     if not len(steps):
         return is_time(column) or column.is_duration
@@ -155,8 +153,6 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
     is_even = gaps.min() > 0 and np.ptp(gaps) <= EVEN * gaps.max()
     if is_time(column) and ((steps <= 0).all() or is_even):
         return True
-    if column.kind != "number":
-        return False
     if are_unix_times(column, numbers):
         return True
     if column.has_decimals:
@@ -181,7 +177,7 @@ def is_calendar(column: ColumnProfile) -> bool:
 
 def are_unix_times(column: ColumnProfile, numbers: Floats) -> bool:
     """Return True if numbers are Unix times by their size, and by their name or a few decades."""
-    if column.kind != "number":
+    if column.is_duration:
         return False
     if is_time(column):
         return _are_epochs(numbers)
