@@ -116,7 +116,7 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
         if len(fields) > 1 and schema.is_wide and not any(map(is_number, fields)):
             yield "holds no numbers, as names of columns", format
         classes = fitted.labels
-        if schema.format == "txt" and mark == "\t" and fields[0] in classes and fields[1:]:
+        if schema.format == "txt" and mark == "\t" and fields[1:] and fields[0] in classes:
             yield f"begins with the label {quote(fields[0])} and a tab", "txt"
         if schema.header or not schema.has_columns or not isinstance(schema.label, int):
             continue

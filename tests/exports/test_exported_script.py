@@ -221,6 +221,15 @@ def test_a_file_on_standard_input_is_read_by_its_format_or_refused(schema, forma
     assert_alike(pair.by_script("-", *option.split(), stdin=content).out, by_name)
 
 
+def test_a_first_line_that_is_blank_is_a_sequence(both):
+    pair = both(make_model(rules={"schema": Schema("txt")}))
+    lines = "\nmoney\n"
+    found = pair.cli("predict", "-", "--run", pair.folder / "run", stdin=lines)
+    assert found.out.count("\n") == 3
+    assert_alike(pair.by_script("-", stdin=lines).out, found.out)
+
+
+
 @pytest.mark.parametrize(
     ("schema", "line"),
     [
