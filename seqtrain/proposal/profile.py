@@ -13,7 +13,7 @@ from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
-from seqtrain.tables.cells import MISSING, BadCellError, is_multi_hot, items_of, name_of
+from seqtrain.tables.cells import MISSING_NUMBERS, BadCellError, is_multi_hot, items_of, name_of
 from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
@@ -71,7 +71,7 @@ PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)|$)")
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
-WITHOUT_VALUE = MISSING | {"[]"}
+WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""

@@ -19,15 +19,19 @@ from seqtrain.tables.times import SECOND, BadTimeError, read_duration
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-MISSING = frozenset(
-    {"", "?", "-", "na", "n/a", "#n/a", "<na>", "n.a.", "k.a.", "k. a.", "nan", "nat"}
-    | {"null", "(null)", "none", "\\n"}
-)
-"""Cells of a missing value, in lower case, as programs and people write them.
-
-In a column of numbers they are missing numbers. As labels they are classes, because a class may be
-called none.
-"""
+MISSING_NUMBERS = frozenset({"", "?", "-", "na", "n/a", "nan", "null", "none"})
+"""Cells of a missing number, in lower case."""
+MISSING_LABELS = (MISSING_NUMBERS - {""}) | {
+    "#n/a",
+    "<na>",
+    "n.a.",
+    "k.a.",
+    "k. a.",
+    "nat",
+    "(null)",
+    "\\n",
+}
+"""Labels that may stand for a missing one, in lower case. They are classes, as one may be none."""
 TRUTH = {"true": 1.0, "false": 0.0}
 YES = (
     "1",
@@ -220,8 +224,8 @@ class Names(dict[str, int]):
 
 
 def names_missing(text: str) -> bool:
-    """Return True if a text that isn't blank may stand for a missing value, such as NA or ?."""
-    return text.strip().lower() in MISSING - {""}
+    """Return True if a label may stand for a missing one, such as NA or ?."""
+    return text.strip().lower() in MISSING_LABELS
 
 
 def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
@@ -540,7 +544,7 @@ def _number_in(cell: Any, decimal: str) -> float | None:
         return None
     text = cell.strip()
     lower = text.lower()
-    if lower in MISSING:
+    if lower in MISSING_NUMBERS:
         return float("nan")
     if lower in TRUTH:
         return TRUTH[lower]
