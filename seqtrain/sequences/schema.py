@@ -384,6 +384,11 @@ class Schema(Saved):
         holds_kind = self.kind in found.kinds or self.kind == "features"
         if not found.labelled or (holds_kind and found.columns in columns):
             return
+        if self.whole_files:
+            raise DataError(
+                f"{name}: is a file; the labels of train are names of folders, so give a folder "
+                "with a folder per class"
+            )
         expected = [each for each in formats_holding(self.kind) if FORMATS[each].columns in columns]
         without = " without named columns" if self.sequence is None else ""
         raise DataError(
