@@ -289,6 +289,8 @@ class Schema(Saved):
             rest = REST in chosen and columns == "delimited"
             if rest:
                 del chosen[REST]
+            if not (labelled or self.header) and isinstance(self.label, int):
+                others.append(self.label)  # by it the order of the columns is checked
             selection = Selection(tuple(chosen), tuple(others), rest=rest)
         return ColumnRoles(content, labels, tuple(required), selection)
 
