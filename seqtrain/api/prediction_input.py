@@ -14,11 +14,11 @@ import numpy as np
 from seqtrain.errors import ConfigError, DataError, RunError, parameter
 from seqtrain.sequences.content import read_content
 from seqtrain.sequences.examples import CHUNK_ROWS, Sequences, chunked, in_chunks
+from seqtrain.sequences.input_checks import input_check
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
-from seqtrain.sequences.standard_input import line_check
 from seqtrain.tables.blocks import TEXT
 from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
@@ -71,7 +71,7 @@ def input_parts(
             columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _by_index(keep, schema)
-    check = line_check(path, schema, fitted, input_format)
+    check = input_check(path, schema, fitted, input_format)
     reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
     if path == STDIN:
         parts = _arrivals(reader)

@@ -19,7 +19,6 @@ from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
-    TEXT,
     Block,
     Cells,
     Coded,
@@ -36,8 +35,8 @@ from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import listed, quote
 
-LineCheck = Callable[[str], None]
-"""Function that raises DataError if a line isn't a sequence."""
+BlockCheck = Callable[[Block], None]
+"""Function that raises UnreadableError if rows aren't what the model reads."""
 MISSING_TOKEN = "<unk>"
 """Token in place of a blank cell."""
 
@@ -49,7 +48,7 @@ class SequenceReader:
         given: The input.
         labels: Reader of the labels, or None to read neither labels nor weights.
         keep: Columns whose cells are copied to predictions.
-        check: Check of the first line of standard input, or None.
+        check: Check of the first block, or None.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class SequenceReader:
         given: Input,
         labels: LabelReader | None = None,
         keep: Sequence[Column] = (),
-        check: LineCheck | None = None,
+        check: BlockCheck | None = None,
     ) -> None:
         self.source, self.schema, self.labels, self.keep = given.source, given.schema, labels, keep
         self._check = check
@@ -109,14 +108,17 @@ class SequenceReader:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
 
     def _checked(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yield blocks after the check of their first line.
+        """Yield blocks after the check of the first one.
 
         Raises:
-            DataError: If the first line is no sequence.
+            DataError: If it isn't what the model reads.
         """
         for block in blocks:
-            if self._check is not None and 0 not in block.problems:
-                self._check(str(as_list(block.columns[TEXT])[0]))
+            try:
+                if self._check is not None:
+                    self._check(block)
+            except UnreadableError as error:
+                raise located(block.file or self.source.name, error) from None
             self._check = None
             yield block
 

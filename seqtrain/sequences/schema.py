@@ -289,6 +289,8 @@ class Schema(Saved):
             rest = REST in chosen and columns == "delimited"
             if rest:
                 del chosen[REST]
+            if not (labelled or self.header) and isinstance(self.label, int):
+                others.append(self.label)  # by it the order of the columns is checked
             selection = Selection(tuple(chosen), tuple(others), rest=rest)
         return ColumnRoles(content, labels, tuple(required), selection)
 
@@ -384,6 +386,11 @@ class Schema(Saved):
         holds_kind = self.kind in found.kinds or self.kind == "features"
         if not found.labelled or (holds_kind and found.columns in columns):
             return
+        if self.whole_files:
+            raise DataError(
+                f"{name}: is a file; the labels of train are names of folders, so give a folder "
+                "with a folder per class"
+            )
         expected = [each for each in formats_holding(self.kind) if FORMATS[each].columns in columns]
         without = " without named columns" if self.sequence is None else ""
         raise DataError(

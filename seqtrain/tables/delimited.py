@@ -167,7 +167,8 @@ class _Columns:
                 chosen = selection.among(known)
             self.places = {name: known[name] for name in chosen}
         except UnreadableError as error:
-            advice = _advice(first, header=header)
+            are_indexes = all(isinstance(each, int) for each in selection.required or ())
+            advice = _advice(first, header=header, are_indexes=are_indexes)
             raise UnreadableError(line, *(each + advice for each in error.problems)) from None
         if self.keeps_rest and REST in names:  # the file's own column goes before
             self.keeps_rest, self.places[REST] = False, names[REST]
@@ -262,8 +263,10 @@ def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
     return found
 
 
-def _advice(first: list[str], *, header: bool) -> str:
+def _advice(first: list[str], *, header: bool, are_indexes: bool) -> str:
     """Return advice for a column that isn't there."""
+    if not header and are_indexes:
+        return "; expected the columns of train in their order; one that isn't known may be blank"
     if not header:
         return "; the first row holds no names (data.header is false): give an index from 0"
     for mark in DELIMITERS.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +40,7 @@ SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
 HEADER_ADVICE = "header: true or false in data.join says whether its first row is a row of names"
+IN_NO_ROW = "in no row"
 NUMBER_LINE = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
 
@@ -62,6 +63,21 @@ class Join:
     own_name: Name = TEXT
 
 
+@dataclass(frozen=True)
+class OddKeys:
+    """Keys of a further file that have no row, or several.
+
+    Attributes:
+        name: Name of the file.
+        found: Reason why they are odd, for a message.
+        keys: The keys.
+    """
+
+    name: str
+    found: str
+    keys: list[str]
+
+
 class JoinedSource(Source):
     """A source whose rows have the columns of further files, too.
 
@@ -72,12 +88,15 @@ class JoinedSource(Source):
     Args:
         source: The source.
         joins: The further files.
+
+    Attributes:
+        odd_keys: Keys that have no row, or several, after all rows were read.
     """
 
     def __init__(self, source: Source, joins: Sequence[Join]) -> None:
         self.source, self.joins = source, tuple(joins)
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
-        self._notices = list[str]()
+        self.odd_keys = list[OddKeys]()
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the source with the columns of the further files.
@@ -109,7 +128,7 @@ class JoinedSource(Source):
             if unreadable and not start:
                 raise unreadable[0] from None
             raise
-        self._notices = [line for table in tables for line in table.notices(start)]
+        self.odd_keys = [found for table in tables for found in table.odd_keys(start)]
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
@@ -121,9 +140,29 @@ class JoinedSource(Source):
         digests = [self.source.digest(selection), *(join.source.digest() for join in self.joins)]
         return sha256("".join(digests).encode()).hexdigest()
 
-    def notices(self) -> list[str]:
-        """Return lines about keys that have no row, or several, after all rows were read."""
-        return self._notices
+
+def notices_of(sources: Iterable[Source]) -> list[str]:
+    """Return lines about the keys of further files, after all rows of some sources were read.
+
+    A key of a further file is in no row if no source has such a row.
+
+    Args:
+        sources: The sources. Those without further files are left out.
+    """
+    found: dict[tuple[str, str], list[dict[str, None]]] = {}
+    for source in sources:
+        if isinstance(source, JoinedSource):
+            for odd in source.odd_keys:
+                found.setdefault((odd.name, odd.found), []).append(dict.fromkeys(odd.keys))
+    lines = list[str]()
+    for (name, reason), every in found.items():
+        keys = {key: None for own in every for key in own}
+        if reason.endswith(IN_NO_ROW):
+            keys = {key: None for key in keys if all(key in own for own in every)}
+        if keys:
+            shown = listed(list(map(quote, keys)))
+            lines.append(f"{name}: {counted(len(keys), 'key')} {reason}: {shown}")
+    return lines
 
 
 class _JoinedTable:
@@ -179,8 +218,8 @@ class _JoinedTable:
             cells = self.columns[name]
             block.columns[name] = [cells[row] for row in rows]
 
-    def notices(self, total: int) -> list[str]:
-        """Return lines about keys, after all rows were joined.
+    def odd_keys(self, total: int) -> list[OddKeys]:
+        """Return the keys that have no row, or several, after all rows were joined.
 
         Args:
             total: Number of rows of the source.
@@ -195,16 +234,16 @@ class _JoinedTable:
         if left is None or not self._used:
             return []
         names, known = self._keys.known.spellings, len(self._row_of)
-        lines = list[str]()
-        for codes, found in (
-            ([code for code in range(known) if code not in self._used], f"of {right} in no row"),
-            (list(range(known, len(names))), f"of {left} without a row there"),
-            (list(self._repeated), f"of {right} with different rows"),
-        ):
-            if codes:
-                shown = listed([quote(names[code]) for code in codes])
-                lines.append(f"{self.name}: {counted(len(codes), 'key')} {found}: {shown}")
-        return lines
+        unused = [code for code in range(known) if code not in self._used]
+        return [
+            OddKeys(self.name, f"of {right} {IN_NO_ROW}", [names[code] for code in unused]),
+            OddKeys(self.name, f"of {left} without a row there", names[known:]),
+            OddKeys(
+                self.name,
+                f"of {right} with different rows",
+                [names[code] for code in self._repeated],
+            ),
+        ]
 
     def _index(self, keys: list[Any]) -> None:
         """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""

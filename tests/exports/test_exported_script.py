@@ -238,6 +238,28 @@ def test_a_line_that_only_resembles_a_format_is_a_sequence(schema, line, both):
     assert as_lines.out.count("\n") == 2
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "move,no\n",  # the label last
+        "text,label\nmove 20,no\nmoney ?,no\n",
+        "label,text\nno,move 20\nno,money ?\n",
+    ],
+)
+def test_columns_in_another_order_than_in_train_are_refused(content, both):
+    pair = both(make_model(rules={"schema": BY_INDEX}))
+    pair.compare("new.csv", content, code=2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [",no\n,no\n", "x,move\nx,no\n", "x,move\nno,money\n", "no,move\nyes,no\n", "x,no way\n"],
+)
+def test_rows_without_a_known_label_are_predicted(content, both):
+    pair = both(make_model(rules={"schema": BY_INDEX}))
+    assert pair.compare("new.csv", content).count("\n") == content.count("\n") + 1
+
+
 def test_other_arguments_show_the_help(both):
     pair = both(make_model())
     for words, code in ((["-h"], 0), ([], 2), (["x.csv", "--input-format", "xls"], 2)):
