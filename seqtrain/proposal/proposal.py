@@ -39,6 +39,7 @@ from seqtrain.proposal.roles import (
     set_command,
 )
 from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.shell import perl_literal, rewriting
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -422,7 +423,8 @@ def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
     ]
     if table.dialect.format == "csv":
         code = r's/"([-+]?\d{1,3}(,\d{3})+(\.\d+)?)"/$1 =~ tr{,}{}dr/ge'
-        lines.append(f"  {shlex.join(['perl', '-pe', code, table.name])} > plain.csv")
+        file = matching_files(table.path)[0]
+        lines.append(f"  {rewriting(['perl', '-pe', code], file, 'plain')[0]}")
     raise DataError(*lines)
 
 
@@ -432,19 +434,20 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     They write blank cells, or the number in a limit such as <0.5.
     """
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    if len(marks) > MOST_SHOWN or table.dialect.format not in ("csv", "tsv"):
+    are_plain = all(mark.isprintable() for mark in marks)
+    if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
         return []
-    texts = "|".join(map(re.escape, sorted(marks)))
-    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])'
-    ending = table.dialect.format
-    blanks = f"  {shlex.join(['perl', '-pe', f'{cell}//g', table.name])} > blank.{ending}"
+    file = matching_files(table.path)[0]
+    texts = "|".join(perl_literal(mark.replace('"', '""')) for mark in sorted(marks))
+    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n]|$)'
+    blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
     if not all(map(LIMIT.fullmatch, marks)):
-        return [blanks]
-    numbers = shlex.join(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge", table.name])
+        return [f"  {blanks}"]
+    numbers, _ = rewriting(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge"], file, "limits")
     return [
         f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
-        blanks,
-        f"  {numbers} > limits.{ending}",
+        f"  {blanks}",
+        f"  {numbers}",
     ]
 
 
