@@ -94,12 +94,15 @@ def pattern_of(recordings: Sequence[str]) -> str | None:
     if len({len(each) for each in parts}) > 1:
         return None
     ending = os.path.splitext(recordings[0])[1]
-    names = []
+    names = list[str]()
     for values in zip(*parts, strict=True):
         prefix = os.path.commonprefix(values)  # noqa: RUF071 - of characters
-        names.append(glob.escape(prefix) + ("" if set(values) == {prefix} else "*"))
+        name = glob.escape(prefix)
+        if set(values) != {prefix}:
+            name += "*"
+        names.append(name)
     names[-1] = names[-1].removesuffix("*") + f"*{glob.escape(ending)}"
-    pattern = os.path.join(*names) if recordings[0][:1] != os.sep else os.sep + os.path.join(*names)
+    pattern = os.sep.join(names)
     if matching_files(pattern) == sorted(recordings):
         return pattern
     return None
