@@ -13,6 +13,7 @@ from seqtrain.errors import DataError, RunError, parameter
 from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.run_directory import CONFIG
+from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.store import stacked
 from seqtrain.text import Summarized
 
@@ -111,7 +112,7 @@ def check(
     else:
         parts, source = input_parts(data, classifier.preprocessing)
         rules = classifier.preprocessing.for_prediction()
-        stores = [store for _, store in rules.predictable(parts, source)]
+        stores = [store for _, store in encode_for_prediction(rules, parts, source)]
     if not any(map(len, stores)):
         give = f"give a file with sequences ({parameter('data', 'FILE')})"
         raise DataError(f"{source}: no rows to check; {give}")

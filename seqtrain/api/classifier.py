@@ -31,8 +31,9 @@ from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model, load_model, model_files, pack_model, unpack_model
 from seqtrain.runs.run_directory import members, model_folder, name_one
 from seqtrain.sequences.decisions import best_class, reached
+from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, unknown_shares
 from seqtrain.sequences.examples import Sequences
-from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing, unknown_shares
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.tables.cells import BadCellError
 from seqtrain.text import Summarized, listed, nearest, quote
 
@@ -246,7 +247,7 @@ class Classifier(Summarized):
         network, carried = one_model(self, "embed").network, CarriedStates()
         vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
         parts, name = memory_parts(sequences, self.preprocessing, groups)
-        for part, store in self._prediction_rules(0).predictable(parts, name):
+        for part, store in encode_for_prediction(self._prediction_rules(0), parts, name):
             found = embed_sequences(network, store, self.device, carried).numpy()
             found[list(part.problems)] = np.nan
             vectors.append(found)
@@ -284,7 +285,7 @@ class Classifier(Summarized):
         for number, copy in enumerate(tee(parts, len(self.models))):
             counts = report if number == 0 else None
             rules = self._prediction_rules(number, empty)
-            encoded.append(rules.predictable(copy, source, counts, bad_rows=bad_rows))
+            encoded.append(encode_for_prediction(rules, copy, source, counts, bad_rows=bad_rows))
         label_set = self.preprocessing.label_set
         classes, multi_label = label_set.values, label_set.multi_label
         for of_models in zip(*encoded, strict=True):

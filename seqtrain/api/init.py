@@ -11,9 +11,10 @@ from seqtrain.errors import DataError, parameter, warn
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.runs.destination import check_destination
-from seqtrain.sequences.inputs import Input, table_source
+from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import remember_table
+from seqtrain.tables.memory import TableSource
 from seqtrain.text import printable
 
 ColumnOption: TypeAlias = str | int
@@ -122,5 +123,7 @@ def _files_of(name: str, data: Any, tables: list[Input]) -> list[str]:
     files = list(data) if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):
         return list(map(fspath, files))
-    tables.append(remember_table(table_source(data, Schema(), name)))
+    source = TableSource(data, name)
+    # What its columns mean isn't known yet, so all of them count.
+    tables.append(remember_table(Input(name, Schema(), source), source.digest()))
     return [tables[-1].path]

@@ -26,9 +26,9 @@ from seqtrain.evaluation.prefixes import predict_step_logits
 from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.sequences.batch import map_batches
 from seqtrain.sequences.decisions import best_class
+from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, unknown_shares
 from seqtrain.sequences.examples import Example, chunked
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.preprocessing import EncodingReport, unknown_shares
 
 STEP_ROWS = 128
 """Number of sequences that are read together in `predict_steps`. Each has a prediction per step."""
@@ -161,7 +161,7 @@ def predict_steps(
     def predictions() -> Iterator[StepPredictions]:
         carried = CarriedStates()
         small = (piece for part in parts for piece in chunked(part, STEP_ROWS))
-        for part, store in fitted.for_prediction().predictable(small, name, report):
+        for part, store in encode_for_prediction(fitted.for_prediction(), small, name, report):
             every_logits = predict_step_logits(one.network, store, one.device, carried)
             unknown = unknown_shares(store, len(fitted.sequence.tokens))
             for index, logits in enumerate(every_logits):
@@ -219,7 +219,7 @@ def reconstruct(
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
     parts, name = input_parts(source, fitted)
-    for _, store in fitted.for_prediction().predictable(parts, name):
+    for _, store in encode_for_prediction(fitted.for_prediction(), parts, name):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
         for batch, decoded in map_batches(

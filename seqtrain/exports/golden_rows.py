@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.columns.tables import ColumnTable
+from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
@@ -38,7 +39,7 @@ def golden_rows(fitted: Preprocessing) -> tuple[list[dict[str, Any]], SequenceSt
     if rules.row_features is not None:
         sequences.static = _draw_steps(rules.row_features, draw, len(sequences))
     # Sequences that the model refuses, as empty or too long, have a problem.
-    ((found, store),) = rules.predictable([sequences], "golden rows", bad_rows="blank")
+    ((found, store),) = encode_for_prediction(rules, [sequences], "golden rows", bad_rows="blank")
     kept = np.array([row for row in range(len(found)) if row not in found.problems])
     found = found.at(kept)
     rows = []

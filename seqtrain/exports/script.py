@@ -35,6 +35,7 @@ if __name__ == "__main__":
 
 from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
+from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction  # noqa: E402
 from seqtrain.sequences.examples import Example, in_chunks  # noqa: E402
 from seqtrain.sequences.inputs import Input  # noqa: E402
 from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
@@ -42,7 +43,7 @@ from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
     NgramVocabulary,
     ngram_values,
 )
-from seqtrain.sequences.preprocessing import EncodingReport, Preprocessing  # noqa: E402
+from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.sequences.reading import SequenceReader  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
@@ -215,7 +216,7 @@ def predictions(
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     source = Input(path, fitted.schema.for_input(path), labelled=False)
     parts = in_chunks(SequenceReader(source).read())
-    for part, store in rules.predictable(parts, display_name(path), report):
+    for part, store in encode_for_prediction(rules, parts, display_name(path), report):
         for index, found in enumerate(model.probabilities(store)):
             row = part.example(index)
             yield row, *(model.decide(found) if row.problem is None else ("", ""))

@@ -1,4 +1,4 @@
-"""Object JSON objects: frozen models with strict types, read from files that anyone may write."""
+"""Saved JSON objects: frozen models with strict types, read from files that anyone may write."""
 
 from __future__ import annotations
 

@@ -14,16 +14,13 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import LAST, MASK
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.columns.tokens import TokenSequence
+from seqtrain.sequences.encoder import Encoder, EncodingReport
 from seqtrain.sequences.fitting import fit_preprocessing
 from seqtrain.sequences.inputs import Input, digests_of, unchanged
 from seqtrain.sequences.labels import Labels, LabelSet
+from seqtrain.sequences.lengths import LengthPolicy
 from seqtrain.sequences.loading import Loader, load_inputs
-from seqtrain.sequences.preprocessing import (
-    Encoder,
-    EncodingReport,
-    LengthPolicy,
-    Preprocessing,
-)
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.pretrained import PretrainedEncoder, default_cache
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources

@@ -14,6 +14,7 @@ import numpy as np
 from seqtrain.config.schema import Config
 from seqtrain.errors import DataError
 from seqtrain.sequences.columns.tokens import Parts, TokenSequence, VocabularyLimits
+from seqtrain.sequences.encoder import Encoder
 from seqtrain.sequences.labels import LabelReader, LabelSet
 from seqtrain.sequences.ngram_vocabulary import (
     NgramVocabulary,
@@ -22,7 +23,7 @@ from seqtrain.sequences.ngram_vocabulary import (
     with_spelling,
     words_of_steps,
 )
-from seqtrain.sequences.preprocessing import Encoder, Preprocessing
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.sequences.word_vectors import WordVectors, read_vectors

@@ -33,12 +33,14 @@ class Input:
         schema: Form and meaning of its columns.
         table: The table, or None for files.
         labelled: False if rows may lack a label, as in an input to predict.
+        given_digest: SHA-256 that a table had when Python code gave it, or None to allow changes.
     """
 
     path: str
     schema: Schema
     table: TableSource | None = None
     labelled: bool = True
+    given_digest: str | None = None
 
     @property
     def name(self) -> str:
@@ -88,13 +90,12 @@ class Input:
         """Return the SHA-256 of the content. Files that were just read aren't read again.
 
         Raises:
-            DataError: If a table in memory has changed since `remember_table` gave it its path.
+            DataError: If a table in memory has changed since it was given.
         """
         if self.table is None:
             return self.source.digest()
         digest = self.table.digest(self.schema.roles(labelled=True).selection)
-        name, _, given = self.path.rpartition("-")
-        if name == f"{MEMORY}{self.name}" and not digest.startswith(given):
+        if self.given_digest not in (None, digest):
             raise DataError(f"{self.name}: was changed since it was given; give it again")
         return digest
 

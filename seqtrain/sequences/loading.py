@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seqtrain.sequences.columns.tables import TableEncoder
+from seqtrain.sequences.encoder import Encoder, EncodingReport
 from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined, numbered
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
-from seqtrain.sequences.preprocessing import Encoder, EncodingReport, Preprocessing
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
 from seqtrain.tables.cells import name_of

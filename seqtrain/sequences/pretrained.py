@@ -117,6 +117,15 @@ class PretrainedEncoder:
         self.is_stored = is_stored
         self._parts: tuple[Any, Any] | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Return True for the same files, wherever they are: a resumed run reads both copies."""
+        if not isinstance(other, PretrainedEncoder):
+            return NotImplemented
+        return self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     def load(self) -> None:
         """Load the tokenizer and the transformer, if they aren't loaded yet.
 

@@ -89,13 +89,17 @@ def source_of(path: str, schema: Schema) -> Input:
 _TABLES: WeakValueDictionary[int, Input] = WeakValueDictionary()
 
 
-def remember_table(table: Input) -> Input:
+def remember_table(table: Input, digest: str) -> Input:
     """Register a table, so that `table_named` finds it by its path, and return it with its path.
 
     Only a weak reference is kept: the table is unregistered once the caller drops it.
+
+    Args:
+        table: The table.
+        digest: SHA-256 of its content, a part of the path.
     """
     assert table.table is not None
-    named = replace(table, path=f"{MEMORY}{table.table.name}-{table.digest()[:16]}")
+    named = replace(table, path=f"{MEMORY}{table.table.name}-{digest[:16]}")
     _TABLES[id(named)] = named
     return named
 
@@ -145,7 +149,9 @@ def with_given_data(
     found = list[Input]()
     for name, table in tables.items():
         schema = Schema.from_config(config.data, MEMORY + name)
-        found.append(remember_table(table_source(table, schema, name)))
+        source = table_source(table, schema, name)
+        digest = source.digest()
+        found.append(remember_table(replace(source, given_digest=digest), digest))
     named = {each.table.name: each.path for each in found if each.table is not None}
     return config.with_keys(data=named), tuple(found)
 

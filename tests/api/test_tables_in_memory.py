@@ -356,6 +356,15 @@ def test_init_proposes_what_it_does_for_a_file(
     assert seqtrain.load_config(tmp_path / "c.yaml") == config
 
 
+@pytest.mark.parametrize("label", ["kind", 7])
+def test_init_finds_columns_of_any_name(label: Any) -> None:
+    given = {"question": [row["text"] for row in ROWS], label: [row["label"] for row in ROWS]}
+    for chosen in ({}, {"label": label}):
+        config = seqtrain.init(given, **chosen)
+        assert (config.data.sequence, config.data.label) == ("question", str(label))
+    assert config.data.train == seqtrain.init(given).data.train
+
+
 def test_init_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("seed: 1\n")
     wrong: list[tuple[dict[str, Any], str]] = [

@@ -14,12 +14,13 @@ import pytest
 
 import seqtrain
 from seqtrain.config import load_config
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.model.branches.pretrained import PretrainedBranch
 from seqtrain.model.branches.solved import SolverInput
 from seqtrain.sequences import pretrained
 from tests.helpers.encoder_folders import write_encoder
 from tests.helpers.stores import store_of
+from tests.helpers.tiny import assert_same_run, stopping_after
 
 pytest.importorskip("transformers")
 
@@ -74,6 +75,14 @@ def test_model_folder_predicts_elsewhere_without_the_encoder_s_folder(project: P
     for one, other in zip(expected, found, strict=True):
         assert (one.label, other.label) == (other.label, one.label)
         assert one.probability == pytest.approx(other.probability, abs=1e-6)
+
+
+def test_a_stopped_run_resumes_and_ends_with_the_same_bits(project: Path) -> None:
+    """The encoder of the checkpoint is the one of the config, in another folder."""
+    with pytest.raises(Interrupted):
+        seqtrain.fit(config(), run_dir="stopped", progress=False, listener=stopping_after(5))
+    seqtrain.fit(config(), run_dir="stopped", progress=False, resume=True)
+    assert_same_run("run", "stopped")
 
 
 def test_encoder_is_stored_once_in_a_run(fitted: Path) -> None:

@@ -13,7 +13,7 @@ from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.exports import script
 from seqtrain.exports.export_folder import export_model
-from seqtrain.sequences.preprocessing import LengthPolicy
+from seqtrain.sequences.lengths import LengthPolicy
 from seqtrain.sequences.vocabulary import Vocabulary
 from tests.helpers.small_models import LABELS, WORDS, make_model
 

@@ -22,7 +22,7 @@ from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.sequences.labels import LabelSet
-from seqtrain.sequences.preprocessing import LengthPolicy
+from seqtrain.sequences.lengths import LengthPolicy
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.tokenizers import train_bpe
 from seqtrain.sequences.vocabulary import Vocabulary

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from seqtrain.api.prediction_input import memory_parts
+from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.examples import Example, RowProblems
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
@@ -117,5 +118,5 @@ def only_label(row: Example) -> str | None:
 
 def encoded(rules: Preprocessing, sequences: list[Any], groups: list[str] | None = None) -> Any:
     """Return sequences as a store, as `predict` encodes them."""
-    ((_, store),) = rules.predictable(*memory_parts(sequences, rules, groups))
+    ((_, store),) = encode_for_prediction(rules, *memory_parts(sequences, rules, groups))
     return store

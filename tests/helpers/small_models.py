@@ -14,8 +14,9 @@ from seqtrain.sequences.columns.scaling import Scale
 from seqtrain.sequences.columns.tables import ColumnTable, NumberColumn
 from seqtrain.sequences.columns.tokens import TokenSequence
 from seqtrain.sequences.labels import LabelSet
+from seqtrain.sequences.lengths import LengthPolicy
 from seqtrain.sequences.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
-from seqtrain.sequences.preprocessing import LengthPolicy, Preprocessing
+from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import Vocabulary, word_grams

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from seqtrain.config import config_from_mapping
 from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.tables.blocks import Coded
@@ -120,7 +121,7 @@ def test_a_forged_column_is_refused_or_works(tmp_path: Path, case: str) -> None:
                 refused += 1
                 continue
             rules = loaded.for_prediction(empty="unk")
-            ((_, store),) = rules.predictable([example(rules)], "one", bad_rows="blank")
+            ((_, store),) = encode_for_prediction(rules, [example(rules)], "one", bad_rows="blank")
             assert store.values.ndim == 1 or store.values.shape[1] == loaded.input_size
             saved_values(loaded)
     assert refused > 20

@@ -10,6 +10,7 @@ from seqtrain.api.prediction_input import memory_parts
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.sequences.columns import tokens
 from seqtrain.sequences.dataset import PreparedData, prepare
+from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.store import SequenceStore, joined_stores
 from seqtrain.sequences.vocabulary import MOST_GRAMS, UNK, word_grams
 from tests.helpers.spelling import buckets_of
@@ -61,7 +62,7 @@ def test_each_chunk_numbers_its_own(write):
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     for word in ("zebra", "yak"):
         parts, _ = memory_parts([f"common {word}"], preprocessing)
-        ((_, store),) = preprocessing.predictable(parts, "x")
+        ((_, store),) = encode_for_prediction(preprocessing, parts, "x")
         assert spelled_out(store, 0) == [None, buckets_of(word, 3, 5)]
         assert len(store.words) == 1
 
@@ -70,7 +71,7 @@ def test_beyond_a_number_unknown_words_are_unk_alone(write, monkeypatch):
     monkeypatch.setattr(tokens, "MOST_SPELLINGS", 2)
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     parts, _ = memory_parts(["a1 b1 c1 a1"], preprocessing)
-    ((_, store),) = preprocessing.predictable(parts, "x")
+    ((_, store),) = encode_for_prediction(preprocessing, parts, "x")
     found = spelled_out(store, 0)
     assert store.values.tolist() == [UNK] * 4
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]

@@ -16,7 +16,7 @@ from seqtrain.cli.screens.console import note, show_warning
 from seqtrain.cli.screens.rows import RowFormat
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
-from seqtrain.sequences.preprocessing import EncodingReport
+from seqtrain.sequences.encoder import EncodingReport
 from seqtrain.sequences.schema import keeps_all
 from seqtrain.text import counted
 
