@@ -73,6 +73,11 @@ MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
+PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
+"""Prefix of the name of a column, such as event. or case: or (case)."""
+EVENT_LOG_NAMES = {"case:concept:name": "case_id", "concept:name": "event"}
+"""Maps names of the standard of event logs (XES) to plain ones. Their last part says little."""
+CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LABEL_KINDS = ("text", "number", "amount")
@@ -127,10 +132,21 @@ class ColumnProfile:
 
     @cached_property
     def word(self) -> str:
-        """Name after its last dot, in lower case, or "" if the column has only an index."""
+        """Name without prefixes, in lower case, or "" if the column has only an index."""
         if isinstance(self.name, int):
             return ""
-        return self.name.lower().rpartition(".")[2]
+        return without_prefixes(self.name).lower()
+
+    @cached_property
+    def name_words(self) -> str:
+        """Words of the name without prefixes, in lower case with a blank between: case id.
+
+        A capital letter after a small one begins a word: EventTime has two.
+        """
+        if isinstance(self.name, int):
+            return ""
+        parts = CAPITAL.sub(" ", without_prefixes(self.name)).lower()
+        return " ".join(BETWEEN_WORDS.split(parts)).strip()
 
     @property
     def shown(self) -> str:
@@ -582,6 +598,14 @@ class ColumnProfile:
         else:
             kind = SHOWN_KINDS.get(self.kind, f"text, {self.words:.3g} words per row")
         return f"{name} ({kind})"
+
+
+def without_prefixes(name: str) -> str:
+    """Return the name of a column without prefixes: id for event.id, outcome for (case) outcome."""
+    known = EVENT_LOG_NAMES.get(name.lower())
+    if known is not None:
+        return known
+    return PREFIX.sub("", name, count=1)
 
 
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:

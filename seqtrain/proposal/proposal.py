@@ -661,6 +661,8 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
             value, reason = settings[f"data.{key}"]
             yield f"{key} = {flow(value)}: {reason}"
+        elif key == "order" and roles.id is not None:
+            yield "order: as the rows stand in the file, for no column is known to sort them"
     if found.encoding:
         yield f"pretrained encoder: {found.encoding}"
     if roles.ignored:
