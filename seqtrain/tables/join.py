@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -40,7 +40,6 @@ SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
 HEADER_ADVICE = "header: true or false in data.join says whether its first row is a row of names"
-IN_NO_ROW = "in no row"
 NUMBER_LINE = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
 
@@ -63,21 +62,6 @@ class Join:
     own_name: Name = TEXT
 
 
-@dataclass(frozen=True)
-class OddKeys:
-    """Keys of a further file that have no row, or several.
-
-    Attributes:
-        name: Name of the file.
-        found: Reason why they are odd, for a message.
-        keys: The keys.
-    """
-
-    name: str
-    found: str
-    keys: list[str]
-
-
 class JoinedSource(Source):
     """A source whose rows have the columns of further files, too.
 
@@ -88,15 +72,12 @@ class JoinedSource(Source):
     Args:
         source: The source.
         joins: The further files.
-
-    Attributes:
-        odd_keys: Keys that have no row, or several, after all rows were read.
     """
 
     def __init__(self, source: Source, joins: Sequence[Join]) -> None:
         self.source, self.joins = source, tuple(joins)
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
-        self.odd_keys = list[OddKeys]()
+        self.matches = list[KeyMatch]()
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the source with the columns of the further files.
@@ -128,7 +109,7 @@ class JoinedSource(Source):
             if unreadable and not start:
                 raise unreadable[0] from None
             raise
-        self.odd_keys = [found for table in tables for found in table.odd_keys(start)]
+        self.matches = [match for table in tables for match in table.matches(start)]
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
@@ -141,28 +122,51 @@ class JoinedSource(Source):
         return sha256("".join(digests).encode()).hexdigest()
 
 
-def notices_of(sources: Iterable[Source]) -> list[str]:
-    """Return lines about the keys of further files, after all rows of some sources were read.
+@dataclass
+class KeyMatch:
+    """Keys of a join that don't match, after all rows of a source were read.
 
-    A key of a further file is in no row if no source has such a row.
-
-    Args:
-        sources: The sources. Those without further files are left out.
+    Attributes:
+        join: Name of the further file, and its key and that of the source.
+        unused: Keys of the file that no row of the source has.
+        unknown: Keys of the source that the file lacks.
+        repeated: Keys of the file with different rows.
     """
-    found: dict[tuple[str, str], list[dict[str, None]]] = {}
+
+    join: tuple[str, Name | None, Name | None]
+    unused: dict[str, None]
+    unknown: dict[str, None]
+    repeated: dict[str, None]
+
+    def add(self, other: KeyMatch) -> None:
+        """Add the rows of another source that is joined to the same file."""
+        self.unused = {key: None for key in self.unused if key in other.unused}
+        self.unknown |= other.unknown
+        self.repeated |= other.repeated
+
+    def notices(self) -> Iterator[str]:
+        """Yield a line for each kind of keys that there are."""
+        name, right, left = self.join
+        for keys, found in (
+            (self.unused, f"of {right} in no row"),
+            (self.unknown, f"of {left} without a row there"),
+            (self.repeated, f"of {right} with different rows"),
+        ):
+            if keys:
+                shown = listed([quote(key) for key in keys])
+                yield f"{name}: {counted(len(keys), 'key')} {found}: {shown}"
+
+
+def join_notices(sources: Sequence[Source]) -> list[str]:
+    """Return lines about keys of joins that have no row, or several, in all sources together."""
+    found = dict[Any, KeyMatch]()
     for source in sources:
-        if isinstance(source, JoinedSource):
-            for odd in source.odd_keys:
-                found.setdefault((odd.name, odd.found), []).append(dict.fromkeys(odd.keys))
-    lines = list[str]()
-    for (name, reason), every in found.items():
-        keys = {key: None for own in every for key in own}
-        if reason.endswith(IN_NO_ROW):
-            keys = {key: None for key in keys if all(key in own for own in every)}
-        if keys:
-            shown = listed(list(map(quote, keys)))
-            lines.append(f"{name}: {counted(len(keys), 'key')} {reason}: {shown}")
-    return lines
+        for match in source.matches if isinstance(source, JoinedSource) else ():
+            if match.join in found:
+                found[match.join].add(match)
+            else:
+                found[match.join] = replace(match)
+    return [line for match in found.values() for line in match.notices()]
 
 
 class _JoinedTable:
@@ -218,8 +222,8 @@ class _JoinedTable:
             cells = self.columns[name]
             block.columns[name] = [cells[row] for row in rows]
 
-    def odd_keys(self, total: int) -> list[OddKeys]:
-        """Return the keys that have no row, or several, after all rows were joined.
+    def matches(self, total: int) -> list[KeyMatch]:
+        """Return the keys that don't match, after all rows were joined. Empty without a key.
 
         Args:
             total: Number of rows of the source.
@@ -234,16 +238,10 @@ class _JoinedTable:
         if left is None or not self._used:
             return []
         names, known = self._keys.known.spellings, len(self._row_of)
-        unused = [code for code in range(known) if code not in self._used]
-        return [
-            OddKeys(self.name, f"of {right} {IN_NO_ROW}", [names[code] for code in unused]),
-            OddKeys(self.name, f"of {left} without a row there", names[known:]),
-            OddKeys(
-                self.name,
-                f"of {right} with different rows",
-                [names[code] for code in self._repeated],
-            ),
-        ]
+        unused = dict.fromkeys(names[code] for code in range(known) if code not in self._used)
+        repeated = dict.fromkeys(names[code] for code in self._repeated)
+        match = KeyMatch((self.name, right, left), unused, dict.fromkeys(names[known:]), repeated)
+        return [match]
 
     def _index(self, keys: list[Any]) -> None:
         """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""
