@@ -364,7 +364,7 @@ def with_point(text: str) -> str:
         BadCellError: If it is a number with a point: 1.5 may mean 15, too.
     """
     if "." in text and _parsed(text) is not None:
-        raise BadCellError(f"found a point in {quote(text)}; data.decimal is ','")
+        raise BadCellError(f"found a point in {quote(text)}; data.decimal is ',': write commas")
     return text.replace(",", ".")
 
 

@@ -214,7 +214,8 @@ class _Columns:
         if not self.least <= count <= self.width:
             problems[row] = f"expected {self.width} fields as in the first row, found {count}"
             if not self.form.quotes and fields[0].startswith('"'):
-                problems[row] += "; if fields are in quotes, set data.quoting: standard"
+                advice = "name the file .csv (or to train, set data.quoting: standard)"
+                problems[row] += f"; if fields are in quotes, {advice}"
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
@@ -269,9 +270,9 @@ def _advice(first: list[str], *, header: bool, are_indexes: bool) -> str:
         return "; expected the columns of train in their order; one that isn't known may be blank"
     if not header:
         return "; the first row holds no names (data.header is false): give an index from 0"
-    for mark in DELIMITERS.values():
+    for name, mark in DELIMITERS.items():
         if len(first) == 1 and mark in first[0]:
-            return f"; if {quote(mark)} separates columns, set data.delimiter"
+            return f"; if {quote(mark)} separates columns, set data.delimiter (--delimiter): {name}"
     return ""
 
 
