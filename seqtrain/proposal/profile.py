@@ -13,7 +13,14 @@ from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
-from seqtrain.tables.cells import MISSING_NUMBERS, BadCellError, is_multi_hot, items_of, name_of
+from seqtrain.tables.cells import (
+    MISSING_NUMBERS,
+    BadCellError,
+    is_multi_hot,
+    items_of,
+    name_of,
+    with_point,
+)
 from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
@@ -57,7 +64,7 @@ KIND_PATTERNS = {
     "time": re.compile(
         rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN})", re.DOTALL
     ),
-    "decimal": re.compile(r"[-+]?[0-9]+,[0-9]+"),
+    "decimal": re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+"),
     "amount": re.compile(AMOUNT),
     "numbers": re.compile(
         rf"{BETWEEN}*{NUMBER_ITEM}(?:{BETWEEN}+(?:{NUMBER_ITEM}|\.\.\.))*{BETWEEN}*"
@@ -165,9 +172,9 @@ class ColumnProfile:
 
     @property
     def shown(self) -> str:
-        """Name for messages, in quotes and cut to 40 characters, or such as column 2."""
+        """Name for messages, in quotes and cut if it is very long, or such as column 2."""
         if isinstance(self.name, str):
-            return quote(self.name, 40)
+            return quote(self.name, LONGEST_LABEL)
         return f"column {self.name}"
 
     @cached_property
@@ -408,7 +415,7 @@ class ColumnProfile:
         for at in np.flatnonzero(np.isnan(found)).tolist():
             value = self.values[at]
             if isinstance(value, str) and "decimal" in members:
-                value = value.replace(",", ".")
+                value = with_point(value) if "," in value else value
             if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
                 found[at] = float(value)
         return found

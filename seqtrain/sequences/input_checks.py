@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Iterator
 
 from seqtrain.errors import parameter
@@ -85,9 +84,8 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
     is_name = labels[0] and labels[0] not in classes and are_words[0]
     if is_name and len(texts) > 1 and classes.issuperset(labels[1:]) and not all(are_words):
         found = f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])})"
-        command = f"tail -n +2 {shlex.quote(block.file or 'FILE')} > rows.csv"
-        advice = f"train had no names; remove the line: {command}"
-        raise UnreadableError(line, f"{found}; {advice}")
+        advice = "train had no names; leave the line out"
+        raise UnreadableError(line, f"{found}; {advice}", command="tail -n +2 {file} > {new}")
 
 
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:

@@ -105,6 +105,8 @@ WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 """A whole number with decimals, as pandas writes it where a cell of the column is missing."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
+GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
+"""A number with a decimal comma, and points between thousands."""
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
     r"(?:frozenset|set|list|tuple|array|tensor)\((?P<list>[\[({].*[])}])(?:, dtype=[\w.]+)?\)",
@@ -358,13 +360,15 @@ def is_number(text: str) -> bool:
 
 
 def with_point(text: str) -> str:
-    """Return a text with a point in place of a decimal comma.
+    """Return a text with a point in place of a decimal comma, and 1.234,5 without the first point.
 
     Raises:
         BadCellError: If it is a number with a point: 1.5 may mean 15, too.
     """
     if "." in text and _parsed(text) is not None:
         raise BadCellError(f"found a point in {quote(text)}; data.decimal is ',': write commas")
+    if GROUPED.fullmatch(text):
+        text = text.replace(".", "")
     return text.replace(",", ".")
 
 
