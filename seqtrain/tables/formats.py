@@ -106,7 +106,7 @@ FORMATS = {
             "fasta",
             (".fasta", ".fa"),
             "lines.read_fasta",
-            "a record: `>id label` (the last word, also after a pipe or `=`), then lines of the "
+            "a record: `>id label` (the last word, also after a pipe or `=`, or the field `class=`, `label=`), then lines of the "
             "sequence",
         ),
         Format(
