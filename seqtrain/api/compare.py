@@ -36,7 +36,7 @@ from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.training.loop import keys_to_lower, update
+from seqtrain.training.loop import update
 from seqtrain.training.trainer import Trainer
 
 TURN_SECONDS = 0.15
@@ -230,7 +230,9 @@ def compare(
     for name, trainer in trainers.items():
         results[name].training, results[name].prediction = training[name], prediction[name]
         if trainer.config.model.unroll != "packed":
-            results[name].padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
+            results[name].padding = padding_fraction(
+                trainer.setup.plan(0), trainer.setup.rows.lengths
+            )
     auto = choose_engine(config.model.model_copy(update=AUTO), where).name
     held_out = data.splits.get("validation")
     passes = 0.0
@@ -300,7 +302,7 @@ def new_trainer(name: str, config: Config, data: PreparedData, device: torch.dev
     choose_engine(config.model, device)
     trainer = Trainer(config, data, device)
     trainer.begin("training")  # without pretraining
-    trainer.model.train()
+    trainer.setup.model.train()
     return trainer
 
 
@@ -308,12 +310,12 @@ def updates(trainer: Trainer) -> Iterator[Batch]:
     """Train without end, and yield the batch of each update."""
     for epoch in count():
         for batch, _ in map_batches(
-            lambda batch: update(trainer, batch, lr=trainer.settings.lr),
-            trainer.store,
-            trainer.plan(epoch),
+            lambda batch: update(trainer, batch, lr=trainer.setup.settings.lr),
+            trainer.setup.rows,
+            trainer.setup.plan(epoch),
             trainer.device,
             collate=lambda rows: collate(rows, trainer.config.batching.sort),
-            lower=keys_to_lower(trainer),
+            lower=trainer.setup.keys_to_lower,
         ):
             yield batch
 
@@ -430,7 +432,7 @@ def learn_equally(
     """
     batches = {name: updates(trainer) for name, trainer in trainers.items()}
     examples = dict.fromkeys(trainers, 0)
-    rows = len(next(iter(trainers.values())).store)
+    rows = len(next(iter(trainers.values())).setup.rows)
     end = time.perf_counter() + seconds
     while min(examples.values()) < MOST_PASSES * rows:
         if min(examples.values()) and time.perf_counter() > end:
