@@ -93,7 +93,7 @@ class Script:
     def __init__(self, config: Config, data: PreparedData, *, packed: bool) -> None:
         trainer = new_trainer("torch", config, data, torch.device("cpu"))
         trainer.network.set_sparse_gradients(False)  # torch's Adam takes no sparse ones
-        self.packed, self.train = packed, trainer.store
+        self.packed, self.train = packed, trainer.setup.rows
         self.model = recurrent_branch(trainer.network)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.training.lr)
         plan = plan_epoch(self.train.lengths, config.batching, seed=config.seed, epoch=1)

@@ -135,7 +135,7 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
     trainer = make_trainer(training=keys)
     events = list(train_epochs(trainer))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
-    total, config = trainer.total_updates, trainer.config.training
+    total, config = trainer.setup.total_updates, trainer.config.training
     assert len(steps) == total == 12
     assert [event.lr for event in steps] == [
         learning_rate(config, step, total) for step in range(total)
