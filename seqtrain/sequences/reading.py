@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    TEXT,
     Block,
     Cells,
     Coded,
@@ -34,6 +35,8 @@ from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import listed, quote
 
+LineCheck = Callable[[str], None]
+"""Function that raises DataError if a line isn't a sequence."""
 MISSING_TOKEN = "<unk>"
 """Token in place of a blank cell."""
 
@@ -45,12 +48,18 @@ class SequenceReader:
         given: The input.
         labels: Reader of the labels, or None to read neither labels nor weights.
         keep: Columns whose cells are copied to predictions.
+        check: Check of the first line of standard input, or None.
     """
 
     def __init__(
-        self, given: Input, labels: LabelReader | None = None, keep: Sequence[Column] = ()
+        self,
+        given: Input,
+        labels: LabelReader | None = None,
+        keep: Sequence[Column] = (),
+        check: LineCheck | None = None,
     ) -> None:
         self.source, self.schema, self.labels, self.keep = given.source, given.schema, labels, keep
+        self._check = check
         schema = given.schema
         self._format = FORMATS[schema.format]
         self.roles = schema.roles(labelled=labels is not None, keep=keep)
@@ -82,7 +91,7 @@ class SequenceReader:
             format = self.schema.format
             raise DataError(f"format {format} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
-        blocks, is_empty = self.source.blocks(self.roles.selection), True
+        blocks, is_empty = self._checked(self.source.blocks(self.roles.selection)), True
         parts: Iterable[Sequences] = map(self._rows, blocks)
         if self.schema.id is not None:
             waits = not is_pipe(self.source.path)
@@ -96,6 +105,18 @@ class SequenceReader:
                 yield part
         if self.labels is not None and is_empty:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
+
+    def _checked(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield blocks after the check of their first line.
+
+        Raises:
+            DataError: If the first line is no sequence.
+        """
+        for block in blocks:
+            if self._check is not None and 0 not in block.problems:
+                self._check(str(as_list(block.columns[TEXT])[0]))
+            self._check = None
+            yield block
 
     def _grouped(self, rows: Iterable[Sequences]) -> Iterator[Sequences]:
         """Yield the sequences of all rows, if there are any."""
