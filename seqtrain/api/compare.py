@@ -23,12 +23,13 @@ from seqtrain.config import Config, resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.choice import choose_engine
+from seqtrain.engines.devices import select_device, wait_for
 from seqtrain.errors import ConfigError
-from seqtrain.evaluation.devices import select_device, wait_for
 from seqtrain.evaluation.invariance import sampled
-from seqtrain.evaluation.logits import are_right, carried_groups, predict_logits
+from seqtrain.evaluation.logits import are_right, predict_logits
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.solved import SolvedBranch
+from seqtrain.model.carried import carried_groups
 from seqtrain.runs.memory import check_memory
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare

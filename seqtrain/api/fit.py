@@ -18,8 +18,8 @@ from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.engines.choice import choose_engine
+from seqtrain.engines.devices import select_device
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
-from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
 from seqtrain.runs import run_directory

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, branch_logits, carried_groups
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, branch_logits
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score
 from seqtrain.model.branches.recurrent import RecurrentBranch
+from seqtrain.model.carried import carried_groups
 from seqtrain.sequences.batch import map_batches
 from seqtrain.sequences.plan import plan_in_order_of_length
 from seqtrain.sequences.store import SequenceStore

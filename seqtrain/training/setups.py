@@ -14,8 +14,9 @@ from torch import Tensor
 
 from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.engines.schedule import learning_rate
-from seqtrain.evaluation.logits import CarriedStates, are_right, carried_groups, forward_carried
+from seqtrain.evaluation.logits import are_right
 from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.carried import CarriedStates, carried_groups, forward_carried
 from seqtrain.model.decoder import OBJECTIVES, PretrainingModel
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.model.randomness import RandomNumbers

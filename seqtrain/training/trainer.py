@@ -16,9 +16,9 @@ from seqtrain.config.schema import Config
 from seqtrain.engines.optimizer import Optimizer, check_tensors
 from seqtrain.errors import RunError
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.scores import Scores
 from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.model.carried import CarriedStates
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.dataset import PreparedData
