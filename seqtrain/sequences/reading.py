@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from seqtrain.tables.blocks import (
     located,
     missing_name,
 )
-from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of
+from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of, without_values
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.opening import is_pipe
@@ -73,6 +74,7 @@ class SequenceReader:
         if schema.group is not None:
             self._groups = CodedColumn()
         self._files = list[str]()
+        self._missing = dict[Column, frozenset[str]]()  # names in data.na_values, by column
         is_whole = schema.whole_files and labels is None
         self._has_files = self.source.has_files or (is_whole and schema.kind != "features")
 
@@ -156,8 +158,19 @@ class SequenceReader:
                 waiting.append(self._rows(block.at(np.arange(start, end))))
         yield from finished()
 
-    def _rows(self, block: Block) -> Sequences:
+    def _without_missing(self, columns: Mapping[Any, Cells]) -> dict[Any, Cells]:
+        """Return columns in which the cells of data.na_values are missing."""
+        found = dict(columns)
+        for name in found if self.schema.na_values else ():
+            if name not in self._missing:
+                self._missing[name] = self.schema.missing_names(name)
+            if self._missing[name]:
+                found[name] = without_values(found[name], self._missing[name])
+        return found
+
+    def _rows(self, given: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
+        block = replace(given, columns=self._without_missing(given.columns))
         schema, columns, rows = self.schema, block.columns, len(block)
         problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
@@ -190,7 +203,7 @@ class SequenceReader:
             found.static = self._static.read(columns, problems, rows)
         if self.keep:
             names = columns if keeps_all(self.keep) else self.keep
-            found.kept = {str(name): as_list(columns[name]) for name in names}
+            found.kept = {str(name): as_list(given.columns[name]) for name in names}
         if self._has_files and block.file is not None:
             if block.file not in self._files[-1:]:
                 self._files.append(block.file)
@@ -225,6 +238,7 @@ class SequenceReader:
                 owners += [row] * len(items)
             offsets.append(len(steps))
         columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
+        columns = self._without_missing(columns)
         wrong = dict[int, str]()
         found = self._steps.read(columns, wrong, len(steps))
         for step, reason in sorted(wrong.items()):

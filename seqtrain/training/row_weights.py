@@ -29,7 +29,8 @@ class RowWeights:
 
     Attributes:
         class_counts: Number of rows of train of each class, (C,), counted by their own weights.
-        of_labels: Weight of each class of a multi-label task in the loss, (C,), or None. With one
+        of_classes: Weight of each class, (C,), or None for equal weights.
+        of_labels: The same in a multi-label task, else None. The loss has these weights; with one
             label, the weights of rows have the weights of classes in them.
         of_rows: Maps "train" and "validation" to the weight of each row, (B,), or None.
         rare: Index of the rare one of two classes of train, or None if no class is rare. There is
@@ -37,6 +38,7 @@ class RowWeights:
     """
 
     class_counts: Array
+    of_classes: Tensor | None
     of_labels: Tensor | None
     of_rows: dict[str, Array | None]
     rare: int | None
@@ -65,7 +67,7 @@ class RowWeights:
             if name in ("train", "validation")
         }
         of_labels = of_classes if train.labels.ndim == 2 else None
-        return cls(counts, of_labels, of_rows, rare)
+        return cls(counts, of_classes, of_labels, of_rows, rare)
 
     def rows_of_train(self, data: PreparedData) -> tuple[SequenceStore, Array | None]:
         """Return the rows of train that have a weight above 0, and their weights.
@@ -77,9 +79,8 @@ class RowWeights:
 
     def rows_of_refit(self, data: PreparedData) -> tuple[SequenceStore, Array | None]:
         """Return the rows of train and validation with known labels, as `rows_of_train` does."""
-        names = ["train", "validation"]
-        stores = [data.splits[name] for name in names]
-        return rows_with_weight(*joined_rows(stores, [self.of_rows[name] for name in names]))
+        stores = [data.splits[name] for name in ("train", "validation")]
+        return rows_with_weight(*joined_rows(stores, self.of_classes))
 
 
 def with_mean_of_1(weights: Array | None) -> Tensor | None:
@@ -189,20 +190,30 @@ def rows_with_weight(
 
 
 def joined_rows(
-    stores: Sequence[SequenceStore], weights: Sequence[Array | None]
+    stores: Sequence[SequenceStore], classes: Tensor | None
 ) -> tuple[SequenceStore, Array | None]:
     """Return the rows of train and validation with known labels as one store, and their weights.
 
+    If only train has weights of rows, those of validation get the mean of train, without rows of
+    weight 0. So weights that are equal change nothing, whatever their size.
+
     Args:
         stores: Train and validation.
-        weights: Weight of each of their rows. Rows without weights get the mean weight of train.
+        classes: Weight of each class, (C,), or None for equal weights.
     """
     rows = joined_stores(stores)
     known = np.flatnonzero(rows.labels.reshape(len(rows), -1).min(axis=1) >= 0)
-    if all(own is None for own in weights):
-        return rows.selection(known), None
-    mean = 1.0 if weights[0] is None else float(weights[0].mean())
-    parts = []
-    for store, own in zip(stores, weights, strict=True):
-        parts.append(np.full(len(store), mean, np.float32) if own is None else own)
-    return rows.selection(known), np.concatenate(parts)[known].astype(np.float32)
+    own: Array | None = None
+    if any(store.weights is not None for store in stores):
+        mean, given = 1.0, stores[0].weights
+        if given is not None and given.any():
+            mean = float(given[given > 0].mean())
+        parts = []
+        for store in stores:
+            if store.weights is None:
+                parts.append(np.full(len(store), mean, np.float32))
+            else:
+                parts.append(store.weights)
+        own = np.concatenate(parts)[known].astype(np.float32)
+    rows = rows.selection(known)
+    return rows, example_weights(rows.labels, own, classes)

@@ -199,6 +199,21 @@ def test_a_damaged_journal_is_named(trained, cli, tmp_path, monkeypatch):
     assert len(trials("best")) == 1
 
 
+@pytest.mark.parametrize("name", ["base.yaml", "study.journal"])
+@pytest.mark.parametrize("kind", ["folder", "no text"])
+def test_what_is_no_file_of_a_search_is_named(trained, cli, tmp_path, monkeypatch, name, kind):
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    path = Path("best") / name
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"\xff\n")
+    refused = cli("tune", "c.yaml", "--run-dir", "best", "--trials", "7", code=2)
+    assert str(path) in refused.problems[-1]
+
+
 @pytest.mark.parametrize("option", ["--set=seed=3", "--set=data.bad_rows=drop"])
 def test_a_search_of_another_config_is_refused(beside, cli, option):
     before = trials("best")
