@@ -404,13 +404,13 @@ def take_turns(
     for number in clock.rounds(share, least=2):
         for name, work in works.items():
             clock.tell(doing, name)
-            rate = _rate_of_turn(work, trainers[name].device)
+            rate = rate_of_turn(work, trainers[name].device)
             if number > 0:
                 rates[name].append(rate)
     return {n: Speed(median(own), len(own), min(own), max(own)) for n, own in rates.items()}
 
 
-def _rate_of_turn(work: Iterator[int], device: torch.device) -> float:
+def rate_of_turn(work: Iterator[int], device: torch.device) -> float:
     """Work for `TURN_SECONDS` and until the device is idle; return the tokens per second."""
     tokens, began = 0, time.perf_counter()
     while time.perf_counter() - began < TURN_SECONDS:
