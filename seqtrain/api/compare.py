@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -29,7 +29,7 @@ from seqtrain.evaluation.invariance import sampled
 from seqtrain.evaluation.logits import are_right, carried_groups, predict_logits
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.solved import SolvedBranch
-from seqtrain.runs.environment import check_longest, check_model
+from seqtrain.runs.memory import check_memory
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.plan import padding_fraction
@@ -48,12 +48,11 @@ LARGEST_ROUNDING = 1e-3
 PREDICTED_STEPS = 65_536
 """Largest number of time steps that a prediction is timed on."""
 MOST_PASSES = 10
-"""Most epochs of training before the accuracy is measured."""
+"""Most passes over train before the accuracy is measured."""
 COMPARED_SHARE = 0.1
 """Share of train that is held out if there is no validation."""
 TRAINING_SHARE, PREDICTION_SHARE, ACCURACY_SHARE = 0.45, 0.2, 0.35
 """Shares of the time in which training, predictions and accuracies are measured."""
-CPU = torch.device("cpu")
 AUTO = {"engine": "auto", "unroll": "packed"}
 """Keys of the section model by which the fastest engine runs over packed sequences."""
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -88,11 +87,6 @@ class Speed:
     turns: int
     slowest: float
     fastest: float
-
-    @property
-    def spread(self) -> str:
-        """Slowest and fastest speed, as text in thousands of tokens per second, like "5.1-6.2"."""
-        return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
     def exceeds(self, usual: Speed) -> bool:
         """Return True if this speed exceeds the usual one beyond noise; see `recommend`."""
@@ -142,12 +136,12 @@ class Comparison:
         tokens: Number of time steps of train.
         warnings: Lines for the user about the data.
         candidates: Results of the variants.
-        passes: Number of epochs of training before accuracies were measured, which may be a
+        passes: Number of passes over train before accuracies were measured, which may be a
             fraction; 0 if no accuracy was measured.
         held_out: Number of sequences that accuracies are measured on.
         recommended: Name of the recommended variant, or None if no variant with right logits was
             measured in training.
-        reason: Reason for the recommendation, in sentences.
+        reason: Reason for the recommendation, in a sentence.
         seconds: Duration of the comparison, with the time for reading the data.
     """
 
@@ -162,7 +156,37 @@ class Comparison:
     held_out: int
     recommended: str | None
     reason: str
-    seconds: float
+    seconds: float = 0.0
+
+
+class Clock:
+    """Time for all measurements, of which each gets a share.
+
+    Args:
+        seconds: The time. It begins now.
+        listener: Function that receives the progress.
+    """
+
+    def __init__(self, seconds: float, listener: ComparisonListener) -> None:
+        self._seconds, self._listener, self._began = seconds, listener, time.monotonic()
+
+    def rounds(self, share: float, least: int) -> Iterator[int]:
+        """Yield the numbers of rounds, from 0, until a share of the time is used.
+
+        Args:
+            share: The share, in [0, 1].
+            least: Number of rounds that are made in any case.
+        """
+        end = time.monotonic() + share * self._seconds
+        for number in count():
+            if number >= least and time.monotonic() > end:
+                return
+            yield number
+
+    def tell(self, work: str, name: str) -> None:
+        """Tell the listener that a variant begins a work."""
+        used = (time.monotonic() - self._began) / self._seconds
+        self._listener(f"{work}: {name}", min(1.0, used))
 
 
 def compare(
@@ -206,65 +230,8 @@ def compare(
     where = select_device(config.training.device)
     listener("reading the data", 0.0)
     config, data = read_splits(config, config_folder, where)
-    results, trainers = dict[str, VariantResult](), dict[str, Trainer]()
-    for name, keys in VARIANTS.items():
-        results[name] = VariantResult(name, _setting(keys))
-        try:
-            trainers[name] = new_trainer(name, config, data, where)
-        except ConfigError as error:
-            results[name].problem = str(error)
-    for name, difference in logit_differences(trainers).items():
-        results[name].largest_difference = difference
-    started = time.monotonic()
-
-    def doing(work: str) -> Callable[[str], None]:
-        """Return a function that tells the listener which variant does a work."""
-        return lambda name: listener(
-            f"{work}: {name}", min(1.0, (time.monotonic() - started) / seconds)
-        )
-
-    works = {name: training_work(trainer) for name, trainer in trainers.items()}
-    training = take_turns(works, TRAINING_SHARE * seconds, doing("training"), where)
-    works = {name: prediction_work(trainer) for name, trainer in trainers.items()}
-    prediction = take_turns(works, PREDICTION_SHARE * seconds, doing("prediction"), where)
-    for name, trainer in trainers.items():
-        results[name].training, results[name].prediction = training[name], prediction[name]
-        if trainer.config.model.unroll != "packed":
-            results[name].padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
-    auto = choose_engine(config.model.model_copy(update=AUTO), where).name
-    held_out = data.splits.get("validation")
-    passes = 0.0
-    if held_out is not None:
-        new = {name: new_trainer(name, config, data, where) for name in (auto, "random-batches")}
-        passes = learn_equally(new, ACCURACY_SHARE * seconds, doing("accuracy"))
-        accuracies = {name: accuracy_of(trainer, held_out) for name, trainer in new.items()}
-        for name in trainers:  # variants with equal logits and batches learn equal models
-            results[name].accuracy = accuracies.get(name, accuracies[auto])
-    recommended, reason = recommend(list(results.values()), auto)
-    rows = data.splits["train"]
-    return Comparison(
-        device=str(where),
-        threads=torch.get_num_threads(),
-        rnn=config.model.rnn,
-        rows=len(rows),
-        tokens=int(rows.lengths.sum()),
-        warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
-        candidates=list(results.values()),
-        passes=passes,
-        held_out=0 if held_out is None else len(held_out),
-        recommended=recommended,
-        reason=reason,
-        seconds=time.monotonic() - began,
-    )
-
-
-def _setting(keys: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the keys and values of a variant as text."""
-    return ", ".join(
-        f"{section}.{key}: {flow(value)}"
-        for section, values in keys.items()
-        for key, value in values.items()
-    )
+    found = compare_variants(config, data, where, seconds, listener)
+    return replace(found, seconds=time.monotonic() - began)
 
 
 def read_splits(
@@ -284,9 +251,67 @@ def read_splits(
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": COMPARED_SHARE})
     data = prepare(config)
-    check_model(config.model, data.preprocessing, device, len(data.splits["train"]))
-    check_longest(config, data.splits["train"], device)
+    check_memory(config, data, device)
     return config, data
+
+
+def compare_variants(
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    seconds: float,
+    listener: ComparisonListener,
+) -> Comparison:
+    """Return the measurements of all variants. The arguments are those of `compare`, resolved."""
+    results = {name: VariantResult(name, _setting(keys)) for name, keys in VARIANTS.items()}
+    trainers = dict[str, Trainer]()
+    for name, result in results.items():
+        try:
+            trainers[name] = new_trainer(name, config, data, device)
+        except ConfigError as error:
+            result.problem = str(error)
+    differences = logit_differences(trainers)
+    clock = Clock(seconds, listener)
+    training = take_turns("training", trainers, training_work, clock, TRAINING_SHARE)
+    prediction = take_turns("prediction", trainers, prediction_work, clock, PREDICTION_SHARE)
+    for name, trainer in trainers.items():
+        result = results[name]
+        result.largest_difference = differences[name]
+        result.training, result.prediction = training[name], prediction[name]
+        if trainer.config.model.unroll != "packed":
+            result.padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
+    auto = choose_engine(config.model.model_copy(update=AUTO), device).name
+    rows, held_out = data.splits["train"], data.splits.get("validation")
+    passes = 0.0
+    if held_out is not None:
+        new = {name: new_trainer(name, config, data, device) for name in (auto, "random-batches")}
+        passes = learn_equally(new, clock)
+        accuracies = {name: accuracy_of(trainer, held_out) for name, trainer in new.items()}
+        for name in trainers:  # variants with equal logits and batches learn equal models
+            results[name].accuracy = accuracies.get(name, accuracies[auto])
+    recommended, reason = recommend(list(results.values()), auto)
+    return Comparison(
+        device=str(device),
+        threads=torch.get_num_threads(),
+        rnn=config.model.rnn,
+        rows=len(rows),
+        tokens=int(rows.lengths.sum()),
+        warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
+        candidates=list(results.values()),
+        passes=passes,
+        held_out=0 if held_out is None else len(held_out),
+        recommended=recommended,
+        reason=reason,
+    )
+
+
+def _setting(keys: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the keys and values of a variant as text."""
+    return ", ".join(
+        f"{section}.{key}: {flow(value)}"
+        for section, values in keys.items()
+        for key, value in values.items()
+    )
 
 
 def new_trainer(name: str, config: Config, data: PreparedData, device: torch.device) -> Trainer:
@@ -335,61 +360,60 @@ def accuracy_of(trainer: Trainer, store: SequenceStore) -> float:
     return float(right.float().mean())
 
 
-def training_work(trainer: Trainer) -> Callable[[], int]:
-    """Return a function that makes an update and returns the number of its tokens."""
-    batches = updates(trainer)
-    return lambda: int(next(batches).lengths.sum())
+def training_work(trainer: Trainer) -> Iterator[int]:
+    """Train without end, and yield the number of tokens of each update."""
+    for batch in updates(trainer):
+        yield int(batch.lengths.sum())
 
 
-def prediction_work(trainer: Trainer) -> Callable[[], int]:
-    """Return a function that predicts rows of train and returns the number of their tokens."""
+def prediction_work(trainer: Trainer) -> Iterator[int]:
+    """Predict rows of train again and again, and yield the number of their tokens each time."""
     train = trainer.data.splits["train"]
     number = max(1, int((train.lengths.cumsum() <= PREDICTED_STEPS).sum()))
     rows = train.__getitems__(np.arange(number))
-
-    def work() -> int:
+    while True:
         logits_of(trainer, rows)
-        return int(rows.lengths.sum())
-
-    return work
+        yield int(rows.lengths.sum())
 
 
 def take_turns(
-    works: Mapping[str, Callable[[], int]],
-    seconds: float,
-    before: Callable[[str], None] = lambda name: None,
-    device: torch.device = CPU,
+    doing: str,
+    trainers: Mapping[str, Trainer],
+    work_of: Callable[[Trainer], Iterator[int]],
+    clock: Clock,
+    share: float,
 ) -> dict[str, Speed]:
     """Measure speeds in turns, so that noise of the machine affects all of them equally.
 
     The first turn of each warms up and isn't counted. At least one more follows.
 
     Args:
-        works: Maps each name to a function that does some work and returns its number of tokens.
-        seconds: Time for all turns together.
-        before: Function that is called with a name before each turn.
-        device: Device that does the works. A turn ends when it is idle.
+        doing: Name of the work.
+        trainers: Trainers of the variants, by their names.
+        work_of: Function that returns the work of a trainer: an endless iterator that does a part
+            of it and yields the number of its tokens.
+        clock: Time for all measurements.
+        share: Share of the time for this one, in [0, 1].
 
     Returns:
         The speed by name.
     """
+    works = {name: work_of(trainer) for name, trainer in trainers.items()}
     rates: dict[str, list[float]] = {name: [] for name in works}
-    end = time.perf_counter() + seconds
-    for number in count():
-        if number >= 2 and time.perf_counter() > end:
-            break
+    for number in clock.rounds(share, least=2):
         for name, work in works.items():
-            before(name)
-            rates[name].append(_rate_of_turn(work, device))
-    counted = {name: own[1:] for name, own in rates.items()}
-    return {n: Speed(median(own), len(own), min(own), max(own)) for n, own in counted.items()}
+            clock.tell(doing, name)
+            rate = _rate_of_turn(work, trainers[name].device)
+            if number > 0:
+                rates[name].append(rate)
+    return {n: Speed(median(own), len(own), min(own), max(own)) for n, own in rates.items()}
 
 
-def _rate_of_turn(work: Callable[[], int], device: torch.device) -> float:
+def _rate_of_turn(work: Iterator[int], device: torch.device) -> float:
     """Work for `TURN_SECONDS` and until the device is idle; return the tokens per second."""
     tokens, began = 0, time.perf_counter()
     while time.perf_counter() - began < TURN_SECONDS:
-        tokens += work()
+        tokens += next(work)
     wait_for(device)
     return tokens / (time.perf_counter() - began)
 
@@ -417,13 +441,10 @@ def logit_differences(trainers: Mapping[str, Trainer]) -> dict[str, float]:
     }
 
 
-def learn_equally(
-    trainers: Mapping[str, Trainer], seconds: float, before: Callable[[str], None]
-) -> float:
-    """Train on equally many examples, but for a batch, for a time; return the passes over train.
+def learn_equally(trainers: Mapping[str, Trainer], clock: Clock) -> float:
+    """Train on equally many examples, but for a batch, and return the passes over train.
 
-    Each trainer makes one update at least, and at most `MOST_PASSES` over train. `before` is called
-    with a name before each update.
+    Each trainer makes one update at least, and at most `MOST_PASSES` over train.
 
     Raises:
         RunError: If a loss isn't finite, or memory runs out.
@@ -431,18 +452,17 @@ def learn_equally(
     batches = {name: updates(trainer) for name, trainer in trainers.items()}
     examples = dict.fromkeys(trainers, 0)
     rows = len(next(iter(trainers.values())).store)
-    end = time.perf_counter() + seconds
-    while min(examples.values()) < MOST_PASSES * rows:
-        if min(examples.values()) and time.perf_counter() > end:
-            break
+    for _ in clock.rounds(ACCURACY_SHARE, least=len(trainers)):
         name = min(examples, key=lambda name: examples[name])
-        before(name)
+        if examples[name] >= MOST_PASSES * rows:
+            break
+        clock.tell("accuracy", name)
         examples[name] += len(next(batches[name]).examples)
     return min(examples.values()) / rows
 
 
 def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]:
-    """Return the name of the recommended variant and the reason, in sentences.
+    """Return the name of the recommended variant and the reason, in a sentence.
 
     Normally, the recommendation is the engine that `auto` names. The fastest other variant is
     recommended if its median is `FASTER` times that of `auto`, and its slowest turn is faster than
@@ -465,16 +485,6 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
         return None, "nothing could be measured in training; allow more seconds"
     best = max(speeds, key=lambda name: speeds[name].tokens_per_second)
     usual = speeds.get(auto)
-    if usual is not None and not speeds[best].exceeds(usual):
-        best = auto
-    reason = "It is the fastest in training here, beyond noise."
-    if best == auto:
-        reason = "It is what model.engine: auto takes; no other variant is faster beyond noise."
-    speed = speeds[best]
-    rate = thousands(speed.tokens_per_second)
-    return best, f"{reason} {rate} thousand tokens/s (turns {speed.spread})."
-
-
-def thousands(tokens_per_second: float) -> str:
-    """Return a speed in thousands of tokens per second as text, such as "5.1"."""
-    return f"{tokens_per_second / 1e3:,.1f}"
+    if best != auto and (usual is None or speeds[best].exceeds(usual)):
+        return best, "It is the fastest in training here, beyond noise."
+    return auto, "It is what model.engine: auto takes; no other variant is faster beyond noise."

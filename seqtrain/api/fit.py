@@ -25,14 +25,12 @@ from seqtrain.metrics import compared_metric
 from seqtrain.runs import run_directory
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.environment import (
-    check_longest,
-    check_model,
     check_same_data,
-    check_trees,
     deterministic_algorithms,
     environment,
     inexact_resume_warnings,
 )
+from seqtrain.runs.memory import check_memory
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import LINEAGE, ResumePoint, StartingPoint, find_starting_point
 from seqtrain.sequences.dataset import PreparedData, prepare, weighted
@@ -289,9 +287,7 @@ def _check_data(
         DataError: If a sequence needs too much memory, or the data differs between processes.
     """
     with processes.first_before_others():
-        check_model(config.model, data.preprocessing, device, len(data.splits["train"]))
-        check_longest(config, data.splits["train"], device)
-        check_trees(config, data.splits["train"], len(data.preprocessing.labels))
+        check_memory(config, data, device)
     others = processes.unlike_first([config.model_dump_json().encode()])
     if others:
         problem = f"config: differs between rank 0 and {others}; start all with the same one"

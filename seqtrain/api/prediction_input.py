@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,13 +18,14 @@ from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
+from seqtrain.sequences.standard_input import line_check
 from seqtrain.tables.blocks import TEXT
 from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.python_values import python_value
-from seqtrain.text import listed, one_of, quote
+from seqtrain.text import listed, one_of
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
 """Formats whose columns can be copied to the predictions."""
@@ -71,37 +71,13 @@ def input_parts(
             columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _by_index(keep, schema)
-    reader = SequenceReader(Input(path, schema, labelled=False), keep=keep)
-    if path != STDIN:
-        return in_chunks(reader.read()), reader.source.name
-    parts = _arrivals(reader)
-    if input_format is None and schema.format == "lines":
-        parts = _without_names(parts, schema.sequence)
+    check = line_check(path, schema, fitted, input_format)
+    reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
+    if path == STDIN:
+        parts = _arrivals(reader)
+    else:
+        parts = in_chunks(reader.read())
     return parts, reader.source.name
-
-
-def _without_names(parts: Iterator[Sequences], column: object) -> Iterator[Sequences]:
-    """Yield the parts of lines, unless the first line has the names of the columns of a table.
-
-    Args:
-        parts: The parts.
-        column: Column of train with the sequences. Only a name can be found.
-
-    Raises:
-        DataError: If one of the fields of the first line is the name of `column`.
-    """
-    for part in parts:
-        if isinstance(column, str) and len(part) and int(part.lines[0]) == 1:
-            first = part.content[0]
-            if isinstance(first, str):
-                line = first
-            else:
-                line = " ".join(map(str, first))
-            if column in re.split("[,;|\t]", line):
-                found = f"the first line names the column {quote(column)} of a table"
-                advice = f"give {parameter('input_format', 'csv')}, or lines if it is a sequence"
-                raise DataError(f"stdin:1: {found}; {advice}")
-        yield part
 
 
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:

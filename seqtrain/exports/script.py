@@ -1,11 +1,16 @@
-"""Classify the rows of a file with the model in this script's folder: python predict.py FILE
+"""Classify the rows of a file with the model in this script's folder:
+
+python predict.py FILE
+python predict.py FILE --input-format FORMAT
 
 FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl, also with .gz,
-have the columns of the training file. A .txt file has one sequence per line. Standard input, whose
-name is `-`, is read in the same way. If the model was trained on whole files, a .txt file, or each
-file of a folder, is one sequence. The output has one line per row with the label and its
-probability. Both are empty if the sequence is empty. The script only needs numpy and onnxruntime
-(with data.tokenizer: bpe also tokenizers); reading.zip has the modules of seqtrain that read rows.
+have the columns of the training file. A .txt file has one sequence per line, and so has standard
+input, whose name is `-`. FORMAT (csv, tsv, jsonl, fasta …) replaces the format of the file's
+ending. Standard input that begins like a file of another format is refused without it. If the
+model was trained on whole files, a .txt file, or each file of a folder, is one sequence. The output
+has one line per row with the label and its probability. Both are empty if the sequence is empty.
+The script only needs numpy and onnxruntime (with data.tokenizer: bpe also tokenizers); reading.zip
+has the modules of seqtrain that read rows.
 Exit codes: 0 done, 2 wrong input, 141 closed pipe.
 """
 
@@ -45,7 +50,9 @@ from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
 )
 from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.sequences.reading import SequenceReader  # noqa: E402
+from seqtrain.sequences.standard_input import line_check  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
+from seqtrain.tables.formats import FORMATS  # noqa: E402
 from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
 
 PADDED_STEPS = 16384
@@ -198,7 +205,7 @@ def built(kind: Any, values: Any) -> Any:
 
 
 def predictions(
-    path: str, model: ExportedModel, report: EncodingReport
+    path: str, model: ExportedModel, report: EncodingReport, input_format: str | None = None
 ) -> Iterator[tuple[Example, str, str]]:
     """Yield each row of a file with its predicted label and the probability, as texts.
 
@@ -208,14 +215,17 @@ def predictions(
         path: Path of the file, or "-" for standard input.
         model: The model.
         report: Receives counts of the rows, for notices.
+        input_format: Name of the format, or None to go by the file's name.
 
     Raises:
         DataError: If the file, or a row, can't be read.
     """
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
-    source = Input(path, fitted.schema.for_input(path), labelled=False)
-    parts = in_chunks(SequenceReader(source).read())
+    schema = fitted.schema.for_input(path, input_format=input_format)
+    check = line_check(path, schema, fitted, input_format)
+    reader = SequenceReader(Input(path, schema, labelled=False), check=check)
+    parts = in_chunks(reader.read())
     for part, store in encode_for_prediction(rules, parts, display_name(path), report):
         for index, found in enumerate(model.probabilities(store)):
             row = part.example(index)
@@ -225,12 +235,17 @@ def predictions(
 def main() -> int:
     """Print the predictions for the file that the command line names, and return the exit code.
 
-    Print the help instead if the argument is --help, or if there isn't exactly one argument.
+    Print the help instead if the argument is --help, or if the arguments are others.
     """
-    arguments = sys.argv[1:]
-    if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
-        print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
-        if len(arguments) == 1:
+    arguments, input_format = sys.argv[1:], None
+    if "--input-format" in arguments[:-1]:
+        at = arguments.index("--input-format")
+        input_format = arguments[at + 1]
+        del arguments[at : at + 2]
+    is_help = arguments in (["-h"], ["--help"])
+    if is_help or len(arguments) != 1 or input_format not in (None, *FORMATS):
+        print((__doc__ or "").strip(), file=sys.stdout if is_help else sys.stderr)
+        if is_help:
             return 0
         return 2
     report, output = EncodingReport(), sys.stdout
@@ -240,7 +255,7 @@ def main() -> int:
     try:
         model = load_export(EXPORT)
         fitted = model.fitted
-        rows = predictions(arguments[0], model, report)
+        rows = predictions(arguments[0], model, report, input_format)
         first = list(islice(rows, 1))
         if fitted.schema.id is not None:
             where, names = ["id"], [str(fitted.schema.id)]

@@ -4,9 +4,10 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.order import find_order, growth, is_dated
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles, fields_problem
-from seqtrain.proposal.step_roles import StepColumns, find_order, growth, is_dated
+from seqtrain.proposal.step_roles import StepColumns
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.tables.cells import BadCellError, items_of, text_of
 from seqtrain.text import quote

@@ -31,6 +31,20 @@ LABEL_NAMES = (
     "anomaly",
     "activity",
 )
+OUTCOME_WORDS = (
+    "label",
+    "class",
+    "target",
+    "outcome",
+    "result",
+    "classification",
+    "failure",
+    "fault",
+    "anomaly",
+    "diagnosis",
+    "verdict",
+)
+"""Last words of names of labels, such as final_outcome."""
 TEXT_NAMES = (
     "text",
     "sequence",
@@ -82,21 +96,95 @@ OWNER_NAMES = (
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
-CODE_NAME = re.compile(r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi)([^a-z]|$)")
-"""Pattern in the names of columns whose numbers are codes, such as case_id."""
-TIME_WORD = re.compile(r"(time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t)")
-TIME_NAME = re.compile(rf"(^|[^a-z]){TIME_WORD.pattern}$")
-"""Pattern in the names of columns whose numbers are times, such as event_time."""
+CODE_NAME = re.compile(
+    r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi|postcode|zipcode|postal|plz)([^a-z]|$)"
+)
+"""Pattern in the words of a name of a column whose values are codes, such as case id."""
+AMOUNT_WORDS = (
+    "amount",
+    "sum",
+    "total",
+    "count",
+    "price",
+    "cost",
+    "value",
+    "fee",
+    "score",
+    "length",
+    "duration",
+    "distance",
+    "size",
+    "weight",
+    "age",
+    "rate",
+    "share",
+    "percent",
+    "speed",
+)
+"""Last words of names of numbers that are no codes, such as case amount."""
+UNITS = "ms|s|secs?|seconds?|us|ns|mins?|minutes?|hours?|utc|gmt|unix|iso|local|millis|micros|nanos"
+TIMES = (
+    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset"
+    "|created|updated|modified|recorded|logged|occurred"
+    "|(?:time|date) ?(?:created|stamp|logged|recorded|received|generated|occurred|sent|start|end)"
+    "|(?:create|event|start|end|log|server)(?:time|date)"
+    "|zeit|zeitpunkt|zeitstempel|uhrzeit|datum|heure|horodatage|fecha|hora|tijd|tid"
+)
+TIME_NAME = re.compile(rf"(^|[^a-z])(?:{TIMES})(?: (?:{UNITS}))*$")
+"""Pattern in the words of the name of a column whose numbers are times, such as arrival time."""
+OF_EVENTS = (
+    "event|start|end|log|sample|record|visit|session|local|server|unix|creation|complete"
+    "|created|updated|modified|recorded|logged|occurred|received|sent|started"
+)
+EVENT_TIME_NAME = re.compile(rf"(?:(?:{OF_EVENTS}) )*(?:{TIMES})(?: (?:{UNITS}))*")
+"""Words of a name that says no more than that numbers are times of events: event time ms."""
+SPANS = (
+    "remaining|left|until|since|to|rul|countdown|spent|taken|elapsed|response|reaction|wait"
+    "|waiting|latency|lag|delta|diff|processing|service|travel|dwell|loading|idle"
+)
+SPAN_NAME = re.compile(rf"(^| )(?:{SPANS})( |$)")
+"""Pattern in the words of the name of a column of spans of time, such as time left."""
+STEPS = "seq|seqno|seqnr|sequence|step|frame|turn|tick|cycle|iteration|round"
+ROWS = "line|row|event|msg|message|record|entry|visit|sample|reading|item"
+PERIODS = "year|quarter|month|week|day|hour|minute|second|period|jahr|monat|woche|tag|stunde"
+COUNTER_NAME = re.compile(
+    rf"(?:index|idx|nr|no|num|number|i|n|k|pos|position|rank|offset|lineno|rowno|schritt|zeile)"
+    rf"|(?:.* )?(?:{STEPS}|{PERIODS})(?: (?:nr|no|num|number|index|idx|id))?"
+    rf"|(?:.* )?(?:{ROWS}) (?:nr|no|num|number|index|idx|pos|position|count)"
+)
+"""Words of the name of a column whose whole numbers count steps or rows, such as week, event nr."""
+
+
+MOST_WORDS = 3
+"""Most words of the name of an owner: more are a sentence, as a question is."""
 
 
 def is_code(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, such as case_id."""
-    return bool(CODE_NAME.search(column.word))
+    words = column.name_words
+    is_amount = words.rpartition(" ")[2] in AMOUNT_WORDS
+    return bool(CODE_NAME.search(words)) and not is_amount
+
+
+def names_outcome(column: ColumnProfile) -> bool:
+    """Return True if the column is named like labels: outcome, or final_outcome."""
+    return column.word in LABEL_NAMES or column.name_words.rpartition(" ")[2] in OUTCOME_WORDS
+
+
+def is_no_outcome(column: ColumnProfile) -> bool:
+    """Return True if the column is named like codes, owners, times, or variants of a process."""
+    return is_code_or_owner(column) or is_time(column) or names_variant(column)
+
+
+def names_variant(column: ColumnProfile) -> bool:
+    """Return True if the column is named like variants of a process: the path that a case took."""
+    return column.name_words.startswith("variant")
 
 
 def names_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, such as customer_nr."""
-    return not set(re.split("[-_]", column.word)).isdisjoint(OWNER_NAMES)
+    words = column.name_words.split()
+    return len(words) <= MOST_WORDS and not set(words).isdisjoint(OWNER_NAMES)
 
 
 def is_code_or_owner(column: ColumnProfile) -> bool:
@@ -105,5 +193,20 @@ def is_code_or_owner(column: ColumnProfile) -> bool:
 
 
 def is_time(column: ColumnProfile) -> bool:
-    """Return True if the column is named like times, such as event_time."""
-    return bool(TIME_NAME.search(column.word))
+    """Return True if the column is named like times, such as arrival_time."""
+    return bool(TIME_NAME.search(column.name_words))
+
+
+def is_event_time(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times of events, and nothing else: event_time."""
+    return bool(EVENT_TIME_NAME.fullmatch(column.name_words))
+
+
+def is_counter(column: ColumnProfile) -> bool:
+    """Return True if the column is named like numbers that count steps, such as week or seq_no."""
+    return bool(COUNTER_NAME.fullmatch(column.name_words))
+
+
+def is_span(column: ColumnProfile) -> bool:
+    """Return True if the column is named like spans of time, such as time_left."""
+    return bool(SPAN_NAME.search(column.name_words))

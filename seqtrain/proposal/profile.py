@@ -13,7 +13,7 @@ from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
-from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
+from seqtrain.tables.cells import MISSING_NUMBERS, BadCellError, is_multi_hot, items_of, name_of
 from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
@@ -64,15 +64,22 @@ KIND_PATTERNS = {
     ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
+SENTINEL = re.compile(r"-?9{2,}(?:\.[09]+)?|-32768|32767|65535|-?2147483647|-2147483648")
+"""A number that programs write for a missing one."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)|$)")
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
-MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
+WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
+PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
+"""Prefix of the name of a column, such as event. or case: or (case)."""
+EVENT_LOG_NAMES = {"case:concept:name": "case_id", "concept:name": "event"}
+"""Maps names of the standard of event logs (XES) to plain ones. Their last part says little."""
+CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LABEL_KINDS = ("text", "number", "amount")
@@ -125,12 +132,36 @@ class ColumnProfile:
         self.name, self.values, self.codes, self.owners = name, values, codes, owners
         self.rows = len(codes)
 
+    def without(self, cells: Sequence[Any]) -> "ColumnProfile":
+        """Return the column with some cells blank, as data.na_values makes them."""
+        missing = {name_of(str(cell).strip()) for cell in cells} | {""}
+        is_missing = [type(x) is str and name_of(x) in missing for x in self.values]
+        values: list[Any] = [
+            x for x, is_blank in zip(self.values, is_missing, strict=True) if not is_blank
+        ]
+        table = np.cumsum(~np.array(is_missing)).astype(np.int32) - 1
+        table[is_missing] = len(values)
+        if any(is_missing):
+            values.append("")
+        return ColumnProfile(self.name, values, table[self.codes], self.owners)
+
     @cached_property
     def word(self) -> str:
-        """Name after its last dot, in lower case, or "" if the column has only an index."""
+        """Name without prefixes, in lower case, or "" if the column has only an index."""
         if isinstance(self.name, int):
             return ""
-        return self.name.lower().rpartition(".")[2]
+        return without_prefixes(self.name).lower()
+
+    @cached_property
+    def name_words(self) -> str:
+        """Words of the name without prefixes, in lower case with a blank between: case id.
+
+        A capital letter after a small one begins a word: EventTime has two.
+        """
+        if isinstance(self.name, int):
+            return ""
+        parts = CAPITAL.sub(" ", without_prefixes(self.name)).lower()
+        return " ".join(BETWEEN_WORDS.split(parts)).strip()
 
     @property
     def shown(self) -> str:
@@ -315,7 +346,7 @@ class ColumnProfile:
         """
         if self.repeats_as_labels or not self.are_texts:
             return None
-        texts = [value for value in self.sampled_values if value.lower() not in MISSING]
+        texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
         for mark in MARKS:
             lists = [[part.strip() for part in text.split(mark)] for text in texts]
             parts = Counter(part for each in lists for part in each)
@@ -380,6 +411,23 @@ class ColumnProfile:
                 value = value.replace(",", ".")
             if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
                 found[at] = float(value)
+        return found
+
+    @cached_property
+    def sentinels(self) -> list[Any]:
+        """Values such as -999 that repeat far outside of all others, as for missing numbers."""
+        numbers, found = self.value_numbers, list[Any]()
+        if self.kind != "number":
+            return found
+        is_sentinel = np.array([bool(SENTINEL.fullmatch(str(value))) for value in self.values])
+        others = numbers[np.isfinite(numbers) & ~is_sentinel]
+        if len(others) < FEWEST_MEASURED:
+            return found
+        low, high = others.min(), others.max()
+        for at in np.flatnonzero(is_sentinel & (self.counts > 1)).tolist():
+            distance = max(low - numbers[at], numbers[at] - high)
+            if distance > high - low:
+                found.append(self.values[at])
         return found
 
     @cached_property
@@ -475,7 +523,8 @@ class ColumnProfile:
     @cached_property
     def pattern(self) -> bool:
         """True if nearly all cells have one pattern of digits and two separators or more."""
-        texts = [x for x in self.sampled_values if isinstance(x, str) and x.lower() not in MISSING]
+        strings = [x for x in self.sampled_values if isinstance(x, str)]
+        texts = [x for x in strings if x.lower() not in WITHOUT_VALUE]
         found = Counter(re.sub("[0-9]+", "0", re.sub("[A-Za-z]{3,}", "a", x)) for x in texts)
         pattern, count = next(iter(found.most_common(1)), ("", 0))
         return count >= 0.95 * len(texts) and pattern.count("0") >= 3
@@ -584,6 +633,14 @@ class ColumnProfile:
         return f"{name} ({kind})"
 
 
+def without_prefixes(name: str) -> str:
+    """Return the name of a column without prefixes: id for event.id, outcome for (case) outcome."""
+    known = EVENT_LOG_NAMES.get(name.lower())
+    if known is not None:
+        return known
+    return PREFIX.sub("", name, count=1)
+
+
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
     """Return True if rows with equal values in `one` always have equal values in `other`.
 
@@ -629,7 +686,7 @@ def kind_of_cell(cell: Any) -> str:
     """
     if not isinstance(cell, str):
         return _kind_of_items(cell)
-    if cell.lower() in MISSING:
+    if cell.lower() in WITHOUT_VALUE:
         return "missing"
     if PLAIN_TEXT.match(cell) and not KIND_PATTERNS["time"].fullmatch(cell):
         return "text"

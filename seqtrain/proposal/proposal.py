@@ -203,7 +203,8 @@ def propose(
         found.splits["validation"] = share_to_hold_out(family, facts.rows)
     text, config, settings = found.config()
     unit = "rows" if roles.window is None else "windows"
-    warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit)
+    column = None if roles.one_hot else str(roles.label.name)
+    warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit, column=column)
     warnings += _rows_of_windows(roles, facts)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
@@ -661,6 +662,8 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
             value, reason = settings[f"data.{key}"]
             yield f"{key} = {flow(value)}: {reason}"
+        elif key == "order" and roles.id is not None:
+            yield "order: as the rows stand in the file, for no column is known to sort them"
     if found.encoding:
         yield f"pretrained encoder: {found.encoding}"
     if roles.ignored:

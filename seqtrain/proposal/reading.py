@@ -249,6 +249,10 @@ def read_table(
         _read(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)
+    missing = options.get("na_values") or {}
+    for at, column in enumerate(table.columns):
+        if str(column.name) in missing:
+            table.columns[at] = column.without(missing[str(column.name)])
     if is_train and table.header is None:
         _check_shape(table, [])
     if is_train and table.header is False:

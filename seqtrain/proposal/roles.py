@@ -18,11 +18,14 @@ from seqtrain.proposal.names import (
     BODY_NAMES,
     GROUP_NAMES,
     HEADLINE_NAMES,
-    LABEL_NAMES,
     ROW_NAMES,
     TEXT_NAMES,
+    is_code,
     is_code_or_owner,
+    is_no_outcome,
     is_time,
+    names_outcome,
+    names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.prediction import error_by_characters
@@ -47,6 +50,8 @@ MUCH_LONGER = 4
 """A text is the sequence if it is more than this many times as long as each other text."""
 PROBED_ROWS = 2000
 """Largest number of rows on which columns of text are compared."""
+MOST_LABELS = 4
+"""Number of columns that may be the label in a warning."""
 MOST_LISTED = 20
 """Number of columns that a message lists."""
 FEWEST_OWNERS = 10
@@ -59,10 +64,10 @@ SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
-    (4, lambda column: column.word in LABEL_NAMES),
+    (4, names_outcome),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
     (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
-    (-1, lambda column: is_code_or_owner(column) or is_time(column)),
+    (-1, is_no_outcome),
 )
 """Points of a column as the label."""
 
@@ -143,15 +148,20 @@ def likeliest_labels(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     return []
 
 
-def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> ColumnProfile:
     """Return the column of the label: the one with most points that can be a label.
 
     A table of many columns may hold a series, in which several columns have most points. Text is
     preferred among them, and then the first or last column of the table. If no column can be a
     label, the only column of lists beside a text is the label of a multi-label task.
 
+    Args:
+        columns: Columns to choose from.
+        fewest: Fewest columns of which a label that is named like codes or times is doubted.
+
     Raises:
-        DataError: If no column can be the label, or several columns are equally likely.
+        DataError: If no column can be the label, several columns are equally likely, or the
+            likeliest is named like codes or times.
     """
     candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
     best = likeliest_labels(candidates)
@@ -162,6 +172,12 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     if not candidates and len(lists) == 1 and any(x.kind == "text" for x in columns):
         best = lists
     if len(best) == 1:
+        is_doubtful = is_no_outcome(best[0]) and not names_outcome(best[0])
+        if is_doubtful and len(columns) >= fewest:
+            raise DataError(
+                marked("--label: no column is named like a label; choose one, or add it:"),
+                *commands("label", sorted(candidates, key=lambda x: x is not best[0])),
+            )
         return best[0]
     if candidates:
         raise DataError(
@@ -176,6 +192,20 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
         marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
         *_described(columns),
     )
+
+
+def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:
+    """Return a doubt about a label that its name doesn't tell, if other columns may be it."""
+    others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
+    others = [x for x in others if not (is_code(x) or is_time(x) or names_variant(x))]
+    others = [x for x in others if x.word not in TEXT_NAMES]
+    if names_outcome(label) or not others:
+        return []
+    shown = [shlex.join(["--label", str(column.name)]) for column in others[:MOST_LABELS]]
+    return [
+        f"{label.shown} is read as the label by its values, for no column is named like a label; "
+        f"if it is another one: {' or '.join(shown)}"
+    ]
 
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
@@ -246,10 +276,13 @@ def row_table(
     Raises:
         DataError: If the label or the sequence isn't clear.
     """
-    label = label or choose_label(columns)
+    doubts = list[str]()
+    if label is None:
+        label = choose_label(columns)
+        doubts = other_labels(columns, label)
     chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
     found = kind_of_sequence(chosen)
-    roles = Roles(options.kind or found, label, chosen, columns)
+    roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if options.kind is None and _may_be_codes(chosen):
         if found == "tokens":
             other, kind = "measurements", "features"

@@ -1,6 +1,5 @@
 """Roles of columns of a table with a row per time step: id, label, order, steps, row features."""
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,13 +10,23 @@ import numpy.typing as npt
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.names import (
     TEXT_NAMES,
-    TIME_NAME,
-    TIME_WORD,
     is_code,
     is_code_or_owner,
+    is_counter,
     is_time,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.order import (
+    EVEN,
+    NEARLY_ALL,
+    RowSelection,
+    doubtful_orders,
+    find_order,
+    growth,
+    is_calendar,
+    is_known,
+    sampled_ids,
+)
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats, determines
 from seqtrain.proposal.roles import (
@@ -27,27 +36,20 @@ from seqtrain.proposal.roles import (
     columns_named,
     commands,
     likeliest_labels,
+    other_labels,
     tells_label,
     wide_columns,
 )
-from seqtrain.text import listed, quote
+from seqtrain.text import counted, listed, quote
 
-CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
-"""Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
-SAMPLED_ROWS = 200_000
-"""Number of rows of whole ids from which kinds of steps are told."""
-NEARLY_ALL = 0.9
-"""Numbers can be times if, sorted within each id, at least this share of neighbours differs."""
 SMOOTH = 0.57
 """Numbers are measurements if neighbours differ by fewer standard deviations on average."""
 EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
-EVEN = 1e-6
-"""Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
 FEWEST_ROWS = 8
@@ -64,12 +66,15 @@ MOST_CONFLICTS = 0.05
 """Share of rows with another label than most rows of their id up to which they may be mistakes."""
 RARE_STATE = 0.2
 """Share of rows below which the rarer of two labels is a state that sets in, such as a failure."""
+MOSTLY_NEWEST = 0.95
+"""Share of neighbouring rows with a falling time from which on the newest row comes first."""
+MOST_ORDERS = 3
+"""Number of columns that may be the order in a message."""
 WINDOW_RULES = {
     "last": "a window has the label of its last row",
     "constant": "a window ends where the label changes",
 }
 """Maps values of `label` in data.window to words for them."""
-RowSelection = npt.NDArray[np.intp] | slice
 
 
 def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
@@ -221,9 +226,14 @@ def _likeliest_ids(
     times = [column for column in columns if is_time(column)]
     measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
-    names += [x for x in found if x.kind == "number" and x.repeats and not is_time(x)]
+    names += [x for x in found if x.kind == "number" and x.repeats and not _is_ordinal(x)]
     names = [x for x in names if measured - {x}]
     return [x for x in names if not any(_counts(x, other) for other in columns)]
+
+
+def _is_ordinal(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times or counters, which are no ids."""
+    return is_time(column) or is_counter(column)
 
 
 def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:
@@ -244,14 +254,16 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         DataError: If the label isn't clear.
     """
     per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
-    named = columns_named(columns, options, "label")
+    named, doubts = columns_named(columns, options, "label"), list[str]()
     if named:
         label = named[0]
     else:
-        label = choose_label([x for x in per_id if not determines(x, id)])
+        possible = [x for x in per_id if not determines(x, id)]
+        label = choose_label(possible, fewest=1)
+        doubts = other_labels(possible, label)
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
     order = next(iter(columns_named(columns, options, "order")), None) or find_order(varying, id)
-    return Roles("steps", label, columns=columns, id=id, order=order)
+    return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 
 # Ids within which the label changes
@@ -450,93 +462,6 @@ def _roles_by_values(roles: Roles) -> str:
     )
 
 
-# The order
-
-
-def sampled_ids(id: ColumnProfile) -> RowSelection:
-    """Return the rows of whole ids, spread over all ids, or a slice of all rows if they are few."""
-    if id.rows <= SAMPLED_ROWS:
-        return slice(None)
-    return np.flatnonzero(id.codes % -(-id.rows // SAMPLED_ROWS) == 0)
-
-
-def growth(numbers: Floats, ids: npt.NDArray[Any], *, sort: bool = False) -> Floats:
-    """Return the differences of numbers between neighbouring rows of an id, id by id.
-
-    Args:
-        numbers: A number or time per row.
-        ids: Code of the id of each row.
-        sort: True to sort the numbers of each id first.
-    """
-    by_id = np.lexsort((numbers if sort else np.arange(len(ids)), ids))
-    steps: Floats = np.diff(numbers[by_id])[np.diff(ids[by_id]) == 0]
-    return steps[np.isfinite(steps)]
-
-
-def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
-    """Return the column that sorts the rows of an id, or None if no column does.
-
-    Dates come before times and numbers, and then the column with most distinct values.
-    """
-    rows = sampled_ids(id)
-    found = {}
-    for number, column in enumerate(columns):
-        if column.kind in LIST_KINDS or not _is_known(column):
-            continue
-        if _sorts(column, column.numbers[rows], id.codes[rows]):
-            is_date = column.kind == "time" and not column.is_duration
-            found[is_date, len(column.values), -number] = column
-    if found:
-        return found[max(found)]
-    return None
-
-
-def _is_known(column: ColumnProfile) -> bool:
-    """Return True if each row has a number or a time, or an odd cell."""
-    return bool((np.isfinite(column.numbers) | column.is_odd).all())
-
-
-def _sorts(column: ColumnProfile, numbers: Floats, ids: npt.NDArray[Any]) -> bool:
-    """Return True if numbers or times within an id are its order.
-
-    Dates are. Numbers that count up evenly are. Times of day, durations, and numbers that are named
-    like times are if they never decrease. Numbers in a column without a name are if they always
-    increase. Otherwise, numbers must be dates, or differ within an id and be Unix times, or whole
-    numbers in a column with just a word for times as its name.
-    """
-    if column.kind == "time" and not column.is_duration:
-        return True
-    steps = growth(numbers, ids)
-    if len(steps) and steps.min() == steps.max() > 0:
-        return True
-    if isinstance(column.name, int) and len(steps) and (steps > 0).all():
-        return True
-    if not (is_time(column) or column.is_duration):
-        return False
-    if (steps >= 0).all() or _is_calendar(column):
-        return True
-    differ = np.count_nonzero(growth(numbers, ids, sort=True)) >= NEARLY_ALL * len(steps)
-    is_word = TIME_WORD.fullmatch(column.word) and not column.has_decimals
-    return bool(differ and (is_word or _are_epochs(column.value_numbers)))
-
-
-def is_dated(column: ColumnProfile) -> bool:
-    """Return True if a column of times or numbers holds dates."""
-    is_date = column.kind == "time" and not column.is_duration
-    return is_date or _is_calendar(column) or _are_epochs(column.value_numbers)
-
-
-def _is_calendar(column: ColumnProfile) -> bool:
-    """Return True if all cells are dates written as whole numbers, such as 20240301."""
-    return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
-
-
-def _are_epochs(numbers: Floats) -> bool:
-    """Return True if numbers are Unix times of 1973 to 2128, in seconds or a smaller unit."""
-    low, high = np.nanmin(numbers), np.nanmax(numbers)
-    return any(1e8 * unit <= low and high <= 5e9 * unit for unit in (1, 1e3, 1e6, 1e9))
-
-
 # The other columns
 
 
@@ -649,13 +574,14 @@ class StepColumns:
 
     def _holds_amounts(self, column: ColumnProfile) -> bool:
         """Return True for durations, and numbers that the column's name doesn't call codes."""
-        return column.is_duration or (column.kind == "number" and not is_code(column))
+        is_number = column.kind == "number" and (column.has_decimals or not is_code(column))
+        return column.is_duration or is_number
 
     def _is_unread_time(self, column: ColumnProfile) -> bool:
         """Return True for texts of one pattern of digits that are named or behave like times."""
         if not column.pattern or is_code(column):
             return False
-        if re.search(TIME_NAME.pattern.replace("order|", ""), column.word):
+        if is_time(column) and not column.word.endswith("order"):
             return True
         order = np.argsort(np.argsort(np.array(list(map(str, column.values)))))
         steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
@@ -699,22 +625,55 @@ class StepColumns:
         """Yield doubts about the order, and add the increase of an uneven order to the steps."""
         order = self.order
         if order is None:
-            for column in self.columns:
-                is_date = column.kind == "time" and column not in self.per_id
-                if is_date and np.isnan(column.numbers).all():
-                    cell = next(filter(None, column.values), "")
-                    yield (
-                        f"rows are used in the order of the file: the dates of {column.shown}, "
-                        f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
-                        "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
-                    )
-        elif _is_known(order):
-            steps = growth(order.numbers[self.rows], self.ids, sort=True)
+            yield from self._doubts_without_order()
+        elif is_known(order):
+            times = order.numbers[self.rows]
+            steps = growth(times, self.ids, sort=True)
             is_even = not len(steps) or np.ptp(steps) <= EVEN * np.abs(steps).max()
             names = [column.name for column in self.columns]
-            if not (is_even or _is_calendar(order) or ELAPSED in names):
+            if not (is_even or is_calendar(order) or ELAPSED in names):
                 self.roles.steps[ELAPSED] = "order"
+            yield from self._newest_first(growth(times, self.ids))
             yield from self._mixed_sequences(order.codes[self.rows])
+
+    def _newest_first(self, steps: Floats) -> Iterator[str]:
+        """Yield a warning if nearly all rows come after a newer one of their id in the file.
+
+        Args:
+            steps: Growth of the order from row to row of an id.
+        """
+        changed = int(np.count_nonzero(steps))
+        assert self.order is not None
+        if np.count_nonzero(steps < 0) < MOSTLY_NEWEST * max(1, changed):
+            return
+        name, ties = self.order.shown, len(steps) - changed
+        equal = ""
+        if ties:
+            equal = f"; {counted(ties, 'row')} with an equal {name} stay as in the file"
+        yield (
+            f"rows of one {self.id.shown} are newest first in the file, by {name}: data.order "
+            f"sorts them from the oldest on{equal}"
+        )
+
+    def _doubts_without_order(self) -> Iterator[str]:
+        """Yield doubts about rows that are used in the order of the file."""
+        for column in self.columns:
+            is_date = column.kind == "time" and column not in self.per_id
+            if is_date and np.isnan(column.numbers).all():
+                cell = next(filter(None, column.values), "")
+                yield (
+                    f"rows are used in the order of the file: the dates of {column.shown}, "
+                    f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
+                    "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
+                )
+        others = [x for x in self.columns if x not in (self.id, self.label)]
+        possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
+        if possible:
+            shown = [shlex.join(["--order", str(column.name)]) for column in possible]
+            yield (
+                f"rows of one {self.id.shown} are used in the order of the file; if a column "
+                f"sorts them: {' or '.join(shown[:MOST_ORDERS])}"
+            )
 
     def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
         """Yield a warning for each column that seems to divide the rows of an id into sequences.

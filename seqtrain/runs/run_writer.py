@@ -17,7 +17,7 @@ from seqtrain.evaluation.scores import missing_class_warnings, single_class_warn
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
-from seqtrain.runs.environment import peak_memory
+from seqtrain.runs.memory import peak_memory
 from seqtrain.runs.model_folder import ENCODER, Model, model_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, VALIDATION, RunDirectory
 from seqtrain.runs.starting_point import ResumePoint

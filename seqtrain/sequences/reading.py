@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    TEXT,
     Block,
     Cells,
     Coded,
@@ -27,13 +29,15 @@ from seqtrain.tables.blocks import (
     located,
     missing_name,
 )
-from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of
+from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of, without_values
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import listed, quote
 
+LineCheck = Callable[[str], None]
+"""Function that raises DataError if a line isn't a sequence."""
 MISSING_TOKEN = "<unk>"
 """Token in place of a blank cell."""
 
@@ -45,12 +49,18 @@ class SequenceReader:
         given: The input.
         labels: Reader of the labels, or None to read neither labels nor weights.
         keep: Columns whose cells are copied to predictions.
+        check: Check of the first line of standard input, or None.
     """
 
     def __init__(
-        self, given: Input, labels: LabelReader | None = None, keep: Sequence[Column] = ()
+        self,
+        given: Input,
+        labels: LabelReader | None = None,
+        keep: Sequence[Column] = (),
+        check: LineCheck | None = None,
     ) -> None:
         self.source, self.schema, self.labels, self.keep = given.source, given.schema, labels, keep
+        self._check = check
         schema = given.schema
         self._format = FORMATS[schema.format]
         self.roles = schema.roles(labelled=labels is not None, keep=keep)
@@ -64,6 +74,7 @@ class SequenceReader:
         if schema.group is not None:
             self._groups = CodedColumn()
         self._files = list[str]()
+        self._missing = dict[Column, frozenset[str]]()  # names in data.na_values, by column
         is_whole = schema.whole_files and labels is None
         self._has_files = self.source.has_files or (is_whole and schema.kind != "features")
 
@@ -82,7 +93,7 @@ class SequenceReader:
             format = self.schema.format
             raise DataError(f"format {format} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
-        blocks, is_empty = self.source.blocks(self.roles.selection), True
+        blocks, is_empty = self._checked(self.source.blocks(self.roles.selection)), True
         parts: Iterable[Sequences] = map(self._rows, blocks)
         if self.schema.id is not None:
             waits = not is_pipe(self.source.path)
@@ -96,6 +107,18 @@ class SequenceReader:
                 yield part
         if self.labels is not None and is_empty:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
+
+    def _checked(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield blocks after the check of their first line.
+
+        Raises:
+            DataError: If the first line is no sequence.
+        """
+        for block in blocks:
+            if self._check is not None and 0 not in block.problems:
+                self._check(str(as_list(block.columns[TEXT])[0]))
+            self._check = None
+            yield block
 
     def _grouped(self, rows: Iterable[Sequences]) -> Iterator[Sequences]:
         """Yield the sequences of all rows, if there are any."""
@@ -135,8 +158,19 @@ class SequenceReader:
                 waiting.append(self._rows(block.at(np.arange(start, end))))
         yield from finished()
 
-    def _rows(self, block: Block) -> Sequences:
+    def _without_missing(self, columns: Mapping[Any, Cells]) -> dict[Any, Cells]:
+        """Return columns in which the cells of data.na_values are missing."""
+        found = dict(columns)
+        for name in found if self.schema.na_values else ():
+            if name not in self._missing:
+                self._missing[name] = self.schema.missing_names(name)
+            if self._missing[name]:
+                found[name] = without_values(found[name], self._missing[name])
+        return found
+
+    def _rows(self, given: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
+        block = replace(given, columns=self._without_missing(given.columns))
         schema, columns, rows = self.schema, block.columns, len(block)
         problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
@@ -169,7 +203,7 @@ class SequenceReader:
             found.static = self._static.read(columns, problems, rows)
         if self.keep:
             names = columns if keeps_all(self.keep) else self.keep
-            found.kept = {str(name): as_list(columns[name]) for name in names}
+            found.kept = {str(name): as_list(given.columns[name]) for name in names}
         if self._has_files and block.file is not None:
             if block.file not in self._files[-1:]:
                 self._files.append(block.file)
@@ -204,6 +238,7 @@ class SequenceReader:
                 owners += [row] * len(items)
             offsets.append(len(steps))
         columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
+        columns = self._without_missing(columns)
         wrong = dict[int, str]()
         found = self._steps.read(columns, wrong, len(steps))
         for step, reason in sorted(wrong.items()):

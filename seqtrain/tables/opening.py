@@ -75,7 +75,7 @@ def open_input(
     if path == STDIN:
         if sys.stdin is None:
             raise DataError("stdin: can't be read here; give a file")
-        yield sys.stdin.buffer
+        yield _from_utf_16(sys.stdin.buffer, path, encoding)
         return
     file = _HashedFile(path)
     with io.BufferedReader(file, BUFFER) as stream:
@@ -84,16 +84,25 @@ def open_input(
             content = _decompressed(stream, path, CODINGS[ending])
         else:
             content = stream
-        variant = utf_16(content.peek(4)) if encoding == "utf-16" else None
-        if variant is not None:
-            try:
-                text = content.read().decode(variant)
-            except (OSError, UnicodeError) as error:
-                raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
-            content = io.BufferedReader(io.BytesIO(text.encode()))
-        yield cast("BinaryIO", content)
+        yield _from_utf_16(content, path, encoding)
         if digests is not None and file.hashed == os.fstat(file.fileno()).st_size:
             digests[path] = file.hash.hexdigest()
+
+
+def _from_utf_16(content: Any, path: str, encoding: str) -> BinaryIO:
+    """Return a stream as it is, or as UTF-8 if the encoding is utf-16 and it begins so.
+
+    Raises:
+        DataError: If it isn't UTF-16 to its end.
+    """
+    variant = utf_16(content.peek(4)) if encoding == "utf-16" else None
+    if variant is not None:
+        try:
+            text = content.read().decode(variant)
+        except (OSError, UnicodeError) as error:
+            raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
+        content = io.BufferedReader(io.BytesIO(text.encode()))
+    return cast("BinaryIO", content)
 
 
 def file_digest(path: str) -> str:

@@ -1,7 +1,10 @@
 """Initial weights of a network: random numbers, word vectors, or the weights of an older model."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
+from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.model.branches.recurrent import recurrent_branch
@@ -85,6 +88,9 @@ def copy_old_weights(
         if not name.startswith(fitted):
             kept = before[name].to(weight.device)
             weight[tuple(map(slice, kept.shape))] = kept
+    if "embedding.linear.weight" in after:
+        _keep_columns(before, after, "embedding", "embedding.linear.weight", 0)
+    _keep_columns(before, after, "static", "head.weight", recurrent_branch(new).pooled_width)
     vocabulary, kept_tokens, added_tokens = old_preprocessing.vocabulary, 0, 0
     if vocabulary is not None:
         rows = after["embedding.weight"]
@@ -107,3 +113,30 @@ def copy_old_weights(
     kept_words = [counted(kept, noun) for kept, _, noun in counts]
     added_words = [counted(added, noun) for _, added, noun in counts]
     return f"kept {listed(kept_words)}; added {listed(added_words)}"
+
+
+def _keep_columns(
+    before: Mapping[str, Tensor], after: Mapping[str, Tensor], prefix: str, name: str, start: int
+) -> None:
+    """Copy a linear map of an older model that reads several columns, in place.
+
+    New tokens make the vectors of their column wider, so that its other inputs move to the right.
+    The inputs between them get the weight 0: the outputs stay, and the inputs can be learned.
+
+    Args:
+        before: Weights of the older model.
+        after: Weights of the new model.
+        prefix: Name of the `ColumnEmbedding` whose vectors are the last inputs of the map.
+        name: Name of the weights of the map.
+        start: Number of its inputs before these vectors.
+    """
+    places, position, number = [*range(start)], start, 0
+    while f"{prefix}.tables.{number}.weight" in after:
+        table = f"{prefix}.tables.{number}.weight"
+        places += range(position, position + before[table].shape[1])
+        position += after[table].shape[1]
+        number += 1
+    places += range(position, after[name].shape[1])  # numbers
+    kept = before[name].to(after[name].device)
+    after[name][: len(kept)] = 0
+    after[name][: len(kept), places] = kept

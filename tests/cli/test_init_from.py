@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain import load
+from seqtrain import load, predict
 from seqtrain.api.fit import fit
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.runs.model_folder import load_model
@@ -96,6 +96,48 @@ def test_before_the_first_update_old_labels_have_the_odds_that_they_had(old, new
     if old != "series":
         sequences += ["stays level today 1", "rise today", "today fall 2 level"]
     found, expected = (odds(run, sequences, before.labels) for run in ("begun/last", "old"))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def write_steps(path: Path, events: str, places: str) -> None:
+    """Write a step table; with more tokens, the vectors of their columns are wider."""
+    lines = ["id,event,value,place,floor,label"]
+    for number in range(40):
+        place, label = places[number % len(places)], "up" if number % 3 else "down"
+        for step in range(3):
+            event = events[(number + step) % len(events)]
+            lines.append(f"{number},{event},{step},{place},{number % 7},{label}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_new_token_of_a_column_counts_as_the_unknown_one_did(project, monkeypatch):
+    """Of a step, and of a row feature."""
+
+    def stop(event: Event) -> None:
+        if isinstance(event, StartEvent):
+            raise Killed
+
+    columns = {
+        "steps": {"event": "token", "value": "number"},
+        "static": {"place": "token", "floor": "number"},
+    }
+    data = {"train": "train.csv", "id": "id", "label": "label", **columns}
+    config = {
+        "data": data,
+        "model": {"embedding_dim": 4, "hidden_size": 4},
+        "training": {"max_epochs": 3, "lr": 0.05, "calibration": "none"},
+    }
+    write_steps(Path("train.csv"), "abc", "xy")
+    fit(config, run_dir="old", progress=False)
+    write_steps(Path("train.csv"), "abcdefgh", "xyzuvw")
+    with pytest.raises(Killed):
+        fit(config, run_dir="begun", init_from="old", listener=stop, progress=False)
+    tables = load_model(Path("begun/last")).preprocessing
+    assert len(tables.steps.vocabularies[0]) == 2 + len("abcdefgh")
+    assert len(tables.row_features.vocabularies[0]) == 2 + len("xyzuvw")
+    found, expected = (
+        [row.shares for row in predict("train.csv", run)] for run in ("begun/last", "old")
+    )
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 

@@ -82,6 +82,12 @@ def test_the_names_of_a_piped_table_are_no_sequence(trained, cli):
     cli("predict", "-", run, stdin="rise\ntext\n")
 
 
+def test_standard_input_in_utf_16(trained, cli):
+    run, lines = trained / "run", "rise\nfall é\n"
+    found = cli("predict", "-", run, "--encoding", "utf-16", stdin=lines.encode("utf-16"))
+    assert found.out == cli("predict", "-", run, stdin=lines).out
+
+
 def test_bad_row_midstream_keeps_the_rows_before(trained, tmp_path, cli):
     write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", {}, "x")])
     for source, more, stdin in (

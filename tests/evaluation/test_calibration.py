@@ -1,5 +1,7 @@
 """The temperature is the optimum that another program finds; scores of probabilities, by hand."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,10 @@ from torch.nn.functional import cross_entropy
 
 from seqtrain.evaluation.calibration import (
     COOLEST,
+    DISTANCE_COST,
     HOTTEST,
     Calibration,
+    fit_branch_weights,
     fit_calibration,
     fit_temperature,
 )
@@ -26,6 +30,7 @@ from seqtrain.evaluation.thresholds import (
     most_covered,
     threshold_reached_by,
 )
+from seqtrain.model.network import combined
 
 
 def drawn(seed: int, rows: int, classes: int, factor: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -91,6 +96,34 @@ def test_shares_leave_their_default_the_more_the_more_rows_say_so():
     assert many is not None
     assert few[0] >= 0.5
     assert many[0] > 0.8
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (20.0, 20.0), (0.1, 3.0)], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_shares_are_those_of_the_formula(seed, scales):
+    """All shares are compared at the temperature of those that are preferred."""
+    first, labels = drawn(seed, 400, 4, 1.0)
+    branches = [first * scales[0], (first + 2 * drawn(seed + 9, 400, 4, 1.0)[0]) * scales[1]]
+
+    def losses(shares: list[float], temperature: float) -> torch.Tensor:
+        logits = combined(branches, shares).double() / temperature
+        return cross_entropy(logits, labels, reduction="none")
+
+    def fitted(shares: list[float]) -> float:
+        return fit_temperature(combined(branches, shares), labels)
+
+    sure = [0.5 / fit_temperature(logits, labels) for logits in branches]
+    center = [share / sum(sure) for share in sure]
+    tried = [center, *([1 - tenths / 10, tenths / 10] for tenths in range(11))]
+    common = fitted(center)
+    costs = [
+        float(losses(shares, common).sum()) + DISTANCE_COST * math.dist(shares, center) ** 2
+        for shares in tried
+    ]
+    best = tried[int(np.argmin(costs))]
+    gain = losses([0.5, 0.5], fitted([0.5, 0.5])) - losses(best, fitted(best))
+    expected = best if gain.sum() > gain.square().sum().sqrt() else None
+    assert fit_branch_weights(branches, labels) == (expected and pytest.approx(expected))
 
 
 def test_scores_of_probabilities_are_what_they_are_called():

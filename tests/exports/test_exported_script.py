@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -97,11 +98,12 @@ class Both:
     def by_seqtrain(self, path: Path, code: int = 0) -> Ended:
         return self.cli("predict", path, "--run", self.folder / "run", code=code)
 
-    def by_script(self, path: Path) -> Ended:
+    def by_script(self, *words: object, stdin: str = "") -> Ended:
         """Run the exported script in this process."""
         out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["predict.py", str(path)])
+            patch.setattr(sys, "argv", ["predict.py", *map(str, words)])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
             patch.setattr(sys, "path", [*sys.path])
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
@@ -182,6 +184,66 @@ def test_the_script_needs_numpy_and_onnxruntime_alone(model, both, tmp_path):
     found = pair.by_script_alone("-" if piped else str(file), file.read_bytes() if piped else b"")
     assert not found.err
     assert_alike(found.out, wanted)
+
+
+TWO_TEXTS = Schema("csv", sequence=("title", "body"), label="l")
+BY_INDEX = Schema("csv", sequence=1, label=0, header=False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "format", "content"),
+    [
+        (TWO_TEXTS, "csv", "l;body;title\n;money;move\n"),
+        (TWO_TEXTS, "tsv", "title\tbody\nmove\tmoney\n"),
+        (TWO_TEXTS, "csv", '"title","body"\n"move","money"\n'),
+        (TWO_TEXTS, "csv", "sep=;\ntitle;body\nmove;money\n"),
+        (TWO_TEXTS, "jsonl", '{"title": "move", "body": "money"}\n'),
+        (BY_INDEX, "csv", "no,move\nno,money\n"),
+        (Schema("jsonl", sequence="s"), "jsonl", '{"s": "move"}\n{"s": "20"}\n'),
+        (Schema("jsonl", sequence="s"), "jsonl", '[{"s": "move"}, {"s": "20"}]\n'),
+        (Schema("jsonl", sequence="s"), "jsonl", '[\n{"s": "move"},\n{"s": "20"}\n]\n'),
+        (Schema("jsonl", sequence="a.s"), "jsonl", '{"a": {"s": "move"}}\n'),
+        (Schema("fasta"), "fasta", ">r1\nmove\n>r2\nmoney\n"),
+        (Schema("fasttext"), "fasttext", "__label__no move\n"),
+        (Schema("txt"), "txt", "no\tmove\n"),
+    ],
+)
+def test_a_file_on_standard_input_is_read_by_its_format_or_refused(schema, format, content, both):
+    pair = both(make_model(rules={"schema": schema}))
+    by_name = pair.by_seqtrain(pair.write(f"new.{format}", content)).out
+    refused = pair.cli("predict", "-", "--run", pair.folder / "run", stdin=content, code=2)
+    assert not refused.out
+    assert refused.err.startswith("seqtrain: stdin:1: ")
+    (option,) = re.findall(rf"--input-format {format}\b", refused.err)
+    words = ["predict", "-", "--run", pair.folder / "run", *option.split()]
+    assert pair.cli(*words, stdin=content).out == by_name
+    assert pair.by_script("-", stdin=content).err == refused.err.removeprefix("seqtrain: ")
+    assert_alike(pair.by_script("-", *option.split(), stdin=content).out, by_name)
+
+
+@pytest.mark.parametrize(
+    ("schema", "line"),
+    [
+        (TWO_TEXTS, "> no, move the title"),
+        (TWO_TEXTS, '{"a": 1} and [more'),
+        (Schema("jsonl", sequence="s"), '[move] the "money'),
+        (BY_INDEX, "no move, money"),
+        (Schema("txt"), "move\tno"),
+    ],
+)
+def test_a_line_that_only_resembles_a_format_is_a_sequence(schema, line, both):
+    pair = both(make_model(rules={"schema": schema}))
+    as_lines = pair.cli("predict", "-", "--run", pair.folder / "run", stdin=line + "\n")
+    assert_alike(pair.by_script("-", stdin=line).out, as_lines.out)
+    assert as_lines.out.count("\n") == 2
+
+
+def test_other_arguments_show_the_help(both):
+    pair = both(make_model())
+    for words, code in ((["-h"], 0), ([], 2), (["x.csv", "--input-format", "xls"], 2)):
+        found = pair.by_script(*words)
+        assert found.code == code
+        assert "--input-format" in (found.err if code else found.out)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Roles of columns that `init` finds: header, label, sequence, order, row features, ignored."""
 
 import random
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -386,3 +388,51 @@ def test_a_label_among_the_settings_is_the_label(tmp_path):
     assert "--label" not in proposal.text.splitlines()[0]
     with pytest.raises(DataError, match=r"second_verdct.*'second_verdict'"):
         proposed(path, settings=["data.label=second_verdct"])
+
+
+def labelled_rows(form: str, columns: dict[str, list[str]]) -> tuple[list[str], list[list[Any]]]:
+    """Return a table of texts, or of the steps of cases, with columns of repeated values."""
+    draw, rows = random.Random(3), []
+    for case, sentence in enumerate(sentences(80)):
+        own = [values[draw.randrange(len(values))] for values in columns.values()]
+        for step in range(4 if form == "steps" else 1):
+            rows.append([f"c{case}", step, draw.choice("abcd"), *own])
+        if form == "texts":
+            rows[-1][:3] = [sentence]
+    names = ["case_id", "time", "place"] if form == "steps" else ["body"]
+    return [*names, *columns], rows
+
+
+CODES = [f"{10000 + i}" for i in range(8)]
+
+
+@pytest.mark.parametrize("form", ["steps", "texts"])
+@pytest.mark.parametrize("name", ["postcode", "Variant", "zipCode", "customer_nr"])
+def test_a_label_that_is_named_like_codes_is_asked_for(tmp_path, monkeypatch, cli, form, name):
+    monkeypatch.chdir(tmp_path)
+    names, rows = labelled_rows(form, {name: CODES})
+    rows = [[*row, f"{index / 7:.3f}"] for index, row in enumerate(rows)]
+    write(tmp_path / "a.csv", [*names, "cm"], rows)
+    refused = cli("init", "a.csv", "-o", "b.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain (init a.csv .*--label .*)", refused)
+    cli(*shlex.split(command, comments=True))
+    assert parse_config(Path("b.yaml").read_text()).data.label == name
+
+
+@pytest.mark.parametrize("form", ["steps", "texts"])
+@pytest.mark.parametrize(
+    ("columns", "label", "is_doubted"),
+    [
+        (["region", "postcode", "(case) Outcome"], "(case) Outcome", False),
+        (["region", "customer_type", "final_result"], "final_result", False),
+        (["postcode", "region"], "region", False),
+        (["customer_type", "region"], "region", True),
+    ],
+)
+def test_where_no_name_tells_the_label_others_are_commands(
+    tmp_path, form, columns, label, is_doubted
+):
+    values = {name: CODES if name == "postcode" else ["u", "v", "w"] for name in columns}
+    config, proposal = proposed(write(tmp_path / "a.csv", *labelled_rows(form, values)))
+    assert config.data.label == label
+    assert any("--label customer_type" in x for x in proposal.warnings) == is_doubted

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+import seqtrain
 from seqtrain.evaluation.calibration import fit_calibration, fit_temperature
 from seqtrain.sklearn import SequenceClassifier
+from tests.helpers.tiny import rows
 
 BRANCHES: list[dict[str, Any]] = [{}, {"model.trees": True, "model.kernels": True}]
 
@@ -47,6 +49,26 @@ def test_a_row_of_weight_0_is_not_learned(branches):
     difference = np.abs(fitted.predict_proba(series) - alone.predict_proba(series))
     # The values are scaled by all rows, whatever their weights.
     assert difference.mean() < 0.1
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_equal_weights_are_no_weights(refit, tmp_path):
+    """By a mean of 1, the learning rate suits them. In a refit, validation rows weigh as much."""
+    train, validation = (
+        [{"text": text, "label": label} for text, label in rows(count, seed=count)]
+        for count in (60, 24)
+    )
+    config = {
+        "data": {"sequence": "text", "label": "label"},
+        "batching": {"batch_size": 8},
+        "model": {"embedding_dim": 4, "hidden_size": 4},
+        "training": {"max_epochs": 3, "lr": 0.05, "optimizer": "sgd", "refit": refit},
+    }
+    for name, weights in (("plain", None), ("heavy", np.full(60, 3.0))):
+        given = {"train": train, "validation": validation, "sample_weight": weights}
+        seqtrain.fit(config, run_dir=tmp_path / name, progress=False, **given)
+    plain, heavy = (tmp_path / name / "best/model.safetensors" for name in ("plain", "heavy"))
+    assert plain.read_bytes() == heavy.read_bytes()
 
 
 def test_weights_of_rows_that_are_not_sorted_go_to_their_rows():

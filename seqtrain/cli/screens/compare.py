@@ -1,6 +1,6 @@
 """A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
 
-from seqtrain.api.compare import Comparison, VariantResult, thousands
+from seqtrain.api.compare import Comparison, Speed, VariantResult
 from seqtrain.cli.screens.console import say, stdout_console
 from seqtrain.cli.screens.tables import format_number, print_records
 from seqtrain.text import counted
@@ -31,21 +31,29 @@ def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
     training, prediction = row.training, row.prediction
     return {
         VARIANT: f"{mark} {row.name}",
-        "training": thousands(training.tokens_per_second) if training else "-",
-        "turns": training.spread if training else "-",
-        "prediction": thousands(prediction.tokens_per_second) if prediction else "-",
+        "training": _thousands(training.tokens_per_second) if training else "-",
+        "turns": _turns(training) if training else "-",
+        "prediction": _thousands(prediction.tokens_per_second) if prediction else "-",
         "padding": f"{row.padding:.0%}",
         "error": format_number(row.largest_difference, ".0e"),
         "accuracy": format_number(row.accuracy, ".1%"),
     }
 
 
+def _thousands(tokens_per_second: float) -> str:
+    """Return a speed in thousands of tokens per second as text, such as "5.1"."""
+    return f"{tokens_per_second / 1e3:,.1f}"
+
+
+def _turns(speed: Speed) -> str:
+    """Return the speeds of the slowest and the fastest turn as text, such as "5.1-6.2"."""
+    return f"{_thousands(speed.slowest)}-{_thousands(speed.fastest)}"
+
+
 def _conditions(comparison: Comparison) -> str:
     """Return a line about the rows, the device, and how accuracies were measured."""
     if not comparison.held_out:
         accuracy = "not measured, because no rows are held out; set data.validation"
-    elif not comparison.passes:
-        accuracy = "not measured, because there was no time to train; allow more --seconds"
     else:
         accuracy = (
             f"after {comparison.passes:.3g} passes over these rows, on {comparison.held_out:,} "

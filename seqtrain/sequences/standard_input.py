@@ -1,0 +1,129 @@
+"""Standard input of predictions: a sequence per line, unless its first line shows a table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+from seqtrain.errors import DataError, parameter
+from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.sequences.preprocessing import Preprocessing
+from seqtrain.sequences.reading import LineCheck
+from seqtrain.sequences.schema import Schema
+from seqtrain.tables.cells import is_number
+from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
+from seqtrain.tables.formats import columns_of_format
+from seqtrain.tables.lines import FASTTEXT_LABEL
+from seqtrain.tables.opening import STDIN
+from seqtrain.text import quote
+
+CHARACTERS = ("char",)
+"""Tokenizers whose vocabulary shows which characters train has."""
+MOST_CHARACTERS = 100_000
+"""Largest number of characters of the first line that are looked at."""
+HEADERS = {"@relation": "arff", "@problemname": "ts"}
+"""Maps the first word of a file to its format."""
+
+
+def line_check(
+    path: str, schema: Schema, fitted: Preprocessing, input_format: str | None
+) -> LineCheck | None:
+    """Return the check of the first line of an input, or None if it needs none.
+
+    Only standard input that is read line by line, without a format that the user gave, needs it.
+
+    Args:
+        path: Path of the input.
+        schema: Schema by which the input is read.
+        fitted: Preprocessing of the model.
+        input_format: Format that the user gave, or None.
+    """
+    if path != STDIN or input_format is not None or schema.format != "lines":
+        return None
+
+    def check(line: str) -> None:
+        sign = next(_signs(line[:MOST_CHARACTERS], fitted), None)
+        if sign is not None:
+            found, format = sign
+            advice = f"give {parameter('input_format', format)}, or lines if it is a sequence"
+            raise DataError(f"stdin:1: the first line {found}; {advice}")
+
+    return check
+
+
+def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
+    """Yield what shows that a line begins a file of some format, and the format."""
+    start = line.lstrip()
+    first_word = start.split(maxsplit=1)[:1]
+    for word in first_word:
+        if word.lower() in HEADERS:
+            yield f"begins with {word}", HEADERS[word.lower()]
+    if EXCEL_HINT.fullmatch(line):
+        yield f"is Excel's {line.strip()}", "csv"
+    if FASTTEXT_LABEL.match(start):
+        yield "begins with __label__", "fasttext"
+    if start[:1] == ">" and _lacks(fitted, ">"):
+        yield "begins a record of FASTA", "fasta"
+    yield from _signs_of_json(start, fitted)
+    yield from _signs_of_columns(line, fitted)
+
+
+def _lacks(fitted: Preprocessing, mark: str) -> bool:
+    """Return True if no sequence of train can begin with a mark of a format."""
+    if fitted.schema.format == "fasta":
+        return True
+    if fitted.sequence.tokenizer_name not in CHARACTERS or fitted.vocabulary is None:
+        return False
+    return mark not in fitted.vocabulary.index
+
+
+def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
+    """Yield what shows that a line is an object of JSON, or begins a list of objects."""
+    if start[:1] not in "{[" or not start:
+        return
+    schema = fitted.schema
+    names = {name.partition(".")[0] for name in _names(schema.sequence_columns)}
+    if start.strip() in ("{", "[") and fitted.kind == "text":
+        yield f"is {start.strip()}, as a file of JSON begins", "jsonl"
+    try:
+        found = parse_json(start)
+    except NotJSONError:
+        return
+    if isinstance(found, list):
+        found = next(iter(found), None)
+    if not isinstance(found, dict):
+        return
+    own = [name for name in found if name in names]
+    if own:
+        yield f"is an object of JSON with the field {quote(own[0])}", "jsonl"
+    if columns_of_format(schema.format) == "named" or _lacks(fitted, "{"):
+        yield "is an object of JSON", "jsonl"
+
+
+def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
+    """Yield what shows that a line is a header, or a row with a label."""
+    schema = fitted.schema
+    sequence, labels = _names(schema.sequence_columns), _names(schema.label_columns)
+    text = line.replace("\r", " ")  # the csv module refuses it outside of quotes
+    for mark in DELIMITERS.values():
+        format = "tsv" if mark == "\t" else "csv"
+        fields = [field.strip() for field in next(csv.reader([text], delimiter=mark), [])]
+        known = [name for name in fields if name in sequence]
+        if len(fields) > 1:
+            known += [name for name in fields if name in labels]
+        if known:
+            yield f"names the column {quote(known[0])} of a table", format
+        if len(fields) > 1 and schema.is_wide and not any(map(is_number, fields)):
+            yield "holds no numbers, as names of columns", format
+        classes = fitted.labels
+        if schema.format == "txt" and mark == "\t" and fields[0] in classes and fields[1:]:
+            yield f"begins with the label {quote(fields[0])} and a tab", "txt"
+        if schema.header or not schema.has_columns or not isinstance(schema.label, int):
+            continue
+        if schema.label < len(fields) > 1 and fields[schema.label] in classes:
+            yield f"has the label {quote(fields[schema.label])} in column {schema.label}", format
+
+
+def _names(columns: tuple[int | str, ...]) -> list[str]:
+    """Return the names among names and indexes of columns."""
+    return [column for column in columns if isinstance(column, str)]
