@@ -56,11 +56,12 @@ class TableSource(Source):
         if names is None:
             found = f"found an object of type {type(data).__name__}"
             raise DataError(f"{name}: {found}; expected a file, or {EXPECTED_TABLE}")
-        for each in names:
-            if names.count(each) > 1:
-                raise DataError(f"{name}: the column {each} occurs twice; name each column once")
         self.data, self.name = data, name
-        self.columns = {str(each): each for each in names}
+        self.columns = dict[str, Any]()
+        for each in names:
+            if str(each) in self.columns:
+                raise DataError(f"{name}: the column {each} occurs twice; name each column once")
+            self.columns[str(each)] = each
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the table.

@@ -174,20 +174,30 @@ def rows_with_weight(
 
 
 def joined_rows(
-    stores: Sequence[SequenceStore], weights: Sequence[Array | None]
+    stores: Sequence[SequenceStore], classes: Tensor | None
 ) -> tuple[SequenceStore, Array | None]:
     """Return the rows of train and validation with known labels as one store, and their weights.
 
+    If only train has weights of rows, those of validation get the mean of train, without rows of
+    weight 0. So weights that are equal change nothing, whatever their size.
+
     Args:
         stores: Train and validation.
-        weights: Weight of each of their rows. Rows without weights get the mean weight of train.
+        classes: Weight of each class, (C,), or None for equal weights.
     """
     rows = joined_stores(stores)
     known = np.flatnonzero(rows.labels.reshape(len(rows), -1).min(axis=1) >= 0)
-    if all(own is None for own in weights):
-        return rows.selection(known), None
-    mean = 1.0 if weights[0] is None else float(weights[0].mean())
-    parts = []
-    for store, own in zip(stores, weights, strict=True):
-        parts.append(np.full(len(store), mean, np.float32) if own is None else own)
-    return rows.selection(known), np.concatenate(parts)[known].astype(np.float32)
+    own: Array | None = None
+    if any(store.weights is not None for store in stores):
+        mean, given = 1.0, stores[0].weights
+        if given is not None and given.any():
+            mean = float(given[given > 0].mean())
+        parts = []
+        for store in stores:
+            if store.weights is None:
+                parts.append(np.full(len(store), mean, np.float32))
+            else:
+                parts.append(store.weights)
+        own = np.concatenate(parts)[known].astype(np.float32)
+    rows = rows.selection(known)
+    return rows, example_weights(rows.labels, own, classes)

@@ -466,9 +466,8 @@ class Trainer:
 
     def _refit_rows(self) -> tuple[SequenceStore, Array | None]:
         """Return the rows with known labels of train and validation, and their weights."""
-        names = ["train", "validation"]
-        stores = [self.data.splits[name] for name in names]
-        return joined_rows(stores, [self.row_weights[name] for name in names])
+        stores = [self.data.splits[name] for name in ("train", "validation")]
+        return joined_rows(stores, self.class_weights)
 
     def freeze_embedding(self, *, frozen: bool) -> None:
         """Freeze the vectors of tokens if `frozen` is True; let them learn if it is False.

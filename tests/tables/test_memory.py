@@ -1,6 +1,7 @@
 """Tables in memory."""
 
 import random
+import time
 from datetime import date, datetime
 from typing import Any
 
@@ -68,6 +69,14 @@ def test_columns_are_selected_and_rows_numbered(library):
         DataError, match=r"data: no column 'bb'; found 'a', 'b'; did you mean 'b'|'bb'"
     ):
         list(TableSource(table).blocks(select("bb")))
+
+
+def test_names_of_columns_are_compared_as_texts_and_in_linear_time():
+    with pytest.raises(DataError, match="the column 1 occurs twice"):
+        TableSource({"1": [2], 1: [3]})
+    began = time.process_time()
+    TableSource({f"a long name of column {number}": [1] for number in range(60_000)})
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
