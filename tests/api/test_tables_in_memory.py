@@ -267,6 +267,7 @@ class DatasetDict(dict[str, Any]):
     ("given", "words"),
     [
         ({"text": "rise"}, r"the column text is a str; .* for one row give a list of it: \[row\]"),
+        ({"text": np.array("rise")}, "the column text is a ndarray"),
         ([{"title": "rise"}], "no column 'text'; found 'title'"),
         ({"text": ["rise", {"a": 5}]}, "data:2: text: expected a string, found an object"),
         (pa.table([["a"], ["b"]], names=["text", "text"]), "the column text occurs twice"),
