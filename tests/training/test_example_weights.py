@@ -148,6 +148,6 @@ def refitted(folder: Path, rows: int, weight: float, **training: Any) -> list[fl
 @pytest.mark.parametrize("class_weights", [None, {"up": 3.0, "down": 1.0}])
 def test_a_refit_weighs_validation_as_the_rows_of_train(tmp_path, class_weights):
     expected = refitted(tmp_path, 48, 1.0, class_weights=class_weights)
-    for rows, weight in ((48, 64.0), (96, 1.0), (96, 64.0)):
-        found = refitted(tmp_path, rows, weight, class_weights=class_weights)
+    for count, weight in ((48, 64.0), (96, 1.0), (96, 64.0)):
+        found = refitted(tmp_path, count, weight, class_weights=class_weights)
         assert found == pytest.approx(expected, abs=1e-5)
