@@ -16,7 +16,13 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
-from seqtrain.proposal.layouts import NUMBER_IN_NAME, RECORDINGS, find_layout
+from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
+from seqtrain.proposal.layouts import (
+    NUMBER_IN_NAME,
+    RECORDINGS,
+    commands_for_recordings,
+    find_layout,
+)
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
@@ -39,6 +45,7 @@ from seqtrain.proposal.roles import (
     set_command,
 )
 from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.shell import perl_literal, rewriting
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -86,8 +93,6 @@ GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
-RECORDING = "recording"
-"""Name of the column with the names of files, in a command."""
 MOST_SHOWN = 3
 """Number of odd cells of a column that a message shows."""
 
@@ -227,9 +232,10 @@ def roles_of(table: Table) -> Roles:
     Raises:
         DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    roles, group = _roles_of(table, table.columns), table.column(table.layout.group)
+    columns, group = _without_keys(table), table.column(table.layout.group)
+    roles = _roles_of(table, columns)
     if group not in (None, roles.label, roles.id):
-        others = [column for column in table.columns if column is not group]
+        others = [column for column in columns if column is not group]
         roles = _roles_of(table, others)
         roles.group = group
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
@@ -242,6 +248,17 @@ def roles_of(table: Table) -> Roles:
             "blank cell or NA"
         )
     return roles
+
+
+def _without_keys(table: Table) -> list[ColumnProfile]:
+    """Return the columns of a table but for parts of file names that only find rows elsewhere."""
+    options, keys = table.layout.options, set[str]()
+    parts = set(re.compile(table.layout.pattern or "").groupindex)
+    for join in table.layout.joins:
+        on = join["on"]
+        keys.add(str(on["left"]) if isinstance(on, dict) else str(on))
+    named = {str(name) for option in COLUMN_OPTIONS for name in options.named(option)}
+    return [column for column in table.columns if column.name not in (keys & parts) - named]
 
 
 def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
@@ -258,12 +275,40 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
         options, labels = options.with_given(label=joined.name), [joined]
     roles = step_table(columns, options)
     if roles is None:
-        roles = row_table(columns, options, next(iter(labels), None))
+        roles = _row_roles(table, columns, options, next(iter(labels), None))
         if not options.named("sequence"):
             _refuse_names_of_files(table, roles)
     if roles.kind == "events":
         assign_fields(roles, options)
     roles.one_hot = one_hot
+    return roles
+
+
+def _row_roles(
+    table: Table,
+    columns: Sequence[ColumnProfile],
+    options: InitOptions,
+    label: ColumnProfile | None,
+) -> Roles:
+    """Return the roles of a table with a row per sequence, and not per recording in a folder.
+
+    Raises:
+        DataError: If they aren't clear, or the only sequence is a word that repeats, and the rows
+            seem to be about recordings. The error has the command that reads these.
+    """
+    problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
+    roles = None
+    try:
+        roles = row_table(columns, options, label)
+    except DataError as error:
+        problems = error.lines
+    if roles is not None:
+        is_word = len(roles.sequence) == 1 and roles.sequence[0].is_category
+        if not is_word or options.named("sequence"):
+            return roles
+    lines = commands_for_recordings(table)
+    if roles is None or lines:
+        raise DataError(*problems, *lines)
     return roles
 
 
@@ -289,14 +334,16 @@ def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str
     problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
     if resolve_format(names[0], "auto") not in RECORDINGS:
         return DataError(f"{problem}; to read texts, put the files of each class into a folder")
-    prefix = os.path.commonprefix(names)  # noqa: RUF071 - of characters
-    files = os.path.join(folder, f"{prefix}*{os.path.splitext(names[0])[1]}")
+    files = pattern_of([os.path.join(folder, name) for name in names])
+    if files is None:
+        files = os.path.join(folder, f"*{os.path.splitext(names[0])[1]}")
     key = str(column.name)
     on: object = column.name
     if not key.isidentifier() or key in (FILE, FOLDER):
         key, on = RECORDING, {"left": RECORDING, "right": column.name}
     command = ["seqtrain", "init", files, "--label", label]
-    command += ["--set", f"data.path={flow(f'(?P<{key}>[^/]+)$')}"]
+    pattern = next(key_patterns(key, names[0].count("/"), names[0]))
+    command += ["--set", f"data.path={flow(pattern)}"]
     command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
     return DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
 
@@ -423,7 +470,8 @@ def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
     ]
     if table.dialect.format == "csv":
         code = r's/"([-+]?\d{1,3}(,\d{3})+(\.\d+)?)"/$1 =~ tr{,}{}dr/ge'
-        lines.append(f"  {shlex.join(['perl', '-pe', code, table.name])} > plain.csv")
+        file = matching_files(table.path)[0]
+        lines.append(f"  {rewriting(['perl', '-pe', code], file, 'plain')[0]}")
     raise DataError(*lines)
 
 
@@ -433,19 +481,20 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     They write blank cells, or the number in a limit such as <0.5.
     """
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    if len(marks) > MOST_SHOWN or table.dialect.format not in ("csv", "tsv"):
+    are_plain = all(mark.isprintable() for mark in marks)
+    if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
         return []
-    texts = "|".join(map(re.escape, sorted(marks)))
-    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])'
-    ending = table.dialect.format
-    blanks = f"  {shlex.join(['perl', '-pe', f'{cell}//g', table.name])} > blank.{ending}"
+    file = matching_files(table.path)[0]
+    texts = "|".join(perl_literal(mark.replace('"', '""')) for mark in sorted(marks))
+    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n]|$)'
+    blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
     if not all(map(LIMIT.fullmatch, marks)):
-        return [blanks]
-    numbers = shlex.join(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge", table.name])
+        return [f"  {blanks}"]
+    numbers, _ = rewriting(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge"], file, "limits")
     return [
         f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
-        blanks,
-        f"  {numbers} > limits.{ending}",
+        f"  {blanks}",
+        f"  {numbers}",
     ]
 
 
@@ -658,12 +707,17 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
     elif found.table.dialect.format == "fasta":
         kind += " = the last word of the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
-    for key in ("sequence", "id", "order", "window", "group", "static"):
+    for key in ("join", "sequence", "id", "order", "window", "group", "static"):
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
             value, reason = settings[f"data.{key}"]
             yield f"{key} = {flow(value)}: {reason}"
         elif key == "order" and roles.id is not None:
             yield "order: as the rows stand in the file, for no column is known to sort them"
+    if settings["data.validation"].value is None and "validation" not in found.options.given:
+        advice = ""
+        if share_to_hold_out(facts.family.name, facts.rows) is None:
+            advice = "; to hold out a fifth of them: --set data.validation=0.2"
+        yield f"validation = null: {settings['data.validation'].reason}{advice}"
     if found.encoding:
         yield f"pretrained encoder: {found.encoding}"
     if roles.ignored:

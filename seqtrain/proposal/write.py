@@ -108,7 +108,7 @@ def split_settings(
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
     validation = splits["validation"]
-    reason = "few different rows: all of them are learned"
+    reason = "too few rows to hold some out: all of them are learned"
     if isinstance(validation, float):
         held_out = round(validation * facts.rows)
         if not facts.multi_label and roles.window is None and roles.group is None:

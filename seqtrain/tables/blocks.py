@@ -222,10 +222,6 @@ class Source:
         """Return the paths of the files that are read."""
         return []
 
-    def notices(self) -> list[str]:
-        """Return lines for the user about what was read."""
-        return []
-
 
 def located(name: str, error: UnreadableError) -> DataError:
     """Return the error for the user, with the place in every line."""
