@@ -251,19 +251,20 @@ def main() -> int:
     report, output = EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    where, names = list[str](), list[str]()
     try:
         model = load_export(EXPORT)
         fitted = model.fitted
         rows = predictions(arguments[0], model, report, input_format)
         first = list(islice(rows, 1))
+        where, ids = list[str](), list[str]()
         if fitted.schema.id is not None:
-            where, names = ["id"], [str(fitted.schema.id)]
-        elif first and first[0][0].file is not None:
-            where = names = ["file"] if fitted.schema.whole_files else ["file", "line"]
-        output.write(delimited_line([*map(shown, names), "label", "probability"], "\t"))
+            ids = [str(fitted.schema.id)]
+        for row, *_ in first:
+            where = row.place_columns(ids, whole_files=fitted.schema.whole_files)
+        output.write(delimited_line([*map(shown, where + ids), "label", "probability"], "\t"))
         for row, *found in chain(first, rows):
-            texts = [*(str(getattr(row, name)) for name in where), *found]
+            texts = [str(getattr(row, name)) for name in where]
+            texts += [str(row.id) for _ in ids] + found
             output.write(delimited_line([shown(text) for text in texts], "\t"))
         output.flush()
     except BrokenPipeError:  # the reader of the output has ended

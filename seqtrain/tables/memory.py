@@ -137,7 +137,8 @@ class TableSource(Source):
             blocks = read_frame(self.data.with_format("arrow")[:], Selection((key,)))
             return list(chain.from_iterable(as_list(block.columns[key]) for block in blocks))
         values = self.data[key]
-        if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
+        is_one = isinstance(values, str | Mapping) or getattr(values, "ndim", 1) == 0
+        if is_one or not hasattr(values, "__len__"):
             if isinstance(self.data, Mapping):
                 row = "; for one row give a list of it: [row]"
             else:
