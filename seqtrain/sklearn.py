@@ -43,8 +43,8 @@ from seqtrain.api.fit import fit
 from seqtrain.api.prediction import Predictions
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
+from seqtrain.engines.devices import select_device
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
-from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.store import Array
 from seqtrain.tables.memory import columns_of

@@ -11,7 +11,7 @@ from seqtrain.api.named_runs import RunLike, default_split, directory_of
 from seqtrain.api.prediction_input import input_parts
 from seqtrain.errors import DataError, RunError, parameter
 from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
-from seqtrain.evaluation.logits import carried_groups
+from seqtrain.model.carried import carried_groups
 from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.store import SequenceStore, stacked
 from seqtrain.text import Summarized

@@ -10,7 +10,7 @@ import torch
 import seqtrain
 from seqtrain.evaluation.calibration import fit_calibration, fit_temperature
 from seqtrain.sklearn import SequenceClassifier
-from tests.helpers.tiny import rows
+from tests.helpers import tiny
 
 BRANCHES: list[dict[str, Any]] = [{}, {"model.trees": True, "model.kernels": True}]
 
@@ -56,7 +56,7 @@ def test_a_row_of_weight_0_is_not_learned(branches):
 def test_equal_weights_are_no_weights(refit, tmp_path):
     """By a mean of 1, the learning rate suits them. In a refit, validation rows weigh as much."""
     train, validation = (
-        [{"text": text, "label": label} for text, label in rows(count, seed=count)]
+        [{"text": text, "label": label} for text, label in tiny.rows(count, seed=count)]
         for count in (60, 24)
     )
     config = {

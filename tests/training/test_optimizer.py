@@ -54,8 +54,8 @@ def test_updates_are_those_of_torchs_plain_optimizer(
         theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[rule](groups, lr=0.05)
     network.recurrent.embedding.sparse = False
     for epoch, _ in enumerate(e for e in train_epochs(trainer) if isinstance(e, UpdateEvent)):
-        (rows,) = copy.plan(epoch)
-        batch = collate(copy.store.__getitems__(rows))
+        (rows,) = copy.setup.plan(epoch)
+        batch = collate(copy.setup.rows.__getitems__(rows))
         theirs.zero_grad()
         functional.cross_entropy(classify(network, batch.packed), batch.labels).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
@@ -135,7 +135,7 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
     trainer = make_trainer(training=keys)
     events = list(train_epochs(trainer))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
-    total, config = trainer.total_updates, trainer.config.training
+    total, config = trainer.setup.total_updates, trainer.config.training
     assert len(steps) == total == 12
     assert [event.lr for event in steps] == [
         learning_rate(config, step, total) for step in range(total)

@@ -37,7 +37,7 @@ from tests.helpers.vectors import write_vectors
 
 Prepare = Callable[[], None]
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
-UPDATE = "_backward"
+UPDATE = "compute_gradients"
 """Function that each update of several processes calls."""
 
 
