@@ -242,10 +242,10 @@ class Optimizer:
             if saved not in self._orders or not number.isdecimal():
                 raise ValueError(f"optimizer.{name[:80]}: no tensor of this optimizer")
             if saved in self.parts:
-                own, place, state = saved, int(number), tensor
+                own, place, found = saved, int(number), tensor
             else:
-                own, place, state = self._translated(name, tensor)
-            states[own].setdefault(place, {})[key] = state
+                own, place, found = self._translated(name, tensor)
+            states[own].setdefault(place, {})[key] = found
         for name, part in self.parts.items():
             weights = _weights_of(part)
             for place, state in states[name].items():
