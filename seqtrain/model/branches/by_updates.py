@@ -29,8 +29,8 @@ MOST_EPOCHS, BATCH_SIZE = 3, 32
 ENOUGH_ROWS = 200_000
 """Number of rows, each as often as it is learned, after which no further epoch begins.
 
-One, two and three epochs of 58,800 sentences of 21 languages had a log loss of 0.013 and 0.014 on
-others: so three of 200,000 only cost time.
+Log loss on others after one, two and three epochs of 23,520 sentences of 21 languages: 0.016, 0.012
+and 0.011. After one and two of 58,800: 0.013 and 0.014. With more rows, one epoch is enough.
 """
 SETTINGS = TrainingConfig(
     optimizer="adam", lr=0.003, schedule="linear", warmup=0.05, weight_decay=0.0, max_grad_norm=None
