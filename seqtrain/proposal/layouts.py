@@ -256,23 +256,34 @@ def _without_targets(files: Sequence[str]) -> list[str]:
     """
     present = [path for path in files if os.path.isfile(path)]
     folders = {os.path.dirname(path) for path in present}
-    named = {folder: _data_files(folder, TARGET_WORDS) for folder in folders}
+    named = {folder: _TargetFiles(_data_files(folder, TARGET_WORDS)) for folder in folders}
     targets = set[str]()
     for path in present:
-        targets.update(_targets(path, named[os.path.dirname(path)]))
+        targets.update(named[os.path.dirname(path)].of(path))
     return [path for path in files if path not in targets]
 
 
-def _targets(path: str, named: Sequence[str]) -> list[str]:
-    """Return the files that hold the labels of a data file, by their names.
+class _TargetFiles:
+    """Data files of a folder with one of `TARGET_WORDS` in their names, by their other words.
 
     Args:
-        path: The data file.
-        named: Data files of its folder with one of `TARGET_WORDS` in their names.
+        paths: The files. There may be thousands.
     """
-    others = [other for other in named if other != path]
-    beside = _beside(path, others, TARGET_WORDS)
-    return beside or [x for x in others if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._of_train = list[str]()
+        self._by_words = dict[frozenset[str], list[str]]()
+        for path in paths:
+            words = _words(path) - TARGET_WORDS
+            self._by_words.setdefault(frozenset(words - INPUT_WORDS), []).append(path)
+            if words <= SPLIT_NAMES["train"]:
+                self._of_train.append(path)
+
+    def of(self, path: str) -> list[str]:
+        """Return the files that hold the labels of a data file of the folder, by their names."""
+        own = frozenset(_words(path) - INPUT_WORDS)
+        beside = [other for other in self._by_words.get(own, ()) if other != path]
+        return beside or [other for other in self._of_train if other != path]
 
 
 def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
@@ -320,7 +331,7 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         if is_input and not _beside(path, loose, TARGET_WORDS):
             raise DataError(_labels_missing(path))
         return []
-    targets = _targets(path, loose)
+    targets = _TargetFiles(loose).of(path)
     if not targets and not loose:
         if is_input and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))

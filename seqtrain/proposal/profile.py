@@ -29,7 +29,10 @@ CLOCK_TIME = (
     r"(?:\s?[AaPp]\.?[Mm]\.?)?"
 )
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
-MONTH = r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[A-Za-z]*"
+MONTH = (
+    r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+    r"|Jän|Mär|Mai|Okt|Dez|fév|fev|avr|juin|juil|aoû|aout|déc|ene|abr|ago|dic)[^\W\d_]*"
+)
 CALENDAR_DAY = (
     r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
     r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*"
@@ -39,7 +42,8 @@ STAMP = (
     r"|[0-9]{8}[T -][0-9]{1,2}:[0-9]{2}.*"
 )
 WRITTEN = (
-    rf"(?:[A-Z][a-z]{{2,8}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]?{MONTH}[ /-]?).*[0-9].*"
+    rf"(?:[^\W\d_]{{2,10}},? )?(?:{MONTH}[ .]+[0-9]"
+    rf"|[0-9]{{1,2}}(?:er)?\.?[ /-]?(?:de )?{MONTH}[ /-]?).*[0-9].*"
 )
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"

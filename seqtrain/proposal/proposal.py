@@ -24,6 +24,7 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
+from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
@@ -89,6 +90,13 @@ MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
+TOTAL = re.compile(
+    r"(?:grand |sub-?)?totals?:?|sums?:?|(?:gesamt)?summe:?|gesamt:?|insgesamt:?|somme:?|suma:?",
+    re.IGNORECASE,
+)
+"""Cell of a row of totals."""
+MOST_RARE = 2
+"""Rows of a class up to which a warning names it."""
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
@@ -199,6 +207,7 @@ def propose(
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
+    warnings += _totals(table)
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:
@@ -211,6 +220,7 @@ def propose(
     column = None if roles.one_hot else str(roles.label.name)
     warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit, column=column)
     warnings += _rows_of_windows(roles, facts)
+    warnings += _rare_classes(facts, unit)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
@@ -585,6 +595,37 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
     yield from facts.variants
 
 
+def _totals(table: Table) -> Iterator[str]:
+    """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
+    path, format = matching_files(table.path)[0], table.dialect.format
+    for column in table.columns:
+        for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
+            code = column.codes[row]
+            cell = column.values[code]
+            if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
+                continue
+            advice = "if so, remove it"
+            if row == table.rows - 1 and format in ("csv", "tsv"):
+                advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
+            yield (
+                f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
+                f"{column.shown} is {quote(cell, 30)}; {advice}"
+            )
+
+
+def _rare_classes(facts: Facts, unit: str) -> Iterator[str]:
+    """Yield a warning about classes of one or two rows, which can't be learned and scored."""
+    rare = sorted((count, name) for name, count in facts.classes.items() if count <= MOST_RARE)
+    if not rare:
+        return
+    names = listed([f"{quote(name, 30)} ({count})" for count, name in rare], 3)
+    noun = "class has" if len(rare) == 1 else "classes have"
+    yield (
+        f"{len(rare)} {noun} one or two {unit}: {names}; so few can't be both learned and scored: "
+        f"correct these labels, add {unit}, or leave them out"
+    )
+
+
 def _rows_of_windows(roles: Roles, facts: Facts) -> Iterator[str]:
     """Yield a warning with the rows and windows of the rarest label, if it has few of them."""
     window, label = roles.window, roles.label
@@ -705,7 +746,7 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
     if roles.has_names:
         kind += f" = {listed([str(x.name) for x in roles.one_hot or [roles.label]], 4)}"
     elif found.table.dialect.format == "fasta":
-        kind += " = the last word of the lines that begin with >"
+        kind += " in the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
     for key in ("join", "sequence", "id", "order", "window", "group", "static"):
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
