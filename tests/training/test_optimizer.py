@@ -160,3 +160,29 @@ def test_small_data_gets_its_updates(updates_per_epoch, epochs, patience):
     found = stopping_rule(TrainingConfig(max_epochs=4, patience=2), updates_per_epoch)
     assert (found.epochs, found.patience, found.loss_is_progress) == (4, 2, False)
     assert stopping_rule(TrainingConfig(patience=None), updates_per_epoch).patience is None
+
+
+@pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable())
+@pytest.mark.parametrize("first", ["native", "torch"])
+@pytest.mark.parametrize("rule", ["adamw", "adam"])
+def test_a_state_is_loaded_where_the_native_library_is_or_isnt(
+    first, rule, make_trainer, make_store, monkeypatch
+):
+    """The second epoch goes on from it as it would have with the same library."""
+
+    def trainer(kind: str) -> Any:
+        settings = {"optimizer": rule, "lr": 0.05, "weight_decay": 0.01, "max_epochs": 2}
+        with monkeypatch.context() as patch:
+            if kind == "torch":
+                patch.setattr(module, "can_update_natively", lambda weight: False)
+            return make_trainer(training=settings, train=make_store(60))
+
+    whole, begun = trainer(first), trainer(first)
+    other = trainer("torch" if first == "native" else "native")
+    assert begun.optimizer.parts.keys() != other.optimizer.parts.keys()
+    list(train_epochs(whole))
+    next(event for event in train_epochs(begun) if isinstance(event, EpochEvent))
+    other.load_state_dict(begun.state_dict())
+    list(train_epochs(other))
+    for name, weight in whole.network.state_dict().items():
+        torch.testing.assert_close(other.network.state_dict()[name], weight, atol=2e-3, rtol=0)
