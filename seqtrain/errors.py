@@ -51,7 +51,9 @@ OUT_OF_MEMORY = (
 def ran_out_of_memory(error: BaseException) -> bool:
     """Return True if an error means that memory or the number of threads is exhausted.
 
-    Cleaning up without memory may raise another error: closing a zip file raises ValueError.
+    Cleaning up without memory may raise another error: closing a zip file raises ValueError, and
+    scipy turns a library that can't be loaded into an ImportError about its installation. So the
+    errors before it count, too.
     """
     if isinstance(error, RuntimeError | ImportError | OSError):
         message = str(error)
@@ -59,7 +61,8 @@ def ran_out_of_memory(error: BaseException) -> bool:
         message = ""
     if isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY):
         return True
-    return isinstance(error.__context__, MemoryError)
+    before = error.__context__
+    return before is not None and ran_out_of_memory(before)
 
 
 MARKED = re.compile("\ufdd0([^\ufdd0-\ufdd2]*)\ufdd1([^\ufdd0-\ufdd2]*)\ufdd2(?P<place>:?)")

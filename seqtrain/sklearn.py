@@ -43,8 +43,8 @@ from seqtrain.api.fit import fit
 from seqtrain.api.prediction import Predictions
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
+from seqtrain.engines.devices import select_device
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
-from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.sequences.store import Array
 from seqtrain.tables.memory import columns_of
@@ -307,11 +307,16 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """Return y as an array after checking it. Set `classes_`.
 
         Raises:
-            InputError: If a label is None, or if there is only one class.
+            InputError: If a label is None, or if there is only one class, or texts among numbers.
             ValueError: If y fails a check of scikit-learn.
         """
-        if any(label is None for label in np.asarray(y, dtype=object).flat):
+        given = list(np.asarray(y, dtype=object).flat)
+        if any(label is None for label in given):
             raise InputError("y: found None; expected a label for each sequence")
+        are_objects = getattr(getattr(y, "dtype", None), "kind", "") == "O"
+        if are_objects and len({isinstance(label, str) for label in given}) > 1:
+            types = ", ".join(sorted({type(label).__name__ for label in given}))
+            raise InputError(f"y: found labels of the types {types}; expected one type")
         self._multi_label = type_of_target(y) == "multilabel-indicator"
         if self._multi_label:
             y = check_array(y, accept_sparse=False)
@@ -378,7 +383,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         It also has the "seed".
 
         Raises:
-            ConfigError: If a key of `settings` has no section.
+            ConfigError: If `settings` isn't a dict, or one of its keys has no section.
             InputError: If `class_weight` names an unknown label.
         """
         values: dict[str, Any] = {
@@ -391,7 +396,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         values |= {key: getattr(self, name) for name, key in KEYS_OF_PARAMETERS.items()}
         nested = self.get_params(deep=False)
         values |= {name.replace("__", "."): x for name, x in nested.items() if _is_key(name)}
-        values |= self.settings or {}
+        settings = self.settings or {}
+        if not isinstance(settings, Mapping):
+            found = type(settings).__name__
+            expected = "a dict such as {'training.patience': 5}"
+            raise ConfigError(f"settings: found {found}; expected {expected}")
+        values |= settings
         seed = int(check_random_state(self.random_state).randint(2**31))
         sections: dict[str, Any] = {"seed": seed}
         for name, value in values.items():

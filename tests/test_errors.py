@@ -16,6 +16,7 @@ from seqtrain.errors import (
     either,
     marked,
     parameter,
+    ran_out_of_memory,
     warn,
 )
 
@@ -113,3 +114,15 @@ def test_code_without_a_module_name_is_warned():
     """As the globals of exec() have it if the caller gives none."""
     with pytest.warns(SeqtrainWarning, match="rows"):
         exec("from seqtrain.errors import warn; warn('few rows')", {})
+
+
+def test_lack_of_memory_is_found_behind_an_error_that_it_caused():
+    try:
+        try:
+            raise ImportError("a.so: failed to map segment from shared object")
+        except ImportError as cause:
+            raise ImportError("the installation seems to be broken") from cause
+    except ImportError as error:
+        found = error
+    assert ran_out_of_memory(found)
+    assert not ran_out_of_memory(ImportError("the installation seems to be broken"))

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtrain.api.classifier import load, one_model
-from seqtrain.api.evaluate import SCORED_SPLITS, read_split
-from seqtrain.api.named_runs import RunLike, directory_of
+from seqtrain.api.classifier import Classifier, load, one_model
+from seqtrain.api.evaluate import read_split
+from seqtrain.api.named_runs import RunLike, default_split, directory_of
 from seqtrain.api.prediction_input import input_parts
 from seqtrain.errors import DataError, RunError, parameter
 from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
-from seqtrain.evaluation.logits import carried_groups
-from seqtrain.runs.run_directory import CONFIG
+from seqtrain.model.carried import carried_groups
 from seqtrain.sequences.encoder import encode_for_prediction
-from seqtrain.sequences.store import stacked
+from seqtrain.sequences.store import SequenceStore, stacked
 from seqtrain.text import Summarized
 
 LOGIT_TOLERANCE = 1e-5
@@ -96,27 +95,10 @@ def check(
         DataError: If a file is missing, has rows that can't be used, or has no rows.
         RunError: If memory ran out, or a prediction isn't finite.
     """
-    directory = directory_of(run)
-    path = directory.path
+    path = directory_of(run).path
     classifier = one_model(load(run, device=device))
-    if data is None:
-        if directory.holds(CONFIG):
-            named = directory.config().data
-        else:
-            named = None
-        split = next(
-            (name for name in SCORED_SPLITS if getattr(named, name, None)), SCORED_SPLITS[0]
-        )
-        found = read_split(directory, classifier, split)
-        source, stores = found.source, [found.store]
-    else:
-        parts, source = input_parts(data, classifier.preprocessing)
-        rules = classifier.preprocessing.for_prediction()
-        stores = [store for _, store in encode_for_prediction(rules, parts, source)]
-    if not any(map(len, stores)):
-        give = f"give a file with sequences ({parameter('data', 'FILE')})"
-        raise DataError(f"{source}: no rows to check; {give}")
-    store, network = stacked(stores), classifier.network
+    source, store = _sequences_of(run, classifier, data)
+    network = classifier.network
     carried = carried_groups(network, store) is not None
     sample, cut = sampled(store, carried=carried)
     logits, found_differences = differences(network, sample, classifier.device, listener)
@@ -133,3 +115,22 @@ def check(
         allowed=LOGIT_TOLERANCE * max(1.0, float(logits.abs().max())),
         differences=found_differences,
     )
+
+
+def _sequences_of(run: RunLike, classifier: Classifier, data: Any) -> tuple[str, SequenceStore]:
+    """Return the name and the encoded sequences of the data for `check`.
+
+    Raises:
+        DataError: If there are none, or a row can't be used.
+    """
+    if data is None:
+        found = read_split(directory_of(run), classifier, default_split(run, or_train=True))
+        source, stores = found.source, [found.store]
+    else:
+        parts, source = input_parts(data, classifier.preprocessing)
+        rules = classifier.preprocessing.for_prediction()
+        stores = [store for _, store in encode_for_prediction(rules, parts, source)]
+    if not any(map(len, stores)):
+        give = f"give a file with sequences ({parameter('data', 'FILE')})"
+        raise DataError(f"{source}: no rows to check; {give}")
+    return source, stacked(stores)

@@ -19,13 +19,14 @@ import torch
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import Prediction, Predictions, label_text
 from seqtrain.api.prediction_input import memory_parts
+from seqtrain.engines.devices import select_device
 from seqtrain.errors import CheckpointError, ConfigError, parameter
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
+from seqtrain.evaluation.logits import check_finite, embed_sequences, predict_logits
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
 from seqtrain.files.writing import write_folder
 from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.model.carried import CarriedStates
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model, load_model, model_files, pack_model, unpack_model

@@ -23,12 +23,13 @@ from seqtrain.config import Config, resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import ModelConfig
 from seqtrain.engines.choice import choose_engine
+from seqtrain.engines.devices import select_device, wait_for
 from seqtrain.errors import ConfigError
-from seqtrain.evaluation.devices import select_device, wait_for
 from seqtrain.evaluation.invariance import sampled
-from seqtrain.evaluation.logits import are_right, carried_groups, predict_logits
+from seqtrain.evaluation.logits import are_right, predict_logits
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.solved import SolvedBranch
+from seqtrain.model.carried import carried_groups
 from seqtrain.runs.memory import check_memory
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
@@ -36,7 +37,7 @@ from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.store import Ints, SequenceStore
 from seqtrain.sequences.word_vectors import with_width
-from seqtrain.training.loop import keys_to_lower, update
+from seqtrain.training.loop import update
 from seqtrain.training.trainer import Trainer
 
 TURN_SECONDS = 0.15
@@ -279,7 +280,7 @@ def compare_variants(
         result.largest_difference = differences[name]
         result.training, result.prediction = training[name], prediction[name]
         if trainer.config.model.unroll != "packed":
-            result.padding = padding_fraction(trainer.plan(0), trainer.store.lengths)
+            result.padding = padding_fraction(trainer.setup.plan(0), trainer.setup.rows.lengths)
     auto = choose_engine(config.model.model_copy(update=AUTO), device).name
     rows, held_out = data.splits["train"], data.splits.get("validation")
     passes = 0.0
@@ -325,7 +326,7 @@ def new_trainer(name: str, config: Config, data: PreparedData, device: torch.dev
     choose_engine(config.model, device)
     trainer = Trainer(config, data, device)
     trainer.begin("training")  # without pretraining
-    trainer.model.train()
+    trainer.setup.model.train()
     return trainer
 
 
@@ -333,12 +334,12 @@ def updates(trainer: Trainer) -> Iterator[Batch]:
     """Train without end, and yield the batch of each update."""
     for epoch in count():
         for batch, _ in map_batches(
-            lambda batch: update(trainer, batch, lr=trainer.settings.lr),
-            trainer.store,
-            trainer.plan(epoch),
+            lambda batch: update(trainer, batch, lr=trainer.setup.settings.lr),
+            trainer.setup.rows,
+            trainer.setup.plan(epoch),
             trainer.device,
             collate=lambda rows: collate(rows, trainer.config.batching.sort),
-            lower=keys_to_lower(trainer),
+            lower=trainer.setup.keys_to_lower,
         ):
             yield batch
 
@@ -403,13 +404,13 @@ def take_turns(
     for number in clock.rounds(share, least=2):
         for name, work in works.items():
             clock.tell(doing, name)
-            rate = _rate_of_turn(work, trainers[name].device)
+            rate = rate_of_turn(work, trainers[name].device)
             if number > 0:
                 rates[name].append(rate)
     return {n: Speed(median(own), len(own), min(own), max(own)) for n, own in rates.items()}
 
 
-def _rate_of_turn(work: Iterator[int], device: torch.device) -> float:
+def rate_of_turn(work: Iterator[int], device: torch.device) -> float:
     """Work for `TURN_SECONDS` and until the device is idle; return the tokens per second."""
     tokens, began = 0, time.perf_counter()
     while time.perf_counter() - began < TURN_SECONDS:
@@ -451,7 +452,7 @@ def learn_equally(trainers: Mapping[str, Trainer], clock: Clock) -> float:
     """
     batches = {name: updates(trainer) for name, trainer in trainers.items()}
     examples = dict.fromkeys(trainers, 0)
-    rows = len(next(iter(trainers.values())).store)
+    rows = len(next(iter(trainers.values())).setup.rows)
     for _ in clock.rounds(ACCURACY_SHARE, least=len(trainers)):
         name = min(examples, key=lambda name: examples[name])
         if examples[name] >= MOST_PASSES * rows:

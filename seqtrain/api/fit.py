@@ -18,8 +18,8 @@ from seqtrain.api.progress import FitProgress
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent, StoppingListener
 from seqtrain.config import Config, resolved_config
 from seqtrain.engines.choice import choose_engine
+from seqtrain.engines.devices import select_device
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
-from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
 from seqtrain.runs import run_directory
@@ -441,7 +441,7 @@ def _finished_run(session: Trainer, path: Path, warnings: list[str]) -> Run:
         warnings: Warnings about the predictions, one line each.
     """
     progress = session.progress
-    test = session.test_scores
+    test = session.result.test
     is_rare = test is not None and test.has_rare_class
     metric = compared_metric(session.config.training.monitor, has_rare_class=is_rare).name
     return Run(
@@ -452,8 +452,8 @@ def _finished_run(session: Trainer, path: Path, warnings: list[str]) -> Run:
         stopped_early=session.stopped_early,
         refit=progress.phase == "refit",
         test=test,
-        validation=session.validation_scores,
-        branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
+        validation=session.result.validation,
+        branches={name: getattr(own, metric) for name, own in session.result.branches.items()},
         advice=training_advice(session),
         warnings=warnings,
     )

@@ -96,11 +96,15 @@ def directory_of(run: RunLike) -> RunDirectory:
     return RunDirectory(path)
 
 
-def default_split(*runs: RunLike) -> str:
+def default_split(*runs: RunLike, or_train: bool = False) -> str:
     """Return the split to score by default.
 
-    It is "test", or "validation" if every run has that split and some run has no test split. Model
-    folders have no splits and are ignored.
+    It is "test", or "validation" if every run has that split and some run has no test split. If
+    some run has neither, it is "test". Model folders have no splits and are ignored.
+
+    Args:
+        runs: The runs.
+        or_train: True to return "train" if some run has neither.
 
     Raises:
         CheckpointError: If a directory doesn't exist.
@@ -110,7 +114,7 @@ def default_split(*runs: RunLike) -> str:
     for name in ("test", "validation"):
         if all(getattr(config.data, name) is not None for config in configs):
             return name
-    return "test"
+    return "train" if or_train else "test"
 
 
 def learned_rows(config: Config, split: str | None) -> str:

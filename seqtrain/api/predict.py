@@ -19,10 +19,11 @@ from seqtrain.api.classifier import load, one_model, refuse_multi_label
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.prediction_input import input_parts
+from seqtrain.engines.devices import select_device
 from seqtrain.errors import parameter
-from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
+from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.evaluation.prefixes import predict_step_logits
+from seqtrain.model.carried import CarriedStates
 from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.sequences.batch import map_batches
 from seqtrain.sequences.decisions import best_class

@@ -14,11 +14,11 @@ import numpy as np
 from seqtrain.errors import ConfigError, DataError, RunError, parameter
 from seqtrain.sequences.content import read_content
 from seqtrain.sequences.examples import CHUNK_ROWS, Sequences, chunked, in_chunks
+from seqtrain.sequences.input_checks import input_check
 from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
-from seqtrain.sequences.standard_input import line_check
 from seqtrain.tables.blocks import TEXT
 from seqtrain.tables.cells import BadCellError, CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
@@ -71,7 +71,7 @@ def input_parts(
             columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
         keep = _by_index(keep, schema)
-    check = line_check(path, schema, fitted, input_format)
+    check = input_check(path, schema, fitted, input_format)
     reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
     if path == STDIN:
         parts = _arrivals(reader)
@@ -107,28 +107,16 @@ def memory_parts(
         DataError: If a sequence can't be read, if the model needs a table, or if `groups` isn't a
             string or None for each sequence.
     """
-    schema = fitted.schema
     if columns_of(given) is not None:
-        if groups is not None:
-            raise DataError("groups: a table has its own, in the column of data.group")
-        if not (schema.sequence_columns or schema.is_wide or keep):
-            advice = "give a list, such as list(data['text'])"
-            raise DataError(f"data: the model has no column names; {advice}")
-        reader = SequenceReader(table_source(given, schema, labelled=False), keep=keep)
-        return in_chunks(reader.read()), "data"
-    given = listed_sequences(given)
-    names = None if groups is None else list(groups)
-    if names is not None:
-        if len(names) != len(given):
-            raise DataError(f"groups: found {len(names)}; expected one for each sequence")
-        if not all(name is None or isinstance(name, str) for name in names):
-            raise DataError("groups: expected a string or None for each sequence")
-    if given and schema.reads_tables:
+        return _table_parts(given, fitted.schema, groups, keep), "data"
+    sequences, schema = listed_sequences(given), fitted.schema
+    names = _group_names(groups, len(sequences))
+    if sequences and schema.reads_tables:
         own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
         columns = f"the model reads the columns {listed(own)}"
         raise DataError(f"sequences: {columns}; give a table")
     problems, cells = dict[int, str](), list[Any]()
-    for row, each in enumerate(given):
+    for row, each in enumerate(sequences):
         try:
             cells.append(given_cell(each, fitted.kind))
         except BadCellError as error:
@@ -146,8 +134,41 @@ def memory_parts(
         raise DataError(f"sequence {first + 1}: {problems[first]}")
     found = Sequences(content, np.arange(1, len(cells) + 1))
     if names is not None:
-        found.groups = coded(CodedColumn(str), "groups", [name or "" for name in names], {})
+        found.groups = coded(CodedColumn(str), "groups", names, {})
     return chunked(found, CHUNK_ROWS), "sequences"
+
+
+def _table_parts(
+    table: Any, schema: Schema, groups: Iterable[str | None] | None, keep: Sequence[Column]
+) -> Iterator[Sequences]:
+    """Return the parts of a table in memory.
+
+    Raises:
+        DataError: If `groups` is given, or the model has no names of columns.
+    """
+    if groups is not None:
+        raise DataError("groups: a table has its own, in the column of data.group")
+    if not (schema.sequence_columns or schema.is_wide or keep):
+        advice = "give a list, such as list(data['text'])"
+        raise DataError(f"data: the model has no column names; {advice}")
+    reader = SequenceReader(table_source(table, schema, labelled=False), keep=keep)
+    return in_chunks(reader.read())
+
+
+def _group_names(groups: Iterable[str | None] | None, count: int) -> list[str] | None:
+    """Return the name of each sequence's group, "" for none; or None without groups.
+
+    Raises:
+        DataError: If there isn't a string or None for each of the `count` sequences.
+    """
+    if groups is None:
+        return None
+    names = list(groups)
+    if len(names) != count:
+        raise DataError(f"groups: found {len(names)}; expected one for each sequence")
+    if not all(name is None or isinstance(name, str) for name in names):
+        raise DataError("groups: expected a string or None for each sequence")
+    return [name or "" for name in names]
 
 
 def given_cell(sequence: Any, kind: str) -> Any:

@@ -7,6 +7,7 @@ A trial whose lock is free but that has no result was lost, and begins again.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,6 +29,7 @@ from seqtrain.api.search_space import (
 from seqtrain.config import Config, render_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, missing_package, parameter
+from seqtrain.files.reading import read_file
 from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.run_directory import TRIALS
 
@@ -131,6 +133,8 @@ class Study:
         self._states = optuna.trial.TrialState
         self._sampler = optuna.samplers.TPESampler
         path = directory / JOURNAL
+        if os.path.lexists(path):
+            read_file(path)  # Optuna would wait for a pipe, and read a device for ever
         lock = JournalLock(path, directory / LOCKS / "journal")
         try:
             backend = optuna.storages.journal.JournalFileBackend(str(path), lock)

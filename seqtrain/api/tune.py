@@ -39,6 +39,7 @@ from seqtrain.errors import (
     parameter,
     ran_out_of_memory,
 )
+from seqtrain.files.reading import read_file
 from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, TRIALS
@@ -221,14 +222,14 @@ def _open_directory(
     digests = prepare(config).digests
     header = [f"# seqtrain {seqtrain.__version__}"]
     header += [f"# {split}: {digest}" for split, digest in digests.items()]
-    base = "\n".join([*header, render_config(config)])
+    base = "\n".join([*header, render_config(config)]).encode()
     with waiting_lock(locks / "study"):
         if force:
             _remove_search(directory)
         path = directory / BASE
         if not path.exists():
-            write_file(path, base.encode())
-        elif path.read_text("utf-8") != base:
+            write_file(path, base)
+        elif read_file(path) != base:
             problem = f"{path}: is a search of another config or of other data"
             new = f"choose a new {parameter('run_dir')}, or replace it with"
             raise CheckpointError(f"{problem}; {new} {parameter('force', True)}")

@@ -206,7 +206,8 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
         command = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
         return BAD_USAGE, one_line(f"{text}; see: {command} --help")
     if ran_out_of_memory(error):
-        cause = one_line(str(error) or "an object could not be created")
+        first = error.__cause__ or error
+        cause = one_line(str(first) or "an object could not be created")
         return RUN_FAULT, (
             f"out of memory ({cause}); what was saved stays valid; try smaller data, a smaller "
             "model, or OMP_NUM_THREADS=1"

@@ -156,6 +156,13 @@ def _problems_of_columns(config: Config) -> Problems:
                 )
             roles[name] = key
 
+    is_wide = config.data.kind == "features" and config.data.sequence is None
+    known = {*map(str, roles), "label", "*"}
+    known |= {str(config.value(f"data.{key}")) for key in ("order", "group", "weight")}
+    for name in config.data.na_values or ():
+        if name not in known and not is_wide:
+            yield "data.na_values", f"found {brief(name)}, which no other key names"
+
 
 def _token_columns(config: Config) -> list[str]:
     """Return the names of the token columns of data.steps."""

@@ -34,6 +34,7 @@ from seqtrain.config.value_types import (
     Joins,
     LearningRate,
     Metric,
+    MissingCells,
     Path,
     PathPattern,
     Paths,
@@ -166,6 +167,10 @@ class DataConfig(Section):
     channel. last (only with data.steps): read the last number before it in the sequence, marked in
     the same way. A further channel has the time since that number: by the column order of
     data.steps, or in steps without this column."""
+    na_values: MissingCells | None = None
+    """Further cells of columns that mean a missing value: {label: ["?"], temperature: [-999]}. "*"
+    is every column but the label's. Rows without a label can't be read (bad_rows); missing says
+    what becomes of missing numbers. null: none."""
     standardize: Literal["train", "series", "both"] = "train"
     """Mean and standard deviation by which numbers are scaled: of train, of each sequence (series),
     or both, as separate channels."""

@@ -177,6 +177,10 @@ StaticKinds = Annotated[
     dict[ColumnName, Literal["token", "number"] | TokenForm],
     _described("{column: token or number}", min_length=1),
 ]
+MissingCells = Annotated[
+    dict[ColumnName, Annotated[list[str | int | float], Field(min_length=1)]],
+    _described("{column: [cell, …]}", min_length=1),
+]
 Files = Annotated[list[Path], _described("a list of file paths", min_length=1)]
 Paths = Annotated[
     Files, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)

@@ -115,6 +115,11 @@ class Optimizer:
                 (decaying if is_matrix else others).append(weight)
         self.tables = [table for table in tables if table.requires_grad]
         self.weights = [*decaying, *others, *self.tables]
+        self._orders = {
+            "native": [*decaying, *self.tables, *others],
+            "dense": [*decaying, *others],
+            "sparse": self.tables,
+        }
         if settings.max_grad_norm is None:
             self.max_norm = math.inf
         else:
@@ -233,10 +238,14 @@ class Optimizer:
         """
         states: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in self.parts}
         for name, tensor in tensors.items():
-            own, number, key = [*name.split(".", 2), "", ""][:3]
-            if own not in states or not number.isdecimal():
+            saved, number, key = [*name.split(".", 2), "", ""][:3]
+            if saved not in self._orders or not number.isdecimal():
                 raise ValueError(f"optimizer.{name[:80]}: no tensor of this optimizer")
-            states[own].setdefault(int(number), {})[key] = tensor
+            if saved in self.parts:
+                own, place, found = saved, int(number), tensor
+            else:
+                own, place, found = self._translated(name, tensor)
+            states[own].setdefault(place, {})[key] = found
         for name, part in self.parts.items():
             weights = _weights_of(part)
             for place, state in states[name].items():
@@ -252,6 +261,25 @@ class Optimizer:
                     if isinstance(value, Tensor):
                         state[key] = value.to(weight.device)
                 part.state[weight] = state
+
+    def _translated(self, name: str, tensor: Tensor) -> tuple[str, int, Tensor]:
+        """Return the part, the place and the state of a weight that other parts have saved.
+
+        A run may resume where the native library can't be loaded, or can be for the first time.
+
+        Raises:
+            ValueError: If the optimizer has no such weight.
+        """
+        saved, number, key = name.split(".", 2)
+        order = self._orders[saved]
+        if int(number) >= len(order):
+            raise ValueError(f"optimizer.{saved}.{number}: no weight of this optimizer")
+        weight = order[int(number)]
+        own = next(part for part in self.parts if any(x is weight for x in self._orders[part]))
+        place = next(i for i, x in enumerate(self._orders[own]) if x is weight)
+        if key == "step":
+            tensor = tensor.to(torch.int64 if own == "sparse" else torch.float32)
+        return own, place, tensor
 
 
 class JoinedTables:

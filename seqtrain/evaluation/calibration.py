@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from seqtrain.evaluation.logits import double_blocks
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
     best_threshold,
@@ -23,7 +24,8 @@ from seqtrain.evaluation.thresholds import (
     coverage_points,
     threshold_reached_by,
 )
-from seqtrain.model.network import COOLEST, HOTTEST, LogitCalibration, Share, combined
+from seqtrain.model.calibration import COOLEST, HOTTEST, LogitCalibration, Share
+from seqtrain.model.network import combined
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.store import Array
 
@@ -41,8 +43,6 @@ DISTANCE_COST = 25.0
 """Nats that branch weights at a squared distance of 1 from the preferred ones must gain. Few rows
 then choose weights near the preferred ones, and many rows choose freely. Without it, 28 to 100 rows
 chose weights that lost up to 7 points on left-out rows."""
-LOGITS_AT_ONCE = 2**22
-"""Number of logits that are converted to double precision at once, to bound memory."""
 
 
 class Calibration(LogitCalibration):
@@ -134,21 +134,6 @@ def _counted(labels: Tensor, weights: Tensor | None) -> Tensor:
     if weights is None:
         return known
     return known * weights
-
-
-def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield logits in double precision with their labels, in blocks of LOGITS_AT_ONCE at most.
-
-    If C is greater than LOGITS_AT_ONCE, a block is one example.
-
-    Args:
-        logits: Logits, (B, C).
-        labels: Labels, with B as the first dimension.
-    """
-    size = max(1, LOGITS_AT_ONCE // logits.shape[1])
-    blocks = zip(torch.split(logits, size), torch.split(labels, size), strict=True)
-    for block, block_labels in blocks:
-        yield block.double(), block_labels
 
 
 def adjustment(strength: float, counts: Array) -> list[float] | None:

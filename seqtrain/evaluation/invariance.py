@@ -14,7 +14,8 @@ from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.engines.choice import engines_by_name
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, predict_logits
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, predict_logits
+from seqtrain.model.carried import carried_groups
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_epoch_of_groups, plan_in_order_of_length

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
-    CarriedStates,
     check_finite,
     predict_logits,
     run_batches,
 )
 from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.carried import CarriedStates
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.decisions import best_class

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.evaluation.calibration import LOGITS_AT_ONCE, double_blocks
-from seqtrain.evaluation.logits import check_finite
+from seqtrain.evaluation.logits import LOGITS_AT_ONCE, check_finite, double_blocks
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import (
     best_threshold,

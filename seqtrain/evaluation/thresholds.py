@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.value_types import Section
-from seqtrain.model.network import Share
+from seqtrain.model.calibration import Share
 
 TIE = 1e-12
 """Scores that differ by less count as equal, because the difference may come from rounding."""

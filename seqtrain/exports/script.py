@@ -42,6 +42,7 @@ from seqtrain.errors import DataError, SeqtrainError  # noqa: E402
 from seqtrain.sequences.decisions import best_class, reached  # noqa: E402
 from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction  # noqa: E402
 from seqtrain.sequences.examples import Example, in_chunks  # noqa: E402
+from seqtrain.sequences.input_checks import input_check  # noqa: E402
 from seqtrain.sequences.inputs import Input  # noqa: E402
 from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
     GramColumn,
@@ -50,7 +51,6 @@ from seqtrain.sequences.ngram_vocabulary import (  # noqa: E402
 )
 from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.sequences.reading import SequenceReader  # noqa: E402
-from seqtrain.sequences.standard_input import line_check  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.tables.formats import FORMATS  # noqa: E402
 from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
@@ -223,7 +223,7 @@ def predictions(
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     schema = fitted.schema.for_input(path, input_format=input_format)
-    check = line_check(path, schema, fitted, input_format)
+    check = input_check(path, schema, fitted, input_format)
     reader = SequenceReader(Input(path, schema, labelled=False), check=check)
     parts = in_chunks(reader.read())
     for part, store in encode_for_prediction(rules, parts, display_name(path), report):
@@ -251,19 +251,20 @@ def main() -> int:
     report, output = EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    where, names = list[str](), list[str]()
     try:
         model = load_export(EXPORT)
         fitted = model.fitted
         rows = predictions(arguments[0], model, report, input_format)
         first = list(islice(rows, 1))
+        where, ids = list[str](), list[str]()
         if fitted.schema.id is not None:
-            where, names = ["id"], [str(fitted.schema.id)]
-        elif first and first[0][0].file is not None:
-            where = names = ["file"] if fitted.schema.whole_files else ["file", "line"]
-        output.write(delimited_line([*map(shown, names), "label", "probability"], "\t"))
+            ids = [str(fitted.schema.id)]
+        for row, *_ in first:
+            where = row.place_columns(ids, whole_files=fitted.schema.whole_files)
+        output.write(delimited_line([*map(shown, where + ids), "label", "probability"], "\t"))
         for row, *found in chain(first, rows):
-            texts = [*(str(getattr(row, name)) for name in where), *found]
+            texts = [str(getattr(row, name)) for name in where]
+            texts += [str(row.id) for _ in ids] + found
             output.write(delimited_line([shown(text) for text in texts], "\t"))
         output.flush()
     except BrokenPipeError:  # the reader of the output has ended

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.config.value_types import Section
 from seqtrain.engines.layout import Packed
 from seqtrain.engines.threads import one_thread_after_fork
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.branches.solved import SolvedBranch, SolverInput
+from seqtrain.model.calibration import LogitCalibration
 from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
@@ -30,24 +29,6 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import Array, Ints, SequenceStore
 
 SomeBranch = TypeVar("SomeBranch", bound=Branch)
-
-
-COOLEST, HOTTEST = 0.01, 100.0
-"""Lowest and highest temperature that a model may have."""
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-"""A number in [0, 1], as a model file holds it."""
-Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST)]
-
-
-class LogitCalibration(Section):
-    """Calibration that turns the logits of the branches into the logits of a prediction."""
-
-    temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0
-    """Divisor of the mean logits. If multi-label, one for each class, or one for all."""
-    branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
-    """Weight of each branch in the mean of the logits, with a sum of 1, or None for equal ones."""
-    shift: Annotated[list[float], Field(min_length=1)] | None = None
-    """Addition to each class's logit after division (training.logit_adjustment), or None."""
 
 
 class ClassifierNetwork(nn.Module):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems, uncompressed
+from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.names import LABEL_NAMES, OWNER_NAMES
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
@@ -33,6 +34,10 @@ INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors",
 """Words in the name of a file that holds sequences without their labels."""
 TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
 """Words in the name of a file that holds labels."""
+LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
+"""Words in the name of a file that may hold a row for each recording."""
+MOST_LABEL_FILES = 4
+"""Largest number of files that are compared with the names of recordings."""
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
 FEWEST_FILES = 4
@@ -74,6 +79,10 @@ def find_layout(
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _pairs_inside(files[0]) or _splits_inside(files[0]) or files
+    if test is None:
+        labelled = _recordings_and_labels(files, options, progress)
+        if labelled is not None:
+            return labelled
     files = _without_targets(files) or files
     splits = None
     if test is None:
@@ -91,7 +100,9 @@ def find_layout(
         return _with_pattern(layout, options.get("path"))
     if layout.joins:
         return layout
-    recognisers = (_recognise_pair,) if options.named("label") else RECOGNISERS
+    recognisers = RECOGNISERS
+    if options.named("label"):
+        recognisers = (_recognise_pair, _recognise_label_file)
     choices = [choice for recognise in recognisers for choice in recognise(layout, progress)]
     if len(choices) > 1:
         raise DataError(
@@ -245,23 +256,34 @@ def _without_targets(files: Sequence[str]) -> list[str]:
     """
     present = [path for path in files if os.path.isfile(path)]
     folders = {os.path.dirname(path) for path in present}
-    named = {folder: _data_files(folder, TARGET_WORDS) for folder in folders}
+    named = {folder: _TargetFiles(_data_files(folder, TARGET_WORDS)) for folder in folders}
     targets = set[str]()
     for path in present:
-        targets.update(_targets(path, named[os.path.dirname(path)]))
+        targets.update(named[os.path.dirname(path)].of(path))
     return [path for path in files if path not in targets]
 
 
-def _targets(path: str, named: Sequence[str]) -> list[str]:
-    """Return the files that hold the labels of a data file, by their names.
+class _TargetFiles:
+    """Data files of a folder with one of `TARGET_WORDS` in their names, by their other words.
 
     Args:
-        path: The data file.
-        named: Data files of its folder with one of `TARGET_WORDS` in their names.
+        paths: The files. There may be thousands.
     """
-    others = [other for other in named if other != path]
-    beside = _beside(path, others, TARGET_WORDS)
-    return beside or [x for x in others if _words(x) - TARGET_WORDS <= SPLIT_NAMES["train"]]
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._of_train = list[str]()
+        self._by_words = dict[frozenset[str], list[str]]()
+        for path in paths:
+            words = _words(path) - TARGET_WORDS
+            self._by_words.setdefault(frozenset(words - INPUT_WORDS), []).append(path)
+            if words <= SPLIT_NAMES["train"]:
+                self._of_train.append(path)
+
+    def of(self, path: str) -> list[str]:
+        """Return the files that hold the labels of a data file of the folder, by their names."""
+        own = frozenset(_words(path) - INPUT_WORDS)
+        beside = [other for other in self._by_words.get(own, ()) if other != path]
+        return beside or [other for other in self._of_train if other != path]
 
 
 def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
@@ -309,7 +331,7 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         if is_input and not _beside(path, loose, TARGET_WORDS):
             raise DataError(_labels_missing(path))
         return []
-    targets = _targets(path, loose)
+    targets = _TargetFiles(loose).of(path)
     if not targets and not loose:
         if is_input and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))
@@ -399,6 +421,118 @@ def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:
     """Return True if most values of a column are values of a key."""
     known = {str(value) for value in key.values}
     return 2 * sum(str(value) in known for value in column.values) > len(column.values)
+
+
+# Labels of recordings in another file
+
+
+def _recordings_and_labels(
+    files: Sequence[str], options: InitOptions, progress: ReadingProgress
+) -> FileLayout | None:
+    """Return the layout of recordings and a file with a row for each of them, or None.
+
+    The recordings are a folder, a pattern, or all other files.
+    """
+    found = [path for path in files if _may_hold_labels(path)]
+    if len(files) == 2:
+        found = [path for path in files if os.path.isfile(path)]
+    others = [path for path in files if path not in found]
+    if len(found) != 1 or not others:
+        return None
+    recordings = _recordings(others) or matching_files(others[0])
+    if len(others) > 1:
+        recordings = others
+    return _with_label_file(others, recordings, found[0], options, progress)
+
+
+def _may_hold_labels(path: str) -> bool:
+    """Return True if a file has the name of one with a row for each recording."""
+    is_data = bool(resolve_format(path, "auto")) and os.path.isfile(path)
+    return is_data and bool(_words(path) & LABEL_FILE_WORDS)
+
+
+def _with_label_file(
+    given: Sequence[str],
+    recordings: Sequence[str],
+    path: str,
+    options: InitOptions,
+    progress: ReadingProgress,
+) -> FileLayout | None:
+    """Return the layout of recordings with their labels in a file, or None if it lacks them.
+
+    Args:
+        given: The recordings as the user gave them: files, or one folder or pattern.
+        recordings: Paths of all recordings.
+        path: The file.
+        options: Options of the user.
+        progress: Reports the number of rows.
+    """
+    formats = {resolve_format(each, "auto") for each in recordings}
+    if len(recordings) < FEWEST_FILES or len(formats) > 1 or not formats <= set(RECORDINGS):
+        return None
+    if options.get("path") or options.get("join"):
+        return None
+    own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
+    names = [str(column.name) for column in own.columns]
+    has_label = any(column.word in LABEL_NAMES for column in own.columns)
+    if has_label or any(str(name) in names for name in options.named("label")):
+        return None
+    found = label_file(path, recordings, names, progress)
+    if found is None:
+        return None
+    train: str | list[str] = given[0]
+    if len(given) > 1:
+        train = pattern_of(recordings) or list(recordings)
+    if len(found.labels) == 1 and not options.named("label"):
+        options = options.with_given(label=found.labels)
+    layout = FileLayout({"train": train}, options, joins=[found.join])
+    return _with_pattern(layout, found.pattern)
+
+
+def _recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout for each file beside recordings, or among them, that has a row for each."""
+    train = layout.splits["train"]
+    if not isinstance(train, str) or layout.options.get("format") is not None or layout.pattern:
+        return []
+    folder, recordings = train, list[str]()
+    if os.path.isdir(train):
+        for path in _paths(train):
+            recordings += _paths(path) if os.path.isdir(path) else [path]
+        recordings = [path for path in recordings if resolve_format(path, "auto") in RECORDINGS]
+    else:
+        recordings = matching_files(train)
+        folder = os.path.dirname(train)
+    if len(recordings) < FEWEST_FILES:
+        return []
+    inside = [path for path in recordings if _may_hold_labels(path)]
+    if len(inside) > MOST_LABEL_FILES:
+        return []
+    others = [path for path in recordings if path not in inside]
+    beside = os.path.dirname(os.path.normpath(folder)) if folder else ""
+    found = [*inside, *_data_files(beside, LABEL_FILE_WORDS)]
+    choices = []
+    found = list({os.path.normpath(path): path for path in found if path not in others}.values())
+    for path in found:
+        given = others if inside else [train]
+        labelled = _with_label_file(given, others, path, layout.options, progress)
+        if labelled is not None:
+            command = shlex.join(["seqtrain", "init", str(labelled.splits["train"]), path])
+            choices.append(Choice(command, labelled))
+    return choices
+
+
+def commands_for_recordings(table: Table) -> list[str]:
+    """Return lines with a command for each folder of recordings for which a table has labels."""
+    if not os.path.isfile(table.path):
+        return []
+    lines = []
+    for folder in filter(os.path.isdir, _paths(os.path.dirname(table.path))):
+        recordings, options = _recordings([folder]), InitOptions()
+        if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
+            lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
+    if lines:
+        lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
+    return lines
 
 
 # Labels in names
@@ -536,5 +670,5 @@ def _with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
     return replace(layout, options=options, pattern=pattern, group=group)
 
 
-RECOGNISERS: tuple[Recogniser, ...] = (_recognise_pair, _recognise_names)
+RECOGNISERS: tuple[Recogniser, ...] = (_recognise_pair, _recognise_label_file, _recognise_names)
 """Recognisers of labels that aren't columns of the files."""

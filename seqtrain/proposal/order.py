@@ -23,6 +23,8 @@ EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 EPOCHS = (6e8, 2.2e9)
 """Unix times of 1989 to 2039, which are told without a name."""
+MOST_TOTALS = 2
+"""Most rows at the end of a table that may hold totals."""
 RowSelection = npt.NDArray[np.intp] | slice
 Ids = npt.NDArray[np.int32]
 
@@ -56,7 +58,7 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnPro
     ids = id.codes[rows]
     found = {}
     for number, column in enumerate(columns):
-        if column.kind in LIST_KINDS or not is_known(column):
+        if column.kind in LIST_KINDS or not is_known(column, id):
             continue
         if _sorts(column, column.numbers[rows], ids):
             is_date = column.kind == "time" and not column.is_duration
@@ -92,7 +94,7 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
     rows = sampled_ids(id)
     found = []
     for column in columns:
-        if column.kind != "number" or not is_known(column) or column.distinct < 2:
+        if column.kind != "number" or not is_known(column, id) or column.distinct < 2:
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
         is_named = is_time(column) or is_counter(column)
@@ -103,9 +105,18 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
     return found
 
 
-def is_known(column: ColumnProfile) -> bool:
-    """Return True if each row has a number or a time, or an odd cell."""
-    return bool((np.isfinite(column.numbers) | column.is_odd).all())
+def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if each row has a number or a time, or an odd cell.
+
+    A row at the end may lack it that is alone with its id, such as one of totals.
+    """
+    is_blank = ~(np.isfinite(column.numbers) | column.is_odd)
+    rows = np.flatnonzero(is_blank)
+    if len(rows) > MOST_TOTALS:
+        return False
+    return bool(
+        (rows >= column.rows - MOST_TOTALS).all() and (id.counts[id.codes[rows]] == 1).all()
+    )
 
 
 def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:

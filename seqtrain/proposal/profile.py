@@ -13,7 +13,14 @@ from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import Codes, Name, UnreadableError
-from seqtrain.tables.cells import BadCellError, is_multi_hot, items_of
+from seqtrain.tables.cells import (
+    MISSING_NUMBERS,
+    BadCellError,
+    is_multi_hot,
+    items_of,
+    name_of,
+    with_point,
+)
 from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
@@ -29,7 +36,10 @@ CLOCK_TIME = (
     r"(?:\s?[AaPp]\.?[Mm]\.?)?"
 )
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
-MONTH = r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[A-Za-z]*"
+MONTH = (
+    r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+    r"|Jän|Mär|Mai|Okt|Dez|fév|fev|avr|juin|juil|aoû|aout|déc|ene|abr|ago|dic)[^\W\d_]*"
+)
 CALENDAR_DAY = (
     r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
     r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*"
@@ -39,7 +49,8 @@ STAMP = (
     r"|[0-9]{8}[T -][0-9]{1,2}:[0-9]{2}.*"
 )
 WRITTEN = (
-    rf"(?:[A-Z][a-z]{{2,8}},? )?(?:{MONTH}[ .]+[0-9]|[0-9]{{1,2}}[ /-]?{MONTH}[ /-]?).*[0-9].*"
+    rf"(?:[^\W\d_]{{2,10}},? )?(?:{MONTH}[ .]+[0-9]"
+    rf"|[0-9]{{1,2}}(?:er)?\.?[ /-]?(?:de )?{MONTH}[ /-]?).*[0-9].*"
 )
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
@@ -57,19 +68,21 @@ KIND_PATTERNS = {
     "time": re.compile(
         rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN})", re.DOTALL
     ),
-    "decimal": re.compile(r"[-+]?[0-9]+,[0-9]+"),
+    "decimal": re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+"),
     "amount": re.compile(AMOUNT),
     "numbers": re.compile(
         rf"{BETWEEN}*{NUMBER_ITEM}(?:{BETWEEN}+(?:{NUMBER_ITEM}|\.\.\.))*{BETWEEN}*"
     ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
+SENTINEL = re.compile(r"-?9{2,}(?:\.[09]+)?|-32768|32767|65535|-?2147483647|-2147483648")
+"""A number that programs write for a missing one."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)|$)")
 """Number with a decimal comma or none, in a list whose items have blanks between them."""
-MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "[]")
+WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
@@ -130,6 +143,19 @@ class ColumnProfile:
         self.name, self.values, self.codes, self.owners = name, values, codes, owners
         self.rows = len(codes)
 
+    def without(self, cells: Sequence[Any]) -> "ColumnProfile":
+        """Return the column with some cells blank, as data.na_values makes them."""
+        missing = {name_of(str(cell).strip()) for cell in cells} | {""}
+        is_missing = [type(x) is str and name_of(x) in missing for x in self.values]
+        values: list[Any] = [
+            x for x, is_blank in zip(self.values, is_missing, strict=True) if not is_blank
+        ]
+        table = np.cumsum(~np.array(is_missing)).astype(np.int32) - 1
+        table[is_missing] = len(values)
+        if any(is_missing):
+            values.append("")
+        return ColumnProfile(self.name, values, table[self.codes], self.owners)
+
     @cached_property
     def word(self) -> str:
         """Name without prefixes, in lower case, or "" if the column has only an index."""
@@ -150,9 +176,9 @@ class ColumnProfile:
 
     @property
     def shown(self) -> str:
-        """Name for messages, in quotes and cut to 40 characters, or such as column 2."""
+        """Name for messages, in quotes and cut if it is very long, or such as column 2."""
         if isinstance(self.name, str):
-            return quote(self.name, 40)
+            return quote(self.name, LONGEST_LABEL)
         return f"column {self.name}"
 
     @cached_property
@@ -331,7 +357,7 @@ class ColumnProfile:
         """
         if self.repeats_as_labels or not self.are_texts:
             return None
-        texts = [value for value in self.sampled_values if value.lower() not in MISSING]
+        texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
         for mark in MARKS:
             lists = [[part.strip() for part in text.split(mark)] for text in texts]
             parts = Counter(part for each in lists for part in each)
@@ -393,9 +419,26 @@ class ColumnProfile:
         for at in np.flatnonzero(np.isnan(found)).tolist():
             value = self.values[at]
             if isinstance(value, str) and "decimal" in members:
-                value = value.replace(",", ".")
+                value = with_point(value) if "," in value else value
             if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
                 found[at] = float(value)
+        return found
+
+    @cached_property
+    def sentinels(self) -> list[Any]:
+        """Values such as -999 that repeat far outside of all others, as for missing numbers."""
+        numbers, found = self.value_numbers, list[Any]()
+        if self.kind != "number":
+            return found
+        is_sentinel = np.array([bool(SENTINEL.fullmatch(str(value))) for value in self.values])
+        others = numbers[np.isfinite(numbers) & ~is_sentinel]
+        if len(others) < FEWEST_MEASURED:
+            return found
+        low, high = others.min(), others.max()
+        for at in np.flatnonzero(is_sentinel & (self.counts > 1)).tolist():
+            distance = max(low - numbers[at], numbers[at] - high)
+            if distance > high - low:
+                found.append(self.values[at])
         return found
 
     @cached_property
@@ -491,7 +534,8 @@ class ColumnProfile:
     @cached_property
     def pattern(self) -> bool:
         """True if nearly all cells have one pattern of digits and two separators or more."""
-        texts = [x for x in self.sampled_values if isinstance(x, str) and x.lower() not in MISSING]
+        strings = [x for x in self.sampled_values if isinstance(x, str)]
+        texts = [x for x in strings if x.lower() not in WITHOUT_VALUE]
         found = Counter(re.sub("[0-9]+", "0", re.sub("[A-Za-z]{3,}", "a", x)) for x in texts)
         pattern, count = next(iter(found.most_common(1)), ("", 0))
         return count >= 0.95 * len(texts) and pattern.count("0") >= 3
@@ -653,7 +697,7 @@ def kind_of_cell(cell: Any) -> str:
     """
     if not isinstance(cell, str):
         return _kind_of_items(cell)
-    if cell.lower() in MISSING:
+    if cell.lower() in WITHOUT_VALUE:
         return "missing"
     if PLAIN_TEXT.match(cell) and not KIND_PATTERNS["time"].fullmatch(cell):
         return "text"

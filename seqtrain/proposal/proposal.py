@@ -16,8 +16,15 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
-from seqtrain.proposal.layouts import NUMBER_IN_NAME, RECORDINGS, find_layout
+from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
+from seqtrain.proposal.layouts import (
+    NUMBER_IN_NAME,
+    RECORDINGS,
+    commands_for_recordings,
+    find_layout,
+)
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
+from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
@@ -39,6 +46,7 @@ from seqtrain.proposal.roles import (
     set_command,
 )
 from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
+from seqtrain.proposal.shell import perl_literal, rewriting
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -82,12 +90,17 @@ MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
+TOTAL = re.compile(
+    r"(?:grand |sub-?)?totals?:?|sums?:?|(?:gesamt)?summe:?|gesamt:?|insgesamt:?|somme:?|suma:?",
+    re.IGNORECASE,
+)
+"""Cell of a row of totals."""
+MOST_RARE = 2
+"""Rows of a class up to which a warning names it."""
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
-RECORDING = "recording"
-"""Name of the column with the names of files, in a command."""
 MOST_SHOWN = 3
 """Number of odd cells of a column that a message shows."""
 
@@ -194,6 +207,7 @@ def propose(
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
+    warnings += _totals(table)
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:
@@ -203,8 +217,10 @@ def propose(
         found.splits["validation"] = share_to_hold_out(family, facts.rows)
     text, config, settings = found.config()
     unit = "rows" if roles.window is None else "windows"
-    warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit)
+    column = None if roles.one_hot else str(roles.label.name)
+    warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit, column=column)
     warnings += _rows_of_windows(roles, facts)
+    warnings += _rare_classes(facts, unit)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)
@@ -226,9 +242,10 @@ def roles_of(table: Table) -> Roles:
     Raises:
         DataError: If they aren't clear, or the table lacks a column that the user names.
     """
-    roles, group = _roles_of(table, table.columns), table.column(table.layout.group)
+    columns, group = _without_keys(table), table.column(table.layout.group)
+    roles = _roles_of(table, columns)
     if group not in (None, roles.label, roles.id):
-        others = [column for column in table.columns if column is not group]
+        others = [column for column in columns if column is not group]
         roles = _roles_of(table, others)
         roles.group = group
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
@@ -241,6 +258,17 @@ def roles_of(table: Table) -> Roles:
             "blank cell or NA"
         )
     return roles
+
+
+def _without_keys(table: Table) -> list[ColumnProfile]:
+    """Return the columns of a table but for parts of file names that only find rows elsewhere."""
+    options, keys = table.layout.options, set[str]()
+    parts = set(re.compile(table.layout.pattern or "").groupindex)
+    for join in table.layout.joins:
+        on = join["on"]
+        keys.add(str(on["left"]) if isinstance(on, dict) else str(on))
+    named = {str(name) for option in COLUMN_OPTIONS for name in options.named(option)}
+    return [column for column in table.columns if column.name not in (keys & parts) - named]
 
 
 def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
@@ -257,12 +285,40 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
         options, labels = options.with_given(label=joined.name), [joined]
     roles = step_table(columns, options)
     if roles is None:
-        roles = row_table(columns, options, next(iter(labels), None))
+        roles = _row_roles(table, columns, options, next(iter(labels), None))
         if not options.named("sequence"):
             _refuse_names_of_files(table, roles)
     if roles.kind == "events":
         assign_fields(roles, options)
     roles.one_hot = one_hot
+    return roles
+
+
+def _row_roles(
+    table: Table,
+    columns: Sequence[ColumnProfile],
+    options: InitOptions,
+    label: ColumnProfile | None,
+) -> Roles:
+    """Return the roles of a table with a row per sequence, and not per recording in a folder.
+
+    Raises:
+        DataError: If they aren't clear, or the only sequence is a word that repeats, and the rows
+            seem to be about recordings. The error has the command that reads these.
+    """
+    problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
+    roles = None
+    try:
+        roles = row_table(columns, options, label)
+    except DataError as error:
+        problems = error.lines
+    if roles is not None:
+        is_word = len(roles.sequence) == 1 and roles.sequence[0].is_category
+        if not is_word or options.named("sequence"):
+            return roles
+    lines = commands_for_recordings(table)
+    if roles is None or lines:
+        raise DataError(*problems, *lines)
     return roles
 
 
@@ -288,14 +344,16 @@ def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str
     problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
     if resolve_format(names[0], "auto") not in RECORDINGS:
         return DataError(f"{problem}; to read texts, put the files of each class into a folder")
-    prefix = os.path.commonprefix(names)  # noqa: RUF071 - of characters
-    files = os.path.join(folder, f"{prefix}*{os.path.splitext(names[0])[1]}")
+    files = pattern_of([os.path.join(folder, name) for name in names])
+    if files is None:
+        files = os.path.join(folder, f"*{os.path.splitext(names[0])[1]}")
     key = str(column.name)
     on: object = column.name
     if not key.isidentifier() or key in (FILE, FOLDER):
         key, on = RECORDING, {"left": RECORDING, "right": column.name}
     command = ["seqtrain", "init", files, "--label", label]
-    command += ["--set", f"data.path={flow(f'(?P<{key}>[^/]+)$')}"]
+    pattern = next(key_patterns(key, names[0].count("/"), names[0]))
+    command += ["--set", f"data.path={flow(pattern)}"]
     command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
     return DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
 
@@ -422,7 +480,8 @@ def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
     ]
     if table.dialect.format == "csv":
         code = r's/"([-+]?\d{1,3}(,\d{3})+(\.\d+)?)"/$1 =~ tr{,}{}dr/ge'
-        lines.append(f"  {shlex.join(['perl', '-pe', code, table.name])} > plain.csv")
+        file = matching_files(table.path)[0]
+        lines.append(f"  {rewriting(['perl', '-pe', code], file, 'plain')[0]}")
     raise DataError(*lines)
 
 
@@ -432,19 +491,20 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     They write blank cells, or the number in a limit such as <0.5.
     """
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    if len(marks) > MOST_SHOWN or table.dialect.format not in ("csv", "tsv"):
+    are_plain = all(mark.isprintable() for mark in marks)
+    if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
         return []
-    texts = "|".join(map(re.escape, sorted(marks)))
-    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n])'
-    ending = table.dialect.format
-    blanks = f"  {shlex.join(['perl', '-pe', f'{cell}//g', table.name])} > blank.{ending}"
+    file = matching_files(table.path)[0]
+    texts = "|".join(perl_literal(mark.replace('"', '""')) for mark in sorted(marks))
+    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n]|$)'
+    blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
     if not all(map(LIMIT.fullmatch, marks)):
-        return [blanks]
-    numbers = shlex.join(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge", table.name])
+        return [f"  {blanks}"]
+    numbers, _ = rewriting(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge"], file, "limits")
     return [
         f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
-        blanks,
-        f"  {numbers} > limits.{ending}",
+        f"  {blanks}",
+        f"  {numbers}",
     ]
 
 
@@ -533,6 +593,37 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
             raise DataError(f"{table.name}: this folder holds {held}; did you mean its parent?")
         yield f"this folder holds {held}; if the folder is a class, give its parent"
     yield from facts.variants
+
+
+def _totals(table: Table) -> Iterator[str]:
+    """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
+    path, format = matching_files(table.path)[0], table.dialect.format
+    for column in table.columns:
+        for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
+            code = column.codes[row]
+            cell = column.values[code]
+            if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
+                continue
+            advice = "if so, remove it"
+            if row == table.rows - 1 and format in ("csv", "tsv"):
+                advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
+            yield (
+                f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
+                f"{column.shown} is {quote(cell, 30)}; {advice}"
+            )
+
+
+def _rare_classes(facts: Facts, unit: str) -> Iterator[str]:
+    """Yield a warning about classes of one or two rows, which can't be learned and scored."""
+    rare = sorted((count, name) for name, count in facts.classes.items() if count <= MOST_RARE)
+    if not rare:
+        return
+    names = listed([f"{quote(name, 30)} ({count})" for count, name in rare], 3)
+    noun = "class has" if len(rare) == 1 else "classes have"
+    yield (
+        f"{len(rare)} {noun} one or two {unit}: {names}; so few can't be both learned and scored: "
+        f"correct these labels, add {unit}, or leave them out"
+    )
 
 
 def _rows_of_windows(roles: Roles, facts: Facts) -> Iterator[str]:
@@ -655,14 +746,19 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
     if roles.has_names:
         kind += f" = {listed([str(x.name) for x in roles.one_hot or [roles.label]], 4)}"
     elif found.table.dialect.format == "fasta":
-        kind += " = the last word of the lines that begin with >"
+        kind += " in the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
-    for key in ("sequence", "id", "order", "window", "group", "static"):
+    for key in ("join", "sequence", "id", "order", "window", "group", "static"):
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
             value, reason = settings[f"data.{key}"]
             yield f"{key} = {flow(value)}: {reason}"
         elif key == "order" and roles.id is not None:
             yield "order: as the rows stand in the file, for no column is known to sort them"
+    if settings["data.validation"].value is None and "validation" not in found.options.given:
+        advice = ""
+        if share_to_hold_out(facts.family.name, facts.rows) is None:
+            advice = "; to hold out a fifth of them: --set data.validation=0.2"
+        yield f"validation = null: {settings['data.validation'].reason}{advice}"
     if found.encoding:
         yield f"pretrained encoder: {found.encoding}"
     if roles.ignored:

@@ -18,6 +18,7 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
+from seqtrain.proposal.shell import rewriting
 from seqtrain.sequences.inputs import QUOTES
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.arrays import step_columns
@@ -249,6 +250,10 @@ def read_table(
         _read(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)
+    missing = options.get("na_values") or {}
+    for at, column in enumerate(table.columns):
+        if str(column.name) in missing:
+            table.columns[at] = column.without(missing[str(column.name)])
     if is_train and table.header is None:
         _check_shape(table, [])
     if is_train and table.header is False:
@@ -344,13 +349,13 @@ def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     if any(options.named(option) for option in COLUMN_OPTIONS):
         return
     name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
-    command = ["awk", "-v", r"OFS=\t", code, name]
+    command, target = rewriting(["awk", "-v", r"OFS=\t", code], path, "blocks", ".tsv")
     raise DataError(
         f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
         "per token; seqtrain learns a label per sequence",
         f"{name}: if the lines of a block have one label, number the blocks by these commands:",
-        f"  {shlex.join(command)} > blocks.tsv",
-        "  seqtrain init blocks.tsv --id 0",
+        f"  {command}",
+        f"  seqtrain init {target} --id 0",
     )
 
 
@@ -404,8 +409,7 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     if line == 1:
         return
     path = matching_files(table.path)[0]
-    target = f"{os.path.splitext(os.path.basename(path))[0]}-table{os.path.splitext(path)[1]}"
-    command = f"tail -n +{line} {shlex.quote(path)} > {shlex.quote(target)}"
+    command, _ = rewriting(["tail", "-n", f"+{line}"], path, "table")
     title = quote("".join(first).strip(), 40)
     found = f"one cell of {len(first)} has a text, {title}, as a title has"
     raise DataError(
@@ -634,9 +638,10 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
         else:
             lines = []
         if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
-            command = f"sed -E -e 's/^ +//' -e 's/ +/,/g' {shlex.quote(name)} > table.csv"
+            edit = ["sed", "-E", "-e", "s/^ +//", "-e", "s/ +/,/g"]
+            command, _ = rewriting(edit, table.path, "table", ".csv")
             raise DataError(
-                f"{name}: numbers between blanks; write commas there, such as by {command}"
+                f"{name}: numbers between blanks; write commas there, such as by:", f"  {command}"
             )
         refuse_labels_before_blanks(table)
         raise DataError(
@@ -680,15 +685,14 @@ def refuse_labels_before_blanks(table: Table) -> None:
     have_texts = all(len(line.split()) > 1 for line in lines)
     if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
         return
-    target = f"{os.path.splitext(os.path.basename(table.path))[0]}-labelled.txt"
     code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
-    command = shlex.join(["awk", code, table.path])
+    command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
     shown = listed([quote(word) for word, _ in words.most_common()])
     raise DataError(
         f"{table.name}: no tab or comma is between labels and texts; if the first word of a line "
         f"is its label ({shown}):",
-        f"  {command} > {shlex.quote(target)}",
-        f"  seqtrain init {shlex.quote(target)}",
+        f"  {command}",
+        f"  seqtrain init {target}",
     )
 
 

@@ -50,6 +50,8 @@ MUCH_LONGER = 4
 """A text is the sequence if it is more than this many times as long as each other text."""
 PROBED_ROWS = 2000
 """Largest number of rows on which columns of text are compared."""
+LONGEST_CODE = 40
+"""Most characters of unique words, on average, that are ids of rows, such as UUIDs."""
 MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
 MOST_LISTED = 20
@@ -307,6 +309,14 @@ def row_table(
             roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
+    ids = [column for column in unused if _may_be_id(column, label)]
+    is_asked = not options.named("sequence") and not options.get("group")
+    if ids and roles.kind == "text" and is_asked:
+        name = ids[0].shown
+        roles.warnings.append(
+            f"all rows of one {name} have one label; if they are one sequence: "
+            f"{shlex.join(['--id', str(ids[0].name)])}"
+        )
     texts = [column for column in unused if column.is_free_text]
     if texts and roles.kind == "text" and not options.named("sequence"):
         joined = flow([x.name for x in (*chosen, *texts)])
@@ -374,6 +384,11 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
         raise DataError(_few_numbers(others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     lines = _described(others) or ["  the label only"]
+    for column in others:
+        if _may_be_id(column, label):
+            words = f"{INIT_COMMAND} --id {shlex.quote(str(column.name))}"
+            command = either(words, f"id={column.name!r}")
+            lines.append(f"  {command}  # the rows of one {column.shown} are a sequence")
     if len(texts) > 1:
         names = [str(column.name) for column in texts[:2]]
         both = " ".join(f"--sequence {shlex.quote(name)}" for name in names)
@@ -381,6 +396,13 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
     )
+
+
+def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
+    """Return True if a column is named like codes or owners, and its equal rows have one label."""
+    if not column.can_be_label or not is_code_or_owner(column):
+        return False
+    return determines(column, label) and not determines(label, column)
 
 
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
@@ -503,9 +525,15 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
 
 
 def _plausible(found: _Candidates) -> list[ColumnProfile]:
-    """Return the columns that aren't named like ids, and aren't one of several unique columns."""
+    """Return the columns that aren't named like ids, and aren't one of several unique columns.
+
+    Codes that repeat are ids, unless they are the only column. Long unique words are none.
+    """
     plausible = [x for x in found.lists or found.texts if x.word not in ROW_NAMES]
-    return [x for x in plausible if not x.is_unique or len(found.texts) < 2]
+    if len(plausible) > 1:
+        plausible = [x for x in plausible if not (is_code(x) and x.repeats_as_labels)]
+    unique = [x for x in plausible if x.is_unique and x.characters <= LONGEST_CODE * x.rows]
+    return [x for x in plausible if x not in unique or len(found.texts) < 2]
 
 
 def _longest(found: _Candidates) -> list[ColumnProfile]:

@@ -60,6 +60,8 @@ SHORTEST, LONGEST = 4, 128
 """Fewest and most time steps of a proposed window."""
 LONGEST_BEFORE_EVENTS = 32
 """Most time steps of a proposed window that ends at nearly each row."""
+LONGEST_SYMBOL = 24
+"""Most characters of a word that can be a symbol, such as a product number."""
 SHORT_RUNS = 0.1
 """Share of the runs of a rare label that may be too short for a window to end in each."""
 MOST_CONFLICTS = 0.05
@@ -137,12 +139,36 @@ def _may_be_step_table(
         is_told = options.get("sequence") or options.kind
         wide = wide_columns(columns)  # an id and a label are beside them
         is_wide = len(wide) > (len(columns) - 2 if _have_names(columns) else 0)
-        return not (is_told or is_wide or any(map(can_be_sequence, columns)))
+        return not (is_told or is_wide or _holds_sequence(columns))
     if options.get("sequence"):
         raise DataError(
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
         )
     return True
+
+
+def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True if a column can be the sequence of a row, and not a symbol of a step.
+
+    Symbols such as SKU-120934 are short single words, most of which differ but not all. They are
+    steps beside an id of several rows each that has one label.
+    """
+    possible = [column for column in columns if can_be_sequence(column)]
+    if not possible:
+        return False
+    ids = [x for x in columns if x.can_be_label and is_code(x) and _is_contiguous(x)]
+    labels = [x for x in columns if x.can_be_label and not is_code(x)]
+    has_id = any(
+        determines(id, label) and not determines(label, id) for id in ids for label in labels
+    )
+    return not (has_id and all(map(_are_symbols, possible)))
+
+
+def _are_symbols(column: ColumnProfile) -> bool:
+    """Return True for short single words of which some come again."""
+    if column.kind != "text" or column.word in TEXT_NAMES or column.words >= 1.5:
+        return False
+    return column.longest <= LONGEST_SYMBOL and column.distinct < column.rows
 
 
 def _have_names(columns: Sequence[ColumnProfile]) -> bool:
@@ -626,7 +652,7 @@ class StepColumns:
         order = self.order
         if order is None:
             yield from self._doubts_without_order()
-        elif is_known(order):
+        elif is_known(order, self.id):
             times = order.numbers[self.rows]
             steps = growth(times, self.ids, sort=True)
             is_even = not len(steps) or np.ptp(steps) <= EVEN * np.abs(steps).max()

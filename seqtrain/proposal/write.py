@@ -19,7 +19,7 @@ from seqtrain.sequences.splits import hold_out
 from seqtrain.tables.blocks import LABEL, REST
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files
-from seqtrain.text import listed, quote, shorten
+from seqtrain.text import counted, listed, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
@@ -108,7 +108,7 @@ def split_settings(
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
     validation = splits["validation"]
-    reason = "few different rows: all of them are learned"
+    reason = "too few rows to hold some out: all of them are learned"
     if isinstance(validation, float):
         held_out = round(validation * facts.rows)
         if not facts.multi_label and roles.window is None and roles.group is None:
@@ -142,7 +142,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
     is_headless = (is_rest and not table.header) or has_index
     is_headless |= table.header is False and bool(layout.joins or layout.pattern)
     if facts.unlabelled:
-        bad = [f"{facts.unlabelled:,} rows have a blank label"]
+        bad = [f"{counted(facts.unlabelled, 'row')} with a blank label"]
     else:
         bad = []
     if facts.unreadable:
@@ -169,7 +169,10 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         ),
         "kind": (kind, "time steps are numbers" if kind == "features" else "a list of symbols"),
         "symbol_separator": (symbol_mark(roles), "between the symbols of a cell"),
-        "empty": ("drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
+        "empty": (
+            "drop" if facts.empty else "error",
+            f"{counted(facts.empty, 'row')} without a sequence",
+        ),
         "bad_rows": ("drop" if bad else "error", ", ".join(bad)),
     }
     settings: Settings = {}

@@ -30,7 +30,6 @@ from seqtrain.training.events import (
     UpdateEvent,
     perplexity,
 )
-from seqtrain.training.loop import section_of
 from seqtrain.training.trainer import Trainer
 
 UPDATES_PER_LINE = 50
@@ -148,7 +147,7 @@ class RunWriter:
                 self.save_checkpoint()
             case CalibrationEnd():
                 write_folder(self.run.best, model_files(self._model()))
-                scores = self.session.validation_scores
+                scores = self.session.result.validation
                 if scores is not None:
                     write_file(self.run.path / VALIDATION, to_json(asdict(scores)))
 
@@ -193,8 +192,8 @@ class RunWriter:
         There is at most one warning that all predictions are of one class.
         """
         session = self.session
-        found, of_one_class = list(session.notes), list[str]()
-        scored = {"validation": session.validation_scores, "test": session.test_scores}
+        found, of_one_class = list(session.result.notes), list[str]()
+        scored = {"validation": session.result.validation, "test": session.result.test}
         for split, scores in scored.items():
             if scores is not None:
                 of_one_class += single_class_warnings(scores, split)
@@ -220,9 +219,9 @@ class RunWriter:
             "step": progress.updates,
             "monitor": monitor,
         }
-        if session.test_scores is not None:
-            write_file(self.run.path / TEST, to_json(asdict(session.test_scores)))
-            end["test"] = session.test_scores.metric_values()
+        if session.result.test is not None:
+            write_file(self.run.path / TEST, to_json(asdict(session.result.test)))
+            end["test"] = session.result.test.metric_values()
         self._log({**end, "peak_memory_bytes": peak_memory(session.device)})
         if self._last_is_whole:  # otherwise previous/ is the only intact checkpoint
             remove(self.run.previous)
@@ -272,7 +271,7 @@ class RunWriter:
                 continue
             # isfinite of the whole tensor would need twice its memory.
             if not bool(torch.stack(tensor.aminmax()).isfinite().all()):
-                section = section_of(self.session)
+                section = self.session.setup.section
                 raise RunError(
                     f"{self.position()}: {name} holds values that aren't finite; not saved; lower "
                     f"{section}.lr or training.weight_decay; what was saved stays valid"

@@ -5,7 +5,7 @@ B sequences, N steps of all sequences, K token columns, F number columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from seqtrain.sequences.columns.scaling import Features
 from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.tables.blocks import Coded, cells_at, problems_at
+from seqtrain.tables.formats import resolve_format
 from seqtrain.text import counted
 
 CHUNK_ROWS = 4096
@@ -93,6 +94,25 @@ class Example(NamedTuple):
     def first_line(self) -> int:
         """Line of the first row, under the name that rows of predictions have for it."""
         return self.line
+
+    def place_columns(self, copied: Collection[str], *, whole_files: bool) -> list[str]:
+        """Return the attributes that say where this and the other rows of predictions come from.
+
+        They are "file" and "line" in a folder, and "first_line" and "last_line" for windows. Rows
+        of one file have none.
+
+        Args:
+            copied: Columns that are copied from the input. "file" is one of them if the files of a
+                folder are recordings, of which it is the id.
+            whole_files: True if each file of a folder is one sequence.
+        """
+        places = list[str]()
+        if self.file is not None and "file" not in copied:
+            is_sequence = whole_files and resolve_format(self.file, "auto") != "fasta"
+            places = ["file"] if is_sequence else ["file", "line"]
+        if self.last_line is not None:
+            places = [*places[:1], "first_line", "last_line"]
+        return places
 
 
 @dataclass

@@ -69,6 +69,7 @@ class Input:
                 dialect,
                 pattern=schema.path,
                 whole_files=schema.whole_files and not self.labelled,
+                must_match=self.labelled,
             )
         if schema.join:
             return joined_source(source, schema.join)

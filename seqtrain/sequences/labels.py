@@ -27,6 +27,7 @@ from seqtrain.tables.cells import (
     mark_of,
     marked_positions,
     name_of,
+    names_missing,
     text_of,
 )
 from seqtrain.text import listed, quote
@@ -347,7 +348,7 @@ class LabelReader:
             return self._problem(f"the label: {error}")
 
     def _read_text(self, text: str) -> int:
-        if text.startswith(LIST_STARTS):
+        if text.startswith(LIST_STARTS) and not names_missing(text):
             items = items_of(text, bare=text[0] in "<{")
         else:
             items = None

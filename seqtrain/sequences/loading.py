@@ -16,6 +16,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
 from seqtrain.tables.cells import name_of
+from seqtrain.tables.join import join_notices
 from seqtrain.text import quote
 
 
@@ -56,7 +57,7 @@ class Loader:
         for source in inputs:
             self._files.append((source.name, end))
             end = max(end, self._add(source, stores, report))
-            report.remarks += source.source.notices()
+        report.remarks += join_notices([source.source for source in inputs])
         whole = stacked(stores, tuple(self._files))
         if self._divided:
             left = whole.__getitems__(np.flatnonzero(~np.isin(whole.lines, list(self._divided))))

@@ -44,8 +44,12 @@ OTHER_LAYERS = 0.7
 """Length of the mean of a layer that isn't the last one."""
 CHUNK = 4096
 """Number of texts whose pieces are held at once."""
+LAYER_NAMES = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+"""Usual names of the number of layers in the config of an encoder."""
 MOST_LAYERS = 1000
 """Largest number of layers of an encoder."""
+MOST_TENSORS = 100_000
+"""Largest number of tensors of an encoder. One with 1,000 layers of BERT has 16,000."""
 LARGEST_STATE = 2**16
 """Largest number of numbers of a hidden state."""
 FEWEST_CACHED = 100
@@ -253,8 +257,7 @@ def layers_to_read(config: dict[str, Any]) -> list[int]:
 
     If the config doesn't say under a usual name how many there are, it is only the last, -1.
     """
-    names = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
-    count = _number_in(config, names, MOST_LAYERS)
+    count = _number_in(config, LAYER_NAMES, MOST_LAYERS)
     if count is None:
         return [-1]
     shares = np.linspace(0.5, 1.0, LAYERS).tolist()
@@ -380,6 +383,7 @@ def _load_model(folder: Path, config: dict[str, Any]) -> Any:
             f"{folder / 'config.json'}: found the model type {quote(str(kind))}; expected one "
             "that transformers has, without code of its own (auto_map)"
         )
+    _check_layers(folder, config)
     transformers.utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
@@ -407,16 +411,46 @@ def _load_model(folder: Path, config: dict[str, Any]) -> Any:
     return model.eval().requires_grad_(False)
 
 
+def _check_layers(folder: Path, config: dict[str, Any]) -> None:
+    """Raise DataError if a config asks for more than `MOST_LAYERS` layers, under any name.
+
+    Some configs of transformers make a list with an entry for each layer when they are read.
+    """
+    for name, value in config.items():
+        if isinstance(value, dict):
+            _check_layers(folder, value)
+        is_number = name.endswith(("layer", "layers")) and isinstance(value, int | float)
+        if is_number and value > MOST_LAYERS:
+            path = folder / "config.json"
+            raise DataError(f"{path}: {name}: found {value}; expected at most {MOST_LAYERS:,}")
+
+
 def _check_size(folder: Path, config: Any) -> None:
     """Raise DataError if a model would need more numbers than the file of its weights has.
 
-    A config of a few bytes may ask for terabytes; nothing is allocated before this check.
+    A config of a few bytes may ask for terabytes, or for millions of modules without memory. So
+    nothing is allocated before this check, which ends as soon as there are too many tensors.
     """
     import torch
     import transformers
 
-    with torch.device("meta"):
-        model = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    tensors = 0
+
+    def count(module: Any, name: str, tensor: Any) -> None:
+        nonlocal tensors
+        tensors += 1
+        if tensors > MOST_TENSORS:
+            raise DataError(
+                f"{folder / 'config.json'}: describes a model of more than {MOST_TENSORS:,} "
+                "tensors; expected a smaller encoder"
+            )
+
+    counting = torch.nn.modules.module.register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            model = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    finally:
+        counting.remove()
     numbers = sum(each.numel() for name, each in model.named_parameters() if "pooler" not in name)
     held = (folder / "model.safetensors").stat().st_size
     if numbers > held:

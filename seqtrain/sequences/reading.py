@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
-    TEXT,
     Block,
     Cells,
     Coded,
@@ -28,15 +28,15 @@ from seqtrain.tables.blocks import (
     located,
     missing_name,
 )
-from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of
+from seqtrain.tables.cells import CodedColumn, items_of, name_of, numbers_of, without_values
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.opening import is_pipe
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import listed, quote
 
-LineCheck = Callable[[str], None]
-"""Function that raises DataError if a line isn't a sequence."""
+BlockCheck = Callable[[Block], None]
+"""Function that raises UnreadableError if rows aren't what the model reads."""
 MISSING_TOKEN = "<unk>"
 """Token in place of a blank cell."""
 
@@ -48,7 +48,7 @@ class SequenceReader:
         given: The input.
         labels: Reader of the labels, or None to read neither labels nor weights.
         keep: Columns whose cells are copied to predictions.
-        check: Check of the first line of standard input, or None.
+        check: Check of the first block, or None.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SequenceReader:
         given: Input,
         labels: LabelReader | None = None,
         keep: Sequence[Column] = (),
-        check: LineCheck | None = None,
+        check: BlockCheck | None = None,
     ) -> None:
         self.source, self.schema, self.labels, self.keep = given.source, given.schema, labels, keep
         self._check = check
@@ -73,6 +73,7 @@ class SequenceReader:
         if schema.group is not None:
             self._groups = CodedColumn()
         self._files = list[str]()
+        self._missing = dict[Column, frozenset[str]]()  # names in data.na_values, by column
         is_whole = schema.whole_files and labels is None
         self._has_files = self.source.has_files or (is_whole and schema.kind != "features")
 
@@ -107,14 +108,17 @@ class SequenceReader:
             raise DataError(f"{name}: no rows; expected one labelled sequence per row")
 
     def _checked(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yield blocks after the check of their first line.
+        """Yield blocks after the check of the first one.
 
         Raises:
-            DataError: If the first line is no sequence.
+            DataError: If it isn't what the model reads.
         """
         for block in blocks:
-            if self._check is not None and 0 not in block.problems:
-                self._check(str(as_list(block.columns[TEXT])[0]))
+            try:
+                if self._check is not None:
+                    self._check(block)
+            except UnreadableError as error:
+                raise located(block.file or self.source.name, error) from None
             self._check = None
             yield block
 
@@ -156,8 +160,19 @@ class SequenceReader:
                 waiting.append(self._rows(block.at(np.arange(start, end))))
         yield from finished()
 
-    def _rows(self, block: Block) -> Sequences:
+    def _without_missing(self, columns: Mapping[Any, Cells]) -> dict[Any, Cells]:
+        """Return columns in which the cells of data.na_values are missing."""
+        found = dict(columns)
+        for name in found if self.schema.na_values else ():
+            if name not in self._missing:
+                self._missing[name] = self.schema.missing_names(name)
+            if self._missing[name]:
+                found[name] = without_values(found[name], self._missing[name])
+        return found
+
+    def _rows(self, given: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
+        block = replace(given, columns=self._without_missing(given.columns))
         schema, columns, rows = self.schema, block.columns, len(block)
         problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
@@ -190,7 +205,7 @@ class SequenceReader:
             found.static = self._static.read(columns, problems, rows)
         if self.keep:
             names = columns if keeps_all(self.keep) else self.keep
-            found.kept = {str(name): as_list(columns[name]) for name in names}
+            found.kept = {str(name): as_list(given.columns[name]) for name in names}
         if self._has_files and block.file is not None:
             if block.file not in self._files[-1:]:
                 self._files.append(block.file)
@@ -225,6 +240,7 @@ class SequenceReader:
                 owners += [row] * len(items)
             offsets.append(len(steps))
         columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
+        columns = self._without_missing(columns)
         wrong = dict[int, str]()
         found = self._steps.read(columns, wrong, len(steps))
         for step, reason in sorted(wrong.items()):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Selection
+from seqtrain.tables.cells import name_of, text_of
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
@@ -48,8 +49,11 @@ OF_CONFIG = (
     "path",
     "sheet",
     "symbol_separator",
+    "na_values",
 )
 """Attributes of `Schema` that are the keys of data with these names."""
+EVERY = "*"
+"""Name in data.na_values that stands for every column but the label's."""
 EVERY_COLUMN = "\0"
 """The only entry of `keep` if every column of the input is copied. No column has this name."""
 
@@ -110,6 +114,7 @@ class Schema(Saved):
             without folders, and joins files of these names in the folder of an input.
         sheet: Name of the sheet of a workbook, or None for the first one.
         symbol_separator: Text between the symbols of a cell, or None for blanks.
+        na_values: Further cells that mean a missing value, by column, as in data.na_values.
     """
 
     format: str = "jsonl"
@@ -138,6 +143,7 @@ class Schema(Saved):
     join: tuple[dict[str, str | bool | dict[str, str]], ...] = ()
     sheet: str | None = None
     symbol_separator: str | None = None
+    na_values: dict[str, list[str | int | float]] | None = None
 
     def __post_init__(self) -> None:
         one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()
@@ -242,6 +248,14 @@ class Schema(Saved):
         """True if only a table can hold an example: rows are time steps or have row features."""
         return self.steps is not None or self.static is not None
 
+    def missing_names(self, column: Column) -> frozenset[str]:
+        """Return the names of cells of a column that mean a missing value, besides blank ones."""
+        found = self.na_values or {}
+        own = found.get(str(column), [])
+        if column not in (self.label_columns or (LABEL,)):
+            own = [*own, *found.get(EVERY, [])]
+        return frozenset(name_of(text_of(each).strip()) for each in own)
+
     def roles(self, *, labelled: bool, keep: Sequence[Column] = ()) -> ColumnRoles:
         """Return the columns that are read, by their meaning.
 
@@ -275,6 +289,8 @@ class Schema(Saved):
             rest = REST in chosen and columns == "delimited"
             if rest:
                 del chosen[REST]
+            if not (labelled or self.header) and isinstance(self.label, int):
+                others.append(self.label)  # by it the order of the columns is checked
             selection = Selection(tuple(chosen), tuple(others), rest=rest)
         return ColumnRoles(content, labels, tuple(required), selection)
 
@@ -370,6 +386,11 @@ class Schema(Saved):
         holds_kind = self.kind in found.kinds or self.kind == "features"
         if not found.labelled or (holds_kind and found.columns in columns):
             return
+        if self.whole_files:
+            raise DataError(
+                f"{name}: is a file; the labels of train are names of folders, so give a folder "
+                "with a folder per class"
+            )
         expected = [each for each in formats_holding(self.kind) if FORMATS[each].columns in columns]
         without = " without named columns" if self.sequence is None else ""
         raise DataError(

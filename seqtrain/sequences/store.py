@@ -262,6 +262,33 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
     return stacked(parts, tuple(files), WordGrams.concatenate(tables) if tables else None)
 
 
+def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
+    """Return a store in which long sequences are split into shorter ones of about equal length.
+
+    Each piece has the label and the line number of its sequence. The time steps aren't copied.
+
+    Args:
+        store: The sequences.
+        steps: Largest number of time steps of a sequence, or None to return `store` itself.
+    """
+    if steps is None:
+        return store
+    pieces = -(-store.lengths // steps)
+    row = np.arange(len(store)).repeat(pieces)
+    number = np.arange(len(row)) - (pieces.cumsum() - pieces)[row]
+    starts = store.offsets[row] + number * store.lengths[row] // pieces[row]
+    offsets = np.append(starts, store.offsets[-1])
+    return SequenceStore(
+        store.values,
+        offsets,
+        store.labels[row],
+        store.lines[row],
+        files=store.files,
+        spellings=store.spellings,
+        words=store.words,
+    )
+
+
 def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
     """Return sequences as one store.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from seqtrain.config.document import flow
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
@@ -16,7 +17,8 @@ from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.splits import BLANK, equal_rows
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
-from seqtrain.tables.cells import is_multi_hot, is_number
+from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.cells import is_multi_hot, is_number, names_missing
 from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
@@ -134,7 +136,15 @@ def warnings(
     counts = class_counts(train.labels, len(names))
     by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
     unit = "rows" if config.data.window is None else "windows"
-    said += label_doubts(by_name, multi_label=data.preprocessing.multi_label, unit=unit)
+    label = config.data.label
+    if isinstance(label, list):
+        column = None
+    elif label is None:
+        column = LABEL
+    else:
+        column = str(label)
+    multi_label = data.preprocessing.multi_label
+    said += label_doubts(by_name, multi_label=multi_label, unit=unit, column=column)
     first = train.labels[train.lines == 1]
     if type(config.data.label) is int and first.ndim == 1 and (counts[first] == 1).any():
         said.append(
@@ -273,16 +283,44 @@ def _shared_mark(counts: Mapping[str, int]) -> str | None:
     return None
 
 
+def _missing_labels(counts: Mapping[str, int], unit: str, column: str | None) -> Iterator[str]:
+    """Yield a warning if labels such as NA may stand for a missing label.
+
+    They stay classes until the config says otherwise, because a class may be called none.
+    """
+    names = [name for name in counts if names_missing(name)]
+    if not names or column is None:
+        return
+    number = sum(counts[name] for name in names)
+    if len(names) == 1:
+        are = "is a class; if it means that the label is missing"
+    else:
+        are = "are classes; if they mean that the label is missing"
+    yield (
+        f"{listed(list(map(quote, names)))}, the label of {number:,} {unit} "
+        f"({number / sum(counts.values()):.1%}), {are}, set "
+        f"data.na_values: {flow({column: names})} and data.bad_rows: drop"
+    )
+
+
 def label_doubts(
-    counts: Mapping[str, int], *, multi_label: bool, unit: str = "rows"
+    counts: Mapping[str, int],
+    *,
+    multi_label: bool,
+    unit: str = "rows",
+    column: str | None = None,
 ) -> Iterator[str]:
-    """Yield warnings if labels look like lists or like a quantity, or if one of two is rare.
+    """Yield warnings about labels that look like lists, like a quantity or like missing ones.
+
+    There is a warning, too, if one of two labels is rare.
 
     Args:
         counts: Number of rows of each label.
         multi_label: True if a row may have any number of the labels.
         unit: Name of what is counted: rows or windows.
+        column: Column of the labels, or None if each has a column of its own.
     """
+    yield from _missing_labels(counts, unit, column)
     mark = separator_of(counts)
     if mark is None and not multi_label:
         mark = _shared_mark(counts)

@@ -295,4 +295,5 @@ def _coded(column: Any, convert: Callable[[Any], Any] | None = None) -> Coded:
 
 
 def _indices(column: Any) -> Any:
-    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    # Those of polars are unsigned, and a missing cell is -1.
+    return column.indices.cast("int32").fill_null(-1).to_numpy(zero_copy_only=False)

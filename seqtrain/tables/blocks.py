@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
@@ -16,6 +18,9 @@ ROWS = 256
 """Largest number of rows of a block. With 4,096 rows, lists no longer fit the processor's cache."""
 MOST_NAMES = 20
 """Largest number of names that a message lists."""
+
+COMPRESSED = (".gz", ".zst")
+"""Endings of compressed files, which commands for lines can't read."""
 
 TEXT, LABEL = "text", "label"
 """Names of the columns of formats whose columns have no names."""
@@ -182,11 +187,13 @@ class UnreadableError(Exception):
     Args:
         line: Line of the problem, or None if it is the file as a whole.
         problems: The reasons, at least one.
+        command: Command that writes a correct file, or None. {file} stands for the name of the
+            file, {new} for that of the new one.
     """
 
-    def __init__(self, line: int | None, *problems: str) -> None:
+    def __init__(self, line: int | None, *problems: str, command: str | None = None) -> None:
         super().__init__(*problems)
-        self.line, self.problems = line, problems
+        self.line, self.problems, self.command = line, problems, command
 
 
 EVERYTHING = Selection()
@@ -222,15 +229,16 @@ class Source:
         """Return the paths of the files that are read."""
         return []
 
-    def notices(self) -> list[str]:
-        """Return lines for the user about what was read."""
-        return []
-
 
 def located(name: str, error: UnreadableError) -> DataError:
     """Return the error for the user, with the place in every line."""
     place = name if error.line is None else f"{name}:{error.line}"
-    return DataError(*(f"{place}: {problem}" for problem in error.problems))
+    problems = [f"{place}: {problem}" for problem in error.problems]
+    root, ending = os.path.splitext(name)
+    if error.command is not None and ending and ending not in COMPRESSED:
+        new = shlex.quote(f"{root}-new{ending}")
+        problems.append(f"  {error.command.format(file=shlex.quote(name), new=new)}")
+    return DataError(*problems)
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -19,8 +19,19 @@ from seqtrain.tables.times import SECOND, BadTimeError, read_duration
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-MISSING_NUMBERS = ("", "?", "-", "na", "n/a", "nan", "null", "none")
+MISSING_NUMBERS = frozenset({"", "?", "-", "na", "n/a", "nan", "null", "none"})
 """Cells of a missing number, in lower case."""
+MISSING_LABELS = (MISSING_NUMBERS - {""}) | {
+    "#n/a",
+    "<na>",
+    "n.a.",
+    "k.a.",
+    "k. a.",
+    "nat",
+    "(null)",
+    "\\n",
+}
+"""Labels that may stand for a missing one, in lower case. They are classes, as one may be none."""
 TRUTH = {"true": 1.0, "false": 0.0}
 YES = (
     "1",
@@ -94,6 +105,8 @@ WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 """A whole number with decimals, as pandas writes it where a cell of the column is missing."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
+GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
+"""A number with a decimal comma, and points between thousands."""
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
     r"(?:frozenset|set|list|tuple|array|tensor)\((?P<list>[\[({].*[])}])(?:, dtype=[\w.]+)?\)",
@@ -212,6 +225,31 @@ class Names(dict[str, int]):
         return self._codes.get(name, -1)
 
 
+def names_missing(text: str) -> bool:
+    """Return True if a label may stand for a missing one, such as NA or ?."""
+    return text.strip().lower() in MISSING_LABELS
+
+
+def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
+    """Return cells in which those with some names are missing.
+
+    Args:
+        cells: The cells. Lists among them stay as they are.
+        missing: Names of the cells that are missing, as `name_of` returns them.
+    """
+    if isinstance(cells, Coded):
+        return Coded(cells.codes, [*without_values(cells.values, missing)])
+    if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+        values, codes = np.unique(cells, return_inverse=True)
+        return without_values(Coded(codes.astype(np.int32), values.tolist()), missing)
+    found = list[Any]()
+    for cell in as_list(cells):
+        is_value = isinstance(cell, str | int | float | Decimal)
+        is_missing = is_value and name_of(text_of(cell).strip()) in missing
+        found.append(None if is_missing else cell)
+    return found
+
+
 class CodedColumn:
     """Codes of the cells of a column into its distinct names, block by block.
 
@@ -322,13 +360,15 @@ def is_number(text: str) -> bool:
 
 
 def with_point(text: str) -> str:
-    """Return a text with a point in place of a decimal comma.
+    """Return a text with a point in place of a decimal comma, and 1.234,5 without the first point.
 
     Raises:
         BadCellError: If it is a number with a point: 1.5 may mean 15, too.
     """
     if "." in text and _parsed(text) is not None:
-        raise BadCellError(f"found a point in {quote(text)}; data.decimal is ','")
+        raise BadCellError(f"found a point in {quote(text)}; data.decimal is ',': write commas")
+    if GROUPED.fullmatch(text):
+        text = text.replace(".", "")
     return text.replace(",", ".")
 
 

@@ -42,7 +42,8 @@ SNIFFED_LINES = 20
 CSV_PROBLEMS = {
     "new-line character": "a field without quotes holds a carriage return; put it in quotes",
     "field limit": f"a quoted field is longer than {LINE_BYTES} characters",
-    "unexpected end": "the quote that opens on this line is never closed",
+    "unexpected end": "the quote that opens on this line is never closed; close it, or leave "
+    "the line out",
     "": 'a field goes on after its closing quote; write "" for a quote inside it',
 }
 """Maps a part of an error message of the csv module to our message for this error."""
@@ -57,7 +58,7 @@ class Form:
     Attributes:
         delimiter: Character between fields.
         quotes: True if a field may be in quotes.
-        skipped: Number of lines before the first record: Excel's hint, or comments.
+        skipped: Number of lines before the first record: Excel's hint, comments, or a title.
         has_comments: True if the file begins with comments.
         end: Further character that ends most lines, or "" for none.
         blank_field: True if most rows have one blank field more than the first row.
@@ -167,7 +168,8 @@ class _Columns:
                 chosen = selection.among(known)
             self.places = {name: known[name] for name in chosen}
         except UnreadableError as error:
-            advice = _advice(first, header=header)
+            are_indexes = all(isinstance(each, int) for each in selection.required or ())
+            advice = _advice(first, header=header, are_indexes=are_indexes)
             raise UnreadableError(line, *(each + advice for each in error.problems)) from None
         if self.keeps_rest and REST in names:  # the file's own column goes before
             self.keeps_rest, self.places[REST] = False, names[REST]
@@ -213,7 +215,8 @@ class _Columns:
         if not self.least <= count <= self.width:
             problems[row] = f"expected {self.width} fields as in the first row, found {count}"
             if not self.form.quotes and fields[0].startswith('"'):
-                problems[row] += "; if fields are in quotes, set data.quoting: standard"
+                advice = "name the file .csv (or to train, set data.quoting: standard)"
+                problems[row] += f"; if fields are in quotes, {advice}"
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
@@ -262,13 +265,15 @@ def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
     return found
 
 
-def _advice(first: list[str], *, header: bool) -> str:
+def _advice(first: list[str], *, header: bool, are_indexes: bool) -> str:
     """Return advice for a column that isn't there."""
+    if not header and are_indexes:
+        return "; expected the columns of train in their order; one that isn't known may be blank"
     if not header:
         return "; the first row holds no names (data.header is false): give an index from 0"
-    for mark in DELIMITERS.values():
+    for name, mark in DELIMITERS.items():
         if len(first) == 1 and mark in first[0]:
-            return f"; if {quote(mark)} separates columns, set data.delimiter"
+            return f"; if {quote(mark)} separates columns, set data.delimiter (--delimiter): {name}"
     return ""
 
 
@@ -296,6 +301,9 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
     num_comments = 0
     if lines[skipped:] and lines[skipped].startswith("#"):
         num_comments = _num_comments(lines[skipped:], delimiter)
+    elif not skipped and _has_title(lines, dialect.delimiter):
+        skipped = 1
+        delimiter = dialect.delimiter or find_delimiter(lines[1:])
     following = [line.rstrip("\r\n") for line in lines[skipped + num_comments :] if line.strip()]
     end, blank_field = _odd_ends(following, delimiter)
     return Form(delimiter, quotes, skipped + num_comments, num_comments > 0, end, blank_field)
@@ -323,6 +331,34 @@ def find_delimiter(head: list[str]) -> str:
         if agreeing > most:
             best, most = delimiter, agreeing
     return best
+
+
+def _has_title(lines: list[str], delimiter: str | None) -> bool:
+    """Return True if the first line is a title, and the second one has names of columns.
+
+    The other fields of a title are blank, and all names are texts that don't come again below.
+
+    Args:
+        lines: First lines of the file.
+        delimiter: Character between fields, or None to detect it from the lines below the title.
+    """
+    if len(lines) < 4 or any('"' in line for line in lines[:2]):
+        return False
+    for each in DELIMITERS.values():  # names of columns, above numbers with decimal commas
+        if 0 < without_end(lines[0]).rstrip(each).count(each) == lines[1].count(each):
+            return False
+    mark = delimiter or find_delimiter(lines[1:])
+    title, names, *rows = [[x.strip() for x in without_end(y).split(mark)] for y in lines]
+    if not title[0] or any(title[1:]) or len(names) < 2 or len(title) not in (1, len(names)):
+        return False
+    if names != without_end(lines[1]).split(mark):  # a blank after the comma of a sentence
+        return False
+    are_texts = all(name and not is_number(name) for name in names)
+    if not are_texts or len(set(names)) < len(names):
+        return False
+    if any(len(row) != len(names) for row in rows[:-1]):
+        return False
+    return not any(name in own for name, *own in zip(names, *rows, strict=False))
 
 
 def _num_comments(lines: list[str], delimiter: str) -> int:
@@ -377,7 +413,9 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
     except csv.Error as error:
         for part, reason in CSV_PROBLEMS.items():
             if part in str(error):
-                raise UnreadableError(line, reason) from None
+                is_open = part == "unexpected end"
+                command = f"sed '{line}d' {{file}} > {{new}}" if is_open else None
+                raise UnreadableError(line, reason, command=command) from None
 
 
 def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:

@@ -77,7 +77,7 @@ class JoinedSource(Source):
     def __init__(self, source: Source, joins: Sequence[Join]) -> None:
         self.source, self.joins = source, tuple(joins)
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
-        self._notices = list[str]()
+        self.matches = list[KeyMatch]()
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the source with the columns of the further files.
@@ -109,7 +109,7 @@ class JoinedSource(Source):
             if unreadable and not start:
                 raise unreadable[0] from None
             raise
-        self._notices = [line for table in tables for line in table.notices(start)]
+        self.matches = [match for table in tables for match in table.matches(start)]
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
@@ -121,9 +121,52 @@ class JoinedSource(Source):
         digests = [self.source.digest(selection), *(join.source.digest() for join in self.joins)]
         return sha256("".join(digests).encode()).hexdigest()
 
-    def notices(self) -> list[str]:
-        """Return lines about keys that have no row, or several, after all rows were read."""
-        return self._notices
+
+@dataclass
+class KeyMatch:
+    """Keys of a join that don't match, after all rows of a source were read.
+
+    Attributes:
+        join: Name of the further file, and its key and that of the source.
+        unused: Keys of the file that no row of the source has.
+        unknown: Keys of the source that the file lacks.
+        repeated: Keys of the file with different rows.
+    """
+
+    join: tuple[str, Name | None, Name | None]
+    unused: dict[str, None]
+    unknown: dict[str, None]
+    repeated: dict[str, None]
+
+    def add(self, other: KeyMatch) -> None:
+        """Add the rows of another source that is joined to the same file."""
+        self.unused = {key: None for key in self.unused if key in other.unused}
+        self.unknown |= other.unknown
+        self.repeated |= other.repeated
+
+    def notices(self) -> Iterator[str]:
+        """Yield a line for each kind of keys that there are."""
+        name, right, left = self.join
+        for keys, found in (
+            (self.unused, f"of {right} in no row"),
+            (self.unknown, f"of {left} without a row there"),
+            (self.repeated, f"of {right} with different rows"),
+        ):
+            if keys:
+                shown = listed([quote(key) for key in keys])
+                yield f"{name}: {counted(len(keys), 'key')} {found}: {shown}"
+
+
+def join_notices(sources: Sequence[Source]) -> list[str]:
+    """Return lines about keys of joins that have no row, or several, in all sources together."""
+    found = dict[Any, KeyMatch]()
+    for source in sources:
+        for match in source.matches if isinstance(source, JoinedSource) else ():
+            if match.join in found:
+                found[match.join].add(match)
+            else:
+                found[match.join] = replace(match)
+    return [line for match in found.values() for line in match.notices()]
 
 
 class _JoinedTable:
@@ -179,8 +222,8 @@ class _JoinedTable:
             cells = self.columns[name]
             block.columns[name] = [cells[row] for row in rows]
 
-    def notices(self, total: int) -> list[str]:
-        """Return lines about keys, after all rows were joined.
+    def matches(self, total: int) -> list[KeyMatch]:
+        """Return the keys that don't match, after all rows were joined. Empty without a key.
 
         Args:
             total: Number of rows of the source.
@@ -195,16 +238,10 @@ class _JoinedTable:
         if left is None or not self._used:
             return []
         names, known = self._keys.known.spellings, len(self._row_of)
-        lines = list[str]()
-        for codes, found in (
-            ([code for code in range(known) if code not in self._used], f"of {right} in no row"),
-            (list(range(known, len(names))), f"of {left} without a row there"),
-            (list(self._repeated), f"of {right} with different rows"),
-        ):
-            if codes:
-                shown = listed([quote(names[code]) for code in codes])
-                lines.append(f"{self.name}: {counted(len(codes), 'key')} {found}: {shown}")
-        return lines
+        unused = dict.fromkeys(names[code] for code in range(known) if code not in self._used)
+        repeated = dict.fromkeys(names[code] for code in self._repeated)
+        match = KeyMatch((self.name, right, left), unused, dict.fromkeys(names[known:]), repeated)
+        return [match]
 
     def _index(self, keys: list[Any]) -> None:
         """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""

@@ -28,6 +28,10 @@ FASTTEXT_LABEL = re.compile(
 )
 """A label, and a comma after it: ``__label__a, __label__b``."""
 FASTA_WORDS = re.compile(r"[\s|=]+")
+FASTA_LABEL = re.compile(
+    r"(?:^|[\s|;,\[])(?:class|label|category)\s?[=:]\s?([^\s|;,\]]+)", re.IGNORECASE
+)
+"""Field of the first line of a record that names its label, such as class=human."""
 """Separator of the words in the first line of a FASTA record."""
 OTHER_DELIMITERS = (",", ";", "|")
 LineRow: TypeAlias = tuple[int, tuple[str, Any, str | None], str | None]
@@ -54,7 +58,8 @@ def read_fasta(
 ) -> Iterator[Block]:
     """Yield FASTA records: a line `>id label`, then lines of the sequence.
 
-    The label is the last word of the record's first line. A blank, | or = precedes it.
+    The label is the field class=, label= or category= of the record's first line, or else its last
+    word. A blank, | or = precedes it.
     """
     lines = TextLines(stream, dialect.encoding)
     return _blocks(_fasta_records(lines), selection, rows)
@@ -85,7 +90,7 @@ def split_tab(line: str) -> tuple[str, Any, str | None]:
         mark = next((mark for mark in OTHER_DELIMITERS if mark in line), None)
         problem = "no tab; expected label<TAB>text"
         if mark is not None:
-            advice = "give --format csv (data.format: csv)"
+            advice = "name the file .csv (or to train: --format csv, data.format: csv)"
             problem += f"; if {quote(mark)} separates columns, {advice}"
         return line, None, problem
     return text, label, None
@@ -129,6 +134,9 @@ def _fasta_records(lines: TextLines) -> Iterator[LineRow]:
 def _fasta_row(lines: TextLines, start: int, end: int, record: list[str]) -> LineRow:
     words = FASTA_WORDS.split(record[0].strip(" \t>|="))
     label = words[-1] if len(words) > 1 else None
+    named = FASTA_LABEL.search(record[0])
+    if named is not None:
+        label = named[1]
     missing = f"no label in {quote(record[0])}; expected a line such as >id label"
     problem = lines.problem(start, end)
     if problem is None and not record[0].startswith(">"):

@@ -56,11 +56,12 @@ class TableSource(Source):
         if names is None:
             found = f"found an object of type {type(data).__name__}"
             raise DataError(f"{name}: {found}; expected a file, or {EXPECTED_TABLE}")
-        for each in names:
-            if names.count(each) > 1:
-                raise DataError(f"{name}: the column {each} occurs twice; name each column once")
         self.data, self.name = data, name
-        self.columns = {str(each): each for each in names}
+        self.columns = dict[str, Any]()
+        for each in names:
+            if str(each) in self.columns:
+                raise DataError(f"{name}: the column {each} occurs twice; name each column once")
+            self.columns[str(each)] = each
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the table.
@@ -136,7 +137,8 @@ class TableSource(Source):
             blocks = read_frame(self.data.with_format("arrow")[:], Selection((key,)))
             return list(chain.from_iterable(as_list(block.columns[key]) for block in blocks))
         values = self.data[key]
-        if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
+        is_one = isinstance(values, str | Mapping) or getattr(values, "ndim", 1) == 0
+        if is_one or not hasattr(values, "__len__"):
             if isinstance(self.data, Mapping):
                 row = "; for one row give a list of it: [row]"
             else:

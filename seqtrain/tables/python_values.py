@@ -156,7 +156,7 @@ def _pandas_array(values: Any) -> Any:
         return values.to_numpy()
     missing = np.asarray(values.isna())  # that of an index is an array already
     if getattr(values.dtype, "kind", "O") in "iuf" and not missing.any():
-        return values.to_numpy(dtype=values.dtype.numpy_dtype)
+        return values.to_numpy(dtype=getattr(values.dtype, "numpy_dtype", None))  # sparse: none
     array = values.to_numpy(dtype=object, na_value=None)
     return [None if gone else each for gone, each in zip(missing, array, strict=True)]
 

@@ -207,5 +207,5 @@ def _with_points(cell: Any) -> Any:
     if not isinstance(cell, str) or cell.lstrip().startswith("["):
         return cell
     if ("." in cell and "," in cell) or NUMBER_WITH_POINT.search(cell):
-        raise BadCellError(f"found a point in {quote(cell)}; data.decimal is ','")
+        raise BadCellError(f"found a point in {quote(cell)}; data.decimal is ',': write commas")
     return with_point(cell)

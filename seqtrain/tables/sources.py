@@ -55,12 +55,14 @@ class SourceFile:
         dialect: Form of the file.
         fixed: Further columns with one value in all rows, such as the label of a folder of a class.
             They replace columns of the file.
+        lacks: Names of columns that the path of the file should give, but doesn't.
         digests: SHA-256 of the file under its path, once it was read from beginning to end.
     """
 
     path: str
     dialect: Dialect
     fixed: Mapping[str, str] = field(default_factory=dict)
+    lacks: Sequence[str] = ()
     digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def blocks(
@@ -69,8 +71,13 @@ class SourceFile:
         """Yield the rows of the open file, with its name and the columns `file` and `folder`.
 
         Raises:
-            UnreadableError: If the rest of the file can't be read.
+            UnreadableError: If the rest of the file can't be read, or a required column isn't in
+                its path.
         """
+        for column in self.lacks:
+            if column in (selection.required or ()):
+                found = f"its path doesn't match data.path, which gives the column {quote(column)}"
+                raise UnreadableError(None, f"{found}; rename the file as those of train are named")
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         given = {FILE: name, FOLDER: printable(folder), **self.fixed}
         required, optional = selection.required, selection.optional
@@ -177,6 +184,7 @@ def open_source(
     *,
     pattern: str | None = None,
     whole_files: bool = False,
+    must_match: bool = True,
 ) -> FileSource:
     """Return the source of a path: a file, standard input, a folder, or several paths.
 
@@ -189,6 +197,8 @@ def open_source(
         dialect: Form of the files.
         pattern: Regular expression of data.path, whose named groups are columns, or None.
         whole_files: True if each file of a folder, at any depth, is one row without a label.
+        must_match: False if a file may lack the columns of its path, as an input to predict lacks
+            the label.
 
     Raises:
         DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
@@ -215,24 +225,27 @@ def open_source(
         else:
             parts += _folder(each, dialect)
     if pattern is not None:
-        parts = [replace(part, fixed={**part.fixed, **_groups(pattern, part)}) for part in parts]
+        parts = [_with_groups(part, pattern, must_match=must_match) for part in parts]
     has_files = [part.path for part in parts] != [path]
     return FileSource(display_name(name), name, has_files, parts)
 
 
-def _groups(pattern: str, part: SourceFile) -> dict[str, str]:
-    """Return the named groups of a regular expression in the path of a file.
+def _with_groups(part: SourceFile, pattern: str, *, must_match: bool) -> SourceFile:
+    """Return a file with the named groups of a regular expression in its path as columns.
 
     The name of the file is searched first, then the name with the folder before it, and so on.
 
     Raises:
-        DataError: If the expression isn't found.
+        DataError: If the expression isn't found, and `must_match` is True.
     """
     names = Path(part.path).parts
     for start in range(len(names) - 1, -1, -1):
         found = re.search(pattern, "/".join(names[start:]))
         if found is not None:
-            return {name: each for name, each in found.groupdict().items() if each is not None}
+            own = {name: each for name, each in found.groupdict().items() if each is not None}
+            return replace(part, fixed={**part.fixed, **own})
+    if not must_match:
+        return replace(part, lacks=tuple(re.compile(pattern).groupindex))
     shown = display_name(part.path)
     raise DataError(f"{shown}: its path doesn't match data.path, {quote(pattern)}")
 

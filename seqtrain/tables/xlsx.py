@@ -114,11 +114,13 @@ def _workbook(stream: BinaryIO) -> Any:
 
 
 def _sheet(book: Any, name: str | None) -> Any:
+    """Return the sheet of a name, or the only one, whatever its name is."""
     for sheet in book.worksheets:
-        if name in (None, sheet.title):
+        if name in (None, sheet.title) or len(book.worksheets) == 1:
             return sheet
     found = listed([quote(sheet.title) for sheet in book.worksheets])
-    raise UnreadableError(None, f"no sheet {quote(str(name))}; found {found} (data.sheet)")
+    advice = "name the sheet so, or save it as csv (to train, set data.sheet)"
+    raise UnreadableError(None, f"no sheet {quote(str(name))}; found {found}; {advice}")
 
 
 def _filled_rows(sheet: Any) -> Iterator[SheetRow]:
@@ -136,5 +138,6 @@ def _advice(book: Any, title: str) -> str:
     others = [quote(sheet.title) for sheet in book.worksheets if sheet.title != title]
     advice = f" (sheet {quote(title)})"
     if others:
-        advice += f"; other sheets are {listed(others)}: --set data.sheet=NAME"
+        known = f"other sheets are {listed(others)}"
+        advice += f"; {known}: to train, --set data.sheet=NAME; to predict, save it as csv"
     return advice

@@ -44,14 +44,13 @@ def nothing_left(trainer: Trainer) -> str | None:
     Epochs of pretraining, training and a refit are considered.
     """
     progress = trainer.progress
-    has_refit = progress.phase == "training" and trainer.config.training.refit
-    if progress.phase == "pretraining" or has_refit or not trainer.is_over:
+    if not trainer.setup.is_last or not trainer.is_over:
         return None
-    if progress.phase == "refit":
-        done = f"the {progress.epoch} epochs of training.refit are done"
-        return f"{done}, and none can follow; for another model start a new run"
-    done = f"training ended after epoch {progress.epoch}, the best is {trainer.best_epoch}"
-    return f"{done}; to continue, raise training.max_epochs or training.patience"
+    if trainer.setup.selects_epoch:
+        done = f"training ended after epoch {progress.epoch}, the best is {trainer.best_epoch}"
+        return f"{done}; to continue, raise training.max_epochs or training.patience"
+    done = f"the {progress.epoch} epochs of training.refit are done"
+    return f"{done}, and none can follow; for another model start a new run"
 
 
 def training_advice(trainer: Trainer) -> str | None:

@@ -24,8 +24,8 @@ class UpdateEvent:
         update: Number of the update in this phase, from 1.
         batch: Number of the batch in its epoch, from 1.
         num_batches: Number of batches of the epoch.
-        loss: Training loss in nats. It is the mean over the examples of the batch and over the
-            branches of the model, or in pretraining the mean over the predicted tokens.
+        loss: Training loss in nats. It is the mean over the examples of the batch, or in
+            pretraining over the predicted tokens.
         lr: Learning rate of the update.
         time_steps: Number of time steps of the batch's sequences, without padding.
     """
@@ -51,7 +51,7 @@ class EpochEvent:
         epoch: Number of the epoch, from 1.
         update: Number of updates in this phase so far.
         loss: Training loss in nats, computed with dropout during the epoch. It is the mean over
-            examples and branches, or in pretraining the mean over predicted tokens.
+            examples, or in pretraining over predicted tokens.
         accuracy: Training accuracy in [0, 1], computed in the same way. In pretraining it is 0.
         validation_loss: Mean loss of the whole model on validation in nats, without dropout, or
             None without validation. In pretraining it is the mean over predicted tokens.

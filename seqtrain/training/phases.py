@@ -29,6 +29,7 @@ from seqtrain.model.network import combined as combined_logits
 from seqtrain.training.advice import traded_accuracy
 from seqtrain.training.events import CalibrationEnd, PhaseEnd, TrainingEvent
 from seqtrain.training.loop import train_epochs
+from seqtrain.training.scoring import shared_logits
 from seqtrain.training.trainer import Trainer
 
 
@@ -49,7 +50,7 @@ def run_phases(trainer: Trainer, *, finish: bool = True) -> Iterator[TrainingEve
 def pretrain(trainer: Trainer) -> Iterator[TrainingEvent]:
     """Pretrain the encoder, then begin training."""
     yield from train_epochs(trainer)
-    model = trainer.model
+    model = trainer.setup.model
     assert isinstance(model, PretrainingModel)
     trainer.begin("training")
     yield PhaseEnd(model)
@@ -70,11 +71,11 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     """
     if not trainer.holds_model_to_keep:
         trainer.load_best()
-    validation = trainer.validation
+    validation = trainer.data.splits.get("validation")
     if validation is None:
         logits = []
     else:
-        logits = trainer.shared_logits(validation)
+        logits = shared_logits(trainer, validation)
     if trainer.config.training.calibration == "none":
         fitted_to = []
     else:
@@ -86,10 +87,10 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
     if validation is not None:
         combined = trainer.network.combine(logits)
         facts = validation.labels, validation.lengths, trainer.labels
-        trainer.validation_scores = score(combined, *facts, trainer.thresholds)
-        if not trainer.validation_scores.multi_label:
+        trainer.result.validation = score(combined, *facts, trainer.thresholds)
+        if not trainer.result.validation.multi_label:
             before = score(combined_logits(logits, trainer.calibration.branch_weights), *facts)
-            trainer.notes += traded_accuracy(before, trainer.validation_scores)
+            trainer.result.notes += traded_accuracy(before, trainer.result.validation)
     if is_fitted or validation is not None:
         yield CalibrationEnd()
 
@@ -101,9 +102,9 @@ def refit(trainer: Trainer) -> Iterator[TrainingEvent]:
     """
     if not trainer.config.training.refit:
         return
-    if trainer.progress.phase != "refit":
+    if trainer.setup.selects_epoch:  # else the run resumed in its refit
         kept = list(trainer.kept_logits)
-        trainer.begin("refit")
+        trainer.begin_refit()
         if kept:
             trainer.set_calibration(fitted_calibration(trainer, kept))
     yield from train_epochs(trainer)
@@ -118,8 +119,8 @@ def score_test(trainer: Trainer) -> Iterator[TrainingEvent]:
     """
     test = trainer.data.splits.get("test")
     if test is not None:
-        logits = trainer.shared_logits(test)
-        _, trainer.test_scores, trainer.branch_scores = score_branches(
+        logits = shared_logits(trainer, test)
+        _, trainer.result.test, trainer.result.branches = score_branches(
             trainer.network, logits, test, trainer.labels, trainer.thresholds
         )
     yield from ()
@@ -151,20 +152,20 @@ def fitted_calibration(trainer: Trainer, branches: list[Tensor]) -> Calibration:
     strength = settings.logit_adjustment if is_single else 0.0
     before = trainer.calibration.model_copy(
         update={
-            "shift": adjustment(strength, trainer.class_counts),
+            "shift": adjustment(strength, trainer.weights.class_counts),
             "branch_weights": trainer.network.default_branch_weights,
         }
     )
     if not branches:
         return before
     has_thresholds = settings.thresholds != "none"
-    weights = trainer.row_weights["validation"]
+    weights = trainer.weights.of_rows["validation"]
     found = fit_calibration(
         branches,
         torch.from_numpy(trainer.data.splits["validation"].labels),
         before,
         one_threshold=settings.thresholds == "one",
-        rare=trainer.rare if has_thresholds else None,
+        rare=trainer.weights.rare if has_thresholds else None,
         weights=None if weights is None else torch.from_numpy(weights),
     )
     if has_thresholds:
@@ -179,11 +180,11 @@ def match_learned_rows(trainer: Trainer) -> None:
     one would predict the rare class too often or too seldom. Without a rare class, or without
     thresholds, do nothing.
     """
-    if trainer.rare is None or not trainer.calibration.thresholds:
+    if trainer.weights.rare is None or not trainer.calibration.thresholds:
         return
-    rows = trainer.store
-    logits = trainer.network.combine(trainer.shared_logits(rows))
+    rows = trainer.setup.rows
+    logits = trainer.network.combine(shared_logits(trainer, rows))
     found = rare_thresholds(
-        logits, torch.from_numpy(rows.labels), trainer.rare, trainer.store_weights
+        logits, torch.from_numpy(rows.labels), trainer.weights.rare, trainer.setup.weights
     )
     trainer.set_calibration(trainer.calibration.model_copy(update={"thresholds": found}))

@@ -23,7 +23,7 @@ class Progress(BaseModel):
         other_epochs: Number of complete epochs of pretraining or of the refit, in these phases.
         updates: Number of updates in this phase.
         batches: Number of batches of the current epoch that were learned from.
-        loss_sum: Sum of the losses in these batches, in nats, added up over the trained branches.
+        loss_sum: Sum of the losses in these batches, in nats.
         correct: Number of correct predictions in these batches.
         examples: Number of examples of these batches; in pretraining, of predicted tokens.
         time_steps: Number of time steps of these batches, without padding.

@@ -40,9 +40,9 @@ class EpochResult(BaseModel):
     """Result of an epoch of training, by which epochs are compared.
 
     Attributes:
-        value: Monitored value of the branches that are trained, negated if smaller is better.
+        value: Monitored value of the branch that is trained, negated if smaller is better.
         error: Standard error of the value, or 0 if it is unknown.
-        loss: Validation loss of these branches in nats, or without validation the training loss.
+        loss: Validation loss of this branch in nats, or without validation the training loss.
         train_loss: Training loss in nats.
         train_accuracy: Training accuracy, in [0, 1].
         model_value: Monitored value of the whole model, with the branches that were solved.

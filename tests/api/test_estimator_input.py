@@ -129,6 +129,18 @@ def test_masked_numbers_are_missing_in_every_form_of_an_array():
             SequenceClassifier(**SMALL).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("keys", "labels", "words"),
+    [
+        ({}, np.array(["up", 1] * 3, object), "y: .*int, str"),
+        ({"settings": [1]}, ["up", "down"] * 3, "settings: found list"),
+    ],
+)
+def test_labels_of_two_types_and_settings_that_are_no_dict_are_refused(keys, labels, words):
+    with pytest.raises(ValueError, match=words):
+        SequenceClassifier(**SMALL, **keys).fit(["rise", "fall", "lift"] * 2, labels)
+
+
 def test_masked_tokens_are_padding_at_the_end_and_refused_within():
     padded = np.ma.masked_array(IDS, mask=False)
     padded[:, 4:] = np.ma.masked

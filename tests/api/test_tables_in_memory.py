@@ -188,8 +188,10 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
 
 
 def test_a_search_takes_a_table(tmp_path: Path) -> None:
-    found = seqtrain.tune(CONFIG, train=ROWS, test=TEST, trials=1, run_dir=tmp_path / "t")
-    assert weights(found.run) == weights(fit(tmp_path / "r", train=ROWS, test=TEST))
+    tables = {"train": ROWS, "validation": TEST[::2], "test": TEST}
+    found = seqtrain.tune(CONFIG, **tables, trials=1, run_dir=tmp_path / "t")
+    assert weights(found.run) == weights(fit(tmp_path / "r", **tables))
+    assert found.run.test == seqtrain.evaluate(tmp_path / "r", data=TEST).scores
 
 
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
@@ -267,6 +269,7 @@ class DatasetDict(dict[str, Any]):
     ("given", "words"),
     [
         ({"text": "rise"}, r"the column text is a str; .* for one row give a list of it: \[row\]"),
+        ({"text": np.array("rise")}, "the column text is a ndarray"),
         ([{"title": "rise"}], "no column 'text'; found 'title'"),
         ({"text": ["rise", {"a": 5}]}, "data:2: text: expected a string, found an object"),
         (pa.table([["a"], ["b"]], names=["text", "text"]), "the column text occurs twice"),

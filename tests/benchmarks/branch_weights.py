@@ -34,6 +34,7 @@ from seqtrain.model.network import combined
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.store import joined_stores
 from seqtrain.training import phases
+from seqtrain.training.scoring import shared_logits
 from seqtrain.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -138,12 +139,12 @@ def measure(config: Config, data: PreparedData, name: str, *, folds: bool) -> No
     kept = [*trainer.kept_logits]
     for _ in phases.calibrate(trainer):
         pass
-    chosen_on = trainer.shared_logits(data.splits["validation"]), labels
-    others = trainer.shared_logits(data.splits["test"])
+    chosen_on = shared_logits(trainer, data.splits["validation"]), labels
+    others = shared_logits(trainer, data.splits["test"])
     print(compared(f"{name}, first model", chosen_on, trainer, others))
     for _ in phases.refit(trainer):
         pass
-    others = trainer.shared_logits(data.splits["test"])
+    others = shared_logits(trainer, data.splits["test"])
     print(compared(f"{name}, refit", (kept, labels), trainer, others))
     if folds:
         print(compared(f"{name}, refit by folds", fold_logits(trainer), trainer, others))

@@ -36,6 +36,7 @@ from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.training import phases
 from seqtrain.training.events import EpochEvent
+from seqtrain.training.scoring import shared_logits
 from seqtrain.training.stopping import History, StoppingRule, best_epoch, epochs_for_refit
 from seqtrain.training.trainer import Trainer
 
@@ -105,7 +106,7 @@ def recorded(trainer: Trainer, phase: Callable[[Trainer], object]) -> Logits:
     splits, found = trainer.data.splits, Logits()
     for event in phase(trainer):  # type: ignore[attr-defined]
         if isinstance(event, EpochEvent):
-            branches = [trainer.shared_logits(splits[name]) for name in ("validation", "test")]
+            branches = [shared_logits(trainer, splits[name]) for name in ("validation", "test")]
             found.validation.append(combined(branches[0], default))
             found.others.append(combined(branches[1], default))
     return found
@@ -143,7 +144,7 @@ def threshold_cells(
     trainer: Trainer, chosen: Tensor, labels: Tensor, others: Tensor, scorer: Scorer
 ) -> list[str]:
     """Return what each rule for the threshold of a rare class changes."""
-    rare = trainer.rare
+    rare = trainer.weights.rare
     assert rare is not None
     divisor = fit_temperature(chosen, labels)
     shift = torch.tensor(trainer.calibration.shift or [0.0])
@@ -182,7 +183,7 @@ def measure(config: Config, data: PreparedData, name: str) -> None:
             *epoch_cells(own, trainer, first, logits, scorer),
             *temperature_cells(chosen, labels, others, scorer),
         ]
-        if model == "first model" and trainer.rare is not None:
+        if model == "first model" and trainer.weights.rare is not None:
             cells += threshold_cells(trainer, chosen, labels, others, scorer)
         print(f"| {' | '.join(cells)} |", flush=True)
 

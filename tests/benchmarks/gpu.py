@@ -29,6 +29,7 @@ import seqtrain
 from seqtrain.api.compare import (
     AUTO,
     VARIANTS,
+    Clock,
     new_trainer,
     prediction_work,
     read_splits,
@@ -137,9 +138,10 @@ def measure(
         torch.cuda.reset_peak_memory_stats(device)
     trainer = new_trainer(name, config, data, device)
     rates = []
-    for make_work in (training_work, prediction_work):
+    for work_of in (training_work, prediction_work):
+        clock = Clock(seconds, lambda doing, share: None)
         try:
-            speeds = take_turns({name: make_work(trainer)}, seconds, device=device)
+            speeds = take_turns("work", {name: trainer}, work_of, clock, 1.0)
         except SeqtrainError as error:
             return f"– | – | – | {error}"
         rates.append(f"{speeds[name].tokens_per_second:,.0f}")

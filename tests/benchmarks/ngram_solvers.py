@@ -23,6 +23,7 @@ from seqtrain.evaluation.calibration import fit_temperature
 from seqtrain.model.branches.ngrams import MOST_PENALIZED_ROWS, NgramBranch
 from seqtrain.model.branches.solved import SolverInput
 from seqtrain.training import phases
+from seqtrain.training.scoring import shared_logits
 from seqtrain.training.trainer import Trainer
 
 SOLVERS = {"logistic regression": MOST_PENALIZED_ROWS, "updates": MOST_PENALIZED_ROWS + 1}
@@ -64,8 +65,8 @@ def main() -> None:
         cells = [f"{name}, {len(train)}"]
         for num_train in SOLVERS.values():
             branch.solve(SolverInput(train, weights, config.seed, num_train))
-            chosen_on = torch.stack(trainer.shared_logits(validation, NAMES))
-            others = torch.stack(trainer.shared_logits(test, NAMES))
+            chosen_on = torch.stack(shared_logits(trainer, validation, NAMES))
+            others = torch.stack(shared_logits(trainer, test, NAMES))
             cells.append(scores(chosen_on[1], labels, others[1], own))
             cells.append(scores(chosen_on.mean(0), labels, others.mean(0), own))
         print(f"| {' | '.join(cells)} |", flush=True)

@@ -14,8 +14,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from itertools import cycle
+from statistics import median
 
 import numpy as np
 import torch
@@ -25,10 +26,11 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.api.compare import (
+    Clock,
     new_trainer,
     prediction_work,
+    rate_of_turn,
     read_splits,
-    take_turns,
     training_work,
 )
 from seqtrain.config import Config, load_config
@@ -93,7 +95,7 @@ class Script:
     def __init__(self, config: Config, data: PreparedData, *, packed: bool) -> None:
         trainer = new_trainer("torch", config, data, torch.device("cpu"))
         trainer.network.set_sparse_gradients(False)  # torch's Adam takes no sparse ones
-        self.packed, self.train = packed, trainer.store
+        self.packed, self.train = packed, trainer.setup.rows
         self.model = recurrent_branch(trainer.network)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.training.lr)
         plan = plan_epoch(self.train.lengths, config.batching, seed=config.seed, epoch=1)
@@ -113,22 +115,34 @@ class Script:
         logits: Tensor = self.model.head(last)
         return logits
 
-    def learn(self) -> int:
-        """Train on a batch, and return its tokens."""
-        rows = next(self.batches)
-        labels = torch.from_numpy(self.train.labels[rows])
-        loss = functional.cross_entropy(self.logits(rows), labels)
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return int(self.train.lengths[rows].sum())
+    def learn(self) -> Iterator[int]:
+        """Train without end, and yield the number of tokens of each batch."""
+        for rows in self.batches:
+            labels = torch.from_numpy(self.train.labels[rows])
+            loss = functional.cross_entropy(self.logits(rows), labels)
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+            yield int(self.train.lengths[rows].sum())
 
-    @torch.no_grad()
-    def predict(self) -> int:
-        """Predict some batches, and return their tokens."""
-        for rows in self.predicted:
-            self.logits(rows)
-        return sum(int(self.train.lengths[rows].sum()) for rows in self.predicted)
+    def predict(self) -> Iterator[int]:
+        """Predict some batches again and again, and yield the number of their tokens."""
+        while True:
+            with torch.no_grad():
+                for rows in self.predicted:
+                    self.logits(rows)
+            yield sum(int(self.train.lengths[rows].sum()) for rows in self.predicted)
+
+
+def speeds_of(works: Mapping[str, Iterator[int]], seconds: float) -> dict[str, float]:
+    """Measure works in turns, and return the median of their tokens per second by name."""
+    rates: dict[str, list[float]] = {name: [] for name in works}
+    for number in Clock(seconds, lambda doing, share: None).rounds(1.0, least=2):
+        for name, work in works.items():
+            rate = rate_of_turn(work, torch.device("cpu"))
+            if number > 0:  # the first turn warms up
+                rates[name].append(rate)
+    return {name: median(own) for name, own in rates.items()}
 
 
 def measure(path: str, row: str, given: list[str], seconds: float) -> None:
@@ -138,12 +152,12 @@ def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     config = load_config(path, [*changes, "batching.batch_size=64", *given])
     cpu = torch.device("cpu")
     config, data = read_splits(config, None, cpu)
-    works: dict[str, dict[str, Callable[[], int]]] = {"training": {}, "prediction": {}}
+    works: dict[str, dict[str, Iterator[int]]] = {"training": {}, "prediction": {}}
     for name in names:
         if name in SCRIPTS:
             own = config.with_keys(batching=SCRIPTS[name])
             script = Script(own, data, packed=name == "packed")
-            works["training"][name], works["prediction"][name] = script.learn, script.predict
+            works["training"][name], works["prediction"][name] = script.learn(), script.predict()
         else:
             trainer = new_trainer(name, config, data, cpu)
             works["training"][name] = training_work(trainer)
@@ -151,11 +165,11 @@ def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     peak = max(matrix_flops() for _ in range(5))
     print(f"{row}: peak {peak / 1e9:.0f} GFLOP/s")
     for mode, share in SHARES.items():
-        speeds = take_turns(works[mode], share * seconds)
-        native = speeds["native"].tokens_per_second
+        speeds = speeds_of(works[mode], share * seconds)
+        native = speeds["native"]
         flops = flops_per_token(config.model) * (3 if mode == "training" else 1)
         for name in names:
-            rate = speeds[name].tokens_per_second
+            rate = speeds[name]
             print(
                 f"  {mode:11}{name:15}{rate:12,.0f} tokens/s{rate * flops / peak:7.0%} "
                 f"of peak   native / {name} {native / rate:6.2f}",

@@ -1,10 +1,13 @@
 """`seqtrain data`: figures and rows to look at, without training."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.tiny import listing, rows, sets, write_table
+import pytest
+
+from tests.helpers.tiny import listing, rows, sets, write_jsonl, write_table
 
 
 def test_json_holds_figures_of_each_split(project, cli):
@@ -117,3 +120,79 @@ def test_groups_on_both_sides_are_in_the_list(tmp_path, monkeypatch, cli):
         assert any(words in line for line in cli("data", "c.yaml", "--json", *keys).json["doubts"])
     held = cli("data", "c.yaml", *sets("data.validation=0.2", "data.group=client_nr")).out
     assert "client_nr" not in held
+
+
+SPELLINGS = ("?", "None", "k.A.", "\\N", "<NA>")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_labels_that_may_be_missing_are_doubted_and_left_out(project, cli, spelling):
+    """They stay classes until the config says otherwise, also if there is one other class."""
+    train = [
+        (text, spelling if row % 9 == 0 else label) for row, (text, label) in enumerate(rows(40, 1))
+    ]
+    write_table(project / "train.tsv", train)
+    keys = "data.validation=null", "data.test=null"
+    out = cli("data", "c.yaml", *sets(*keys)).out
+    (found,) = re.findall(r"set (data\.na_values): (.*) and (data\.bad_rows): (drop)", out)
+    more = [f"{found[0]}={found[1]}", f"{found[2]}={found[3]}"]
+    assert "data.na_values" in cli("init", "train.tsv", "-o", "d.yaml", "--force").err
+    fits = [
+        cli("fit", "c.yaml", "--run-dir", f"r{n}", *sets(*keys, *given, "training.max_epochs=1"))
+        for n, given in enumerate(([], more))
+    ]
+    assert ["data.na_values" in each.err for each in fits] == [True, False]
+    left = cli("data", "c.yaml", "--json", *sets(*keys, *more)).json["splits"]["train"]
+    assert (left["rows"], set(left["labels"])) == (35, {"up", "down"})
+    assert "data.na_values" not in cli("init", "train.tsv", "-o", "-", *sets(*more[:1])).err
+    cli("data", "c.yaml", *sets(*keys, "data.na_values={lable: [x]}"), code=2)
+    two = [(text, spelling if label == "up" else label) for text, label in train]
+    write_table(project / "train.tsv", two)
+    assert "data.na_values" in cli("data", "c.yaml", *sets(*keys)).out
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("sentinel", [-999, -9999.0, 99999])
+def test_numbers_far_from_all_others_may_be_missing(tmp_path, monkeypatch, cli, ending, sentinel):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(8)
+    found = [
+        {"case": f"k{case}", "flow": round(draw.gauss(case % 2, 1), 2), "state": "uv"[case % 2]}
+        for case in range(20)
+        for _ in range(5)
+    ]
+    for row in (7, 30, 31):
+        found[row]["flow"] = sentinel
+    for name, value in (("a", sentinel), ("b", None)):
+        table = [row | {"flow": value} if row["flow"] == sentinel else row for row in found]
+        if ending == "csv":
+            lines = [",".join("" if x is None else str(x) for x in row.values()) for row in table]
+            Path(f"{name}.csv").write_text("\n".join(["case,flow,state", *lines]) + "\n")
+        else:
+            write_jsonl(Path(f"{name}.jsonl"), table)
+    keys = {"train": f"a.{ending}", "id": "case", "label": "state", "steps": "{flow: number}"}
+    Path("c.yaml").write_text("data:\n" + "".join(f"  {x}: {y}\n" for x, y in keys.items()))
+    out = cli("data", "c.yaml").out
+    (cells, missing) = re.findall(r"set data\.na_values: (.*) and data\.missing: (\w+)", out)[0]
+    assert "3 cells of 'flow'" in out
+    more = sets(f"data.na_values={cells}", f"data.missing={missing}", "training.max_epochs=1")
+    assert "data.na_values" not in cli("data", "c.yaml", *more).out
+    cli("data", "c.yaml", *more[:2], code=0)
+    cli("fit", "c.yaml", *more[:2], code=2)
+    cli("fit", "c.yaml", "--run-dir", "r", *more)
+    predicted = [cli("predict", f"{name}.{ending}", "r").out for name in "ab"]
+    assert predicted[0] == predicted[1]
+
+
+def test_numbers_within_the_others_are_no_doubt(tmp_path, monkeypatch, cli):
+    """Nor if such a number is the only one, or many columns have it: then one line is about all."""
+    monkeypatch.chdir(tmp_path)
+    for cells, count in (((99, 99, 60, 120), 0), ((-999, 1, 2, 3), 0), ((-999, -999, 2, 3), 1)):
+        lines = ["a,b,c,d,e,state"]
+        for row in range(40):
+            own = [str(cells[row] if row < 4 else row % 17 + column / 10) for column in range(5)]
+            lines.append(",".join([*own, "uv"[row % 2]]))
+        Path("a.csv").write_text("\n".join(lines) + "\n")
+        Path("c.yaml").write_text("data: {train: a.csv, kind: features, label: state}\n")
+        out = cli("data", "c.yaml").out
+        assert out.count('data.na_values: {"*": [-999]}') == count == out.count("na_values")

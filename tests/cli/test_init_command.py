@@ -283,7 +283,7 @@ def test_one_row_of_an_id_may_have_its_label_and_a_label_may_be_several(init, la
 def test_what_fasta_takes_as_the_label_is_said(init):
     records = [f">sp|P{i} A protein OX=1 SV={i % 2}\n{'ACGT' * 9}" for i in range(60)]
     said = init({"a.fasta": "\n".join(records)})[1]
-    assert "the last word of the lines that begin with > (2 classes: 0, 1)" in said
+    assert "in the lines that begin with > (2 classes: 0, 1)" in said
 
 
 ROWS = [[i, f"2024-01-{i % 28 + 1:02d}", word(i), y] for i, y in enumerate(LABELS)]

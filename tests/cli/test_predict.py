@@ -376,25 +376,29 @@ def test_a_misspelt_name_of_a_file_is_no_text(trained, beside, cli):
 
 
 @pytest.mark.skipif(shutil.which("xargs") is None, reason="needs xargs")
-def test_many_files_are_shared_by_processes_as_the_front_page_shows(trained, tmp_path, cli):
+def test_many_files_are_shared_by_processes_as_the_front_page_shows(
+    trained, tmp_path, monkeypatch, cli
+):
     """Each file is predicted once, whatever the number of processes."""
-    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
     for number in range(2):
-        (tmp_path / "in" / f"part {number}.jsonl").write_text('{"text": "rise"}\n' * (number + 1))
+        Path(f"in/part {number}.jsonl").write_text('{"text": "rise"}\n' * (number + 1))
     text = (Path(__file__).parents[2] / "README.md").read_text()
     (line,) = (line for line in text.splitlines() if "xargs -0 -P 2" in line)
     command = line.replace("RUN", str(trained / "run"))
-    log = f'echo "$2" >> log; exec {sys.executable} -m seqtrain "$@"'
-    (tmp_path / "seqtrain").write_text(f"#!/bin/sh\n{log}\n")
-    (tmp_path / "seqtrain").chmod(0o755)
-    places = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    own = {**os.environ, "PATH": places, "PYTHONPATH": paths}
-    subprocess.run(["bash", "-c", command], cwd=tmp_path, env=own, check=True)
+    log = 'words=$(printf "%s\\t" "$@")\necho "$words" >> log\n'
+    Path("seqtrain").write_text(f"#!/bin/sh\n{log}")
+    Path("seqtrain").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    subprocess.run(["bash", "-c", command], check=True)
+    calls = [line.split("\t")[:-1] for line in Path("log").read_text().splitlines()]
     names = [f"in/part {number}.jsonl" for number in range(2)]
-    assert sorted((tmp_path / "log").read_text().splitlines()) == names
+    assert sorted(words[1] for words in calls) == names
+    for words in calls:
+        cli(*words)
     for number, name in enumerate(names):
-        assert len((tmp_path / f"{name}.tsv").read_text().splitlines()) == number + 2
+        assert len(Path(f"{name}.tsv").read_text().splitlines()) == number + 2
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

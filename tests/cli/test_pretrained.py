@@ -17,6 +17,7 @@ from seqtrain.config import load_config
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.model.branches.pretrained import PretrainedBranch
 from seqtrain.model.branches.solved import SolverInput
+from seqtrain.sequences import pretrained
 from tests.helpers.encoder_folders import write_encoder
 from tests.helpers.stores import store_of
 from tests.helpers.tiny import assert_same_run, stopping_after
@@ -174,6 +175,28 @@ def test_pickles_and_code_of_a_folder_are_refused(project: Path) -> None:
             seqtrain.fit(config(), run_dir="new", progress=False)
 
 
+@pytest.mark.parametrize(
+    "hostile", [{"num_hidden_layers": 2000}, {"text_config": {"encoder_layers": 2**31}}]
+)
+def test_a_config_of_thousands_of_layers_is_refused_by_its_key(
+    project: Path, hostile: dict[str, Any]
+) -> None:
+    settings = json.loads(Path("encoder/config.json").read_text())
+    Path("encoder/config.json").write_text(json.dumps(settings | hostile))
+    with pytest.raises(DataError, match="_layers: found 2"):
+        seqtrain.fit(config(), run_dir="new", progress=False)
+
+
+def test_the_tensors_of_a_described_model_are_counted_before_it_is_built(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(pretrained, "MOST_TENSORS", 20)
+        with pytest.raises(DataError, match=r"config\.json"):
+            seqtrain.fit(config(), run_dir="new", progress=False)
+    assert seqtrain.fit(config(), run_dir="new", progress=False).path.exists()
+
+
 def test_damaged_encoder_of_a_model_folder_is_refused(project: Path) -> None:
     weights = Path("run/best/encoder/model.safetensors")
     content = bytearray(weights.read_bytes())
@@ -203,7 +226,8 @@ def test_init_proposes_an_encoder_with_its_time(project: Path, cli: Any) -> None
     text = Path("c.yaml").read_text()
     assert re.search(r"pretrained: encoder +# a frozen encoder; about .*240 rows", text)
     assert "--pretrained encoder" in text.splitlines()[0]
-    assert seqtrain.fit("c.yaml", run_dir="new", progress=False).path.exists()
+    short = load_config("c.yaml", ["training.max_epochs=1", "training.refit=false"])
+    assert seqtrain.fit(short, run_dir="new", progress=False).path.exists()
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(499, True), (500, False)])

@@ -217,12 +217,8 @@ def test_errors_over_folds_list_the_rows_that_contradict_their_labels(tmp_path, 
     write_table(
         Path("train.tsv"), [(text, label) for (text, _), label in zip(given, labels, strict=True)]
     )
-    settings = (
-        "data.validation=0.2",
-        "data.test=null",
-        "training.max_epochs=12",
-        "training.lr=0.03",
-    )
+    settings = ("data.validation=0.2", "data.test=null", "batching.batch_size=32")
+    settings += ("training.max_epochs=12", "training.lr=0.08")
     Path("c.yaml").write_text(CONFIG)
     cli("fit", "c.yaml", *sets(*settings), "--folds", "3", "--run-dir", "folds", "--quiet")
     found = cli("errors", "folds", "--json").json

@@ -5,14 +5,13 @@ import io
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import seqtrain
 from seqtrain.errors import DataError
+from tests.helpers.program import conversing
 from tests.helpers.tables import CONFIG, shuffled, table, write_rows, write_table_project
 from tests.helpers.tiny import Cli, fit, tsv_rows
 
@@ -73,10 +72,11 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
     given = path.with_suffix(".csv").read_bytes()
     redirected = tsv_rows(cli("predict", "-", "--run", "run", stdin=given).out)
     assert {row["visit"]: row["probability"] for row in redirected} == plain
-    command = [sys.executable, "-m", "seqtrain", "predict", "-", "--run", "run"]
-    ended = subprocess.run(command, input=given, capture_output=True)
-    assert ended.returncode == 2
-    assert b"sort the rows by visit" in ended.stderr
+    with conversing(tmp_path, "predict", "-", "--run", beside / "run") as (program, ask, _):
+        ask.write(given)
+        ask.close()
+        assert program.end() == 2
+        assert "sort the rows by visit" in program.err
 
 
 def test_an_id_named_by_its_index_stands_beside_the_predictions(

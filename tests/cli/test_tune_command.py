@@ -150,7 +150,7 @@ def test_a_lost_first_trial_begins_again_when_the_search_is_started_again(number
 
 def test_two_processes_that_are_killed_at_random_finish_each_trial_once(tmp_path):
     write_small_project(tmp_path)
-    draw, words = random.Random(0), ["tune", "c.yaml", "-q", "--trials", "4", "--run-dir", "r"]
+    draw, words = random.Random(0), ["tune", "c.yaml", "-q", "--trials", "3", "--run-dir", "r"]
     for _ in range(2):
         before = recorded(tmp_path / "r")
         with both(tmp_path, *words) as programs:
@@ -165,7 +165,7 @@ def test_two_processes_that_are_killed_at_random_finish_each_trial_once(tmp_path
         assert codes == [0, 0], [program.err for program in programs]
         assert [program.out for program in programs] == ["r\n", "r\n"]
     found = trials(tmp_path / "r")
-    assert [trial["number"] for trial in found] == [*range(4)]
+    assert [trial["number"] for trial in found] == [*range(3)]
     assert set(ends(tmp_path / "r").values()) == {1}
     assert found[0]["state"] == "complete"
     assert not (tmp_path / "r" / "trials").exists()
@@ -197,6 +197,21 @@ def test_a_damaged_journal_is_named(trained, cli, tmp_path, monkeypatch):
         assert "best/study.journal: damaged" in ended.err
     cli("tune", "c.yaml", "--run-dir", "best", "--trials", "1", "--force")
     assert len(trials("best")) == 1
+
+
+@pytest.mark.parametrize("name", ["base.yaml", "study.journal"])
+@pytest.mark.parametrize("kind", ["folder", "no text"])
+def test_what_is_no_file_of_a_search_is_named(trained, cli, tmp_path, monkeypatch, name, kind):
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    path = Path("best") / name
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"\xff\n")
+    refused = cli("tune", "c.yaml", "--run-dir", "best", "--trials", "7", code=2)
+    assert str(path) in refused.problems[-1]
 
 
 @pytest.mark.parametrize("option", ["--set=seed=3", "--set=data.bad_rows=drop"])

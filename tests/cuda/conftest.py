@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from seqtrain.evaluation.devices import available_devices
+from seqtrain.engines.devices import available_devices
 
 DEVICE = os.environ.get("SEQTRAIN_TEST_DEVICE", "cuda")
 MISSING = (

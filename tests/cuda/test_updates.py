@@ -1,12 +1,12 @@
 """The host waits for the device at most twice per update."""
 
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
 import torch
 
-from seqtrain.api.compare import take_turns
+from seqtrain.api.compare import rate_of_turn
 from seqtrain.api.fit import fit
 from seqtrain.config import load_config
 from seqtrain.training.events import UpdateEvent
@@ -22,8 +22,8 @@ PARTS = [
 def test_a_turn_of_compare_ends_when_the_device_is_idle(fake):
     """Otherwise kernels of the last update would be missed."""
     before, device = fake.waits(), torch.device("cuda")
-    take_turns({"work": lambda: len(torch.ones(3, device=device) + 1)}, 0.0, device=device)
-    assert fake.waits() - before == 2
+    rate_of_turn((len(torch.ones(3, device=device) + 1) for _ in count()), device)
+    assert fake.waits() - before == 1
 
 
 @pytest.mark.parametrize(("parts", "most_launches"), PARTS)

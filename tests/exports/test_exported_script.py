@@ -21,7 +21,7 @@ from seqtrain.evaluation.calibration import Calibration
 from seqtrain.exports import script
 from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
-from seqtrain.runs.model_folder import Model, model_files
+from seqtrain.runs.model_folder import Model, load_model, model_files
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.lengths import LengthPolicy
 from seqtrain.sequences.schema import Schema
@@ -29,7 +29,8 @@ from seqtrain.sequences.tokenizers import train_bpe
 from seqtrain.sequences.vocabulary import Vocabulary
 from tests.helpers.examples import seeds
 from tests.helpers.small_models import PARTS, WORDS, make_model
-from tests.helpers.tiny import Cli, Ended
+from tests.helpers.tables import CONFIG, table, write_rows, write_table_project
+from tests.helpers.tiny import Cli, Ended, fit
 from tests.helpers.written_rows import by_csv, by_pandas, by_polars, random_cells
 
 TEXTS = ["Move money", "DON'T", "éa? 20 20 nobody knows", "20", 'a "quoted" one, yes', "x\u2028y ?"]
@@ -247,6 +248,28 @@ def test_a_line_that_only_resembles_a_format_is_a_sequence(schema, line, both):
     assert as_lines.out.count("\n") == 2
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "move,no\n",  # the label last
+        "text,label\nmove 20,no\nmoney ?,no\n",
+        "label,text\nno,move 20\nno,money ?\n",
+    ],
+)
+def test_columns_in_another_order_than_in_train_are_refused(content, both):
+    pair = both(make_model(rules={"schema": BY_INDEX}))
+    pair.compare("new.csv", content, code=2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [",no\n,no\n", "x,move\nx,no\n", "x,move\nno,money\n", "no,move\nyes,no\n", "x,no way\n"],
+)
+def test_rows_without_a_known_label_are_predicted(content, both):
+    pair = both(make_model(rules={"schema": BY_INDEX}))
+    assert pair.compare("new.csv", content).count("\n") == content.count("\n") + 1
+
+
 def test_other_arguments_show_the_help(both):
     pair = both(make_model())
     for words, code in ((["-h"], 0), ([], 2), (["x.csv", "--input-format", "xls"], 2)):
@@ -288,6 +311,30 @@ def test_whole_files_and_empty_ones(both):
         pair.write(f"new/{name}", text)
     for source in ("new", "new/c.txt"):
         assert pair.compare(source, None).startswith("file\tlabel\tprobability\n")
+
+
+@pytest.mark.parametrize(
+    ("window", "places"),
+    [("null", "visit"), ("{steps: 2, stride: 1}", "first_line\tlast_line\tvisit")],
+)
+def test_a_row_says_which_file_id_and_window_it_is_of(tmp_path, both, window, places):
+    write_table_project(tmp_path)
+    fit(tmp_path, CONFIG, f"data.window={window}", "training.max_epochs=1", run="trained")
+    pair = both(load_model(tmp_path / "trained/best"))
+    assert pair.compare("test.csv", None).startswith(f"{places}\tlabel")
+    (tmp_path / "new").mkdir()
+    for number in range(2):
+        rows = [{**row, "visit": f"{number}-{row['visit']}"} for row in table(9, seed=number)]
+        write_rows(tmp_path / f"new/{number}.csv", rows)
+    line = "" if "first_line" in places else "line\t"
+    assert pair.compare("new", None).startswith(f"file\t{line}{places}\tlabel")
+
+
+def test_a_folder_of_records_and_whole_files(both):
+    pair = both(make_model("text", {"schema": Schema("txt", "text", whole_files=True)}))
+    pair.write("new/a.fasta", ">a\nmove\n>b\nmoney\n")
+    pair.write("new/b.txt", "move 20")
+    assert pair.compare("new", None).startswith("file\tline\tlabel\tprobability\n")
 
 
 def test_help_and_a_closed_pipe(both):

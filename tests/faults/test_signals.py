@@ -106,10 +106,10 @@ def test_signal_while_a_checkpoint_is_read_is_no_bug(begun):
     assert "bug" not in running.err
 
 
-@pytest.mark.parametrize("function", ["initialize", "_start_session", "_check_phase"])
+@pytest.mark.parametrize("function", ["initialize", "_start_session", "_setup_of"])
 def test_signal_while_setting_up_is_answered_after_an_update(project, whole, function):
     steps = 0
-    if function == "_check_phase":
+    if function == "_setup_of":
         prepare = signals_within(UPDATE, 4, (1, signal.SIGTERM))
         fit(project, "r", prepare=prepare, code=143)
         steps = 4

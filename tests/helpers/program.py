@@ -24,7 +24,7 @@ be busy, or stop both for a while."""
 POLLS = 500
 """Looks a second at what a process has done."""
 KILLED = -signal.SIGKILL
-UPDATE = "_backward"
+UPDATE = "compute_gradients"
 """A function that each update calls once."""
 
 CONFIG = """\

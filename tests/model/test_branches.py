@@ -144,7 +144,7 @@ def logits(network: ClassifierNetwork, name: str, batch: Batch) -> Tensor:
 @every_branch
 def test_a_branch_learns_what_the_prior_does_not_know(name, trained):
     trainer = trained
-    scores = trainer.branch_scores.get(name, trainer.test_scores)
+    scores = trained.result.branches.get(name, trained.result.test)
     assert scores.accuracy >= 0.8
     assert scores.loss < np.log(2) / 2
     test = collate(trainer.data.splits["test"])

@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.model.branches import BRANCHES, recurrent
+from seqtrain.model.calibration import LogitCalibration
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.network import ClassifierNetwork, LogitCalibration, combined
+from seqtrain.model.network import ClassifierNetwork, combined
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Spellings, spellings
 from seqtrain.sequences.vocabulary import UNK, word_grams

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from seqtrain.engines.layout import Packed
 from seqtrain.model.branches import logistic
 from seqtrain.model.branches.branch import ForwardContext
-from seqtrain.model.branches.by_updates import solve_by_updates
+from seqtrain.model.branches.by_updates import _batches, solve_by_updates
 from seqtrain.model.branches.logistic import solve_logistic
 from seqtrain.model.branches.ngrams import NgramBranch
 from seqtrain.model.inputs import SideInputs
@@ -177,6 +177,12 @@ def test_rows_of_greater_weight_count_more_in_many_rows_too():
     found = by_updates(both, np.concatenate([labels, 1 - labels]), weights, 2, seed=0)
     predicted = (features @ found[0].T + found[1]).argmax(1)
     assert (predicted == labels).mean() > 0.9
+
+
+@pytest.mark.parametrize(("rows", "times"), [(6001, 3), (90_000, 3), (150_000, 2), (250_000, 1)])
+def test_the_more_rows_the_fewer_epochs(rows, times):
+    learned = torch.cat(_batches(rows, seed=0)).bincount(minlength=rows)
+    assert set(learned.tolist()) == {times}
 
 
 @pytest.mark.parametrize("solve", [solve_logistic, by_updates])

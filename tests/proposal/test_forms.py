@@ -252,7 +252,7 @@ def test_marks_among_numbers_are_named_with_a_command_that_blanks_them(
     refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
     assert odd in refused
     subprocess.run(re.findall(r"perl .*", refused)[0], shell=True, check=True)
-    config, proposal = proposed("blank.csv", label="state")
+    config, proposal = proposed("a-blank.csv", label="state")
     assert config.data.steps == {"temp": "number", "vib": "number"}
     assert "60 sequences" in proposal.text
 
@@ -264,10 +264,10 @@ def test_a_limit_of_measurement_can_be_read_as_its_number(tmp_path, monkeypatch,
         row[2] = "<0.125"
     write(Path("a.csv"), LOG, rows)
     refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
-    subprocess.run(re.findall(r"perl .* > limits.csv", refused)[0], shell=True, check=True)
-    lines = Path("limits.csv").read_text().splitlines()
+    subprocess.run(re.findall(r"perl .* > a-limits.csv", refused)[0], shell=True, check=True)
+    lines = Path("a-limits.csv").read_text().splitlines()
     assert sum(line.split(",")[2] == "0.125" for line in lines) == 200
-    assert proposed("limits.csv", label="state")[0].data.steps == {
+    assert proposed("a-limits.csv", label="state")[0].data.steps == {
         "temp": "number",
         "vib": "number",
     }
@@ -954,10 +954,9 @@ def test_numbers_between_blanks_are_refused_with_a_command_that_helps(tmp_path, 
     Path("a.txt").write_text("\n".join(lines) + "\n")
     with pytest.raises(DataError, match="numbers between blanks") as caught:
         proposed("a.txt")
-    assert one_line(str(caught.value)) == str(caught.value)
-    command = str(caught.value).partition("such as by ")[2]
+    _, command = caught.value.problems
     subprocess.run(command, shell=True, check=True)
-    config, proposal = proposed("table.csv")
+    config, proposal = proposed("a-table.csv")
     assert (config.data.label, config.data.kind) == (0, "features")
     assert "90 rows, 2 classes" in proposal.text
 
@@ -1123,7 +1122,7 @@ def test_numbers_with_commas_between_thousands_are_named_with_a_command_that_wor
     refused = cli("init", "a.csv", "--id", id, "-o", "c.yaml", code=2).err
     assert "thousands" in refused
     subprocess.run(re.findall(r"perl .*", refused)[0], shell=True, check=True)
-    cli("init", "plain.csv", "--id", id, "-o", "c.yaml")
+    cli("init", "a-plain.csv", "--id", id, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.bad_rows == "error"
     assert prepare(config).splits["train"].lengths.min() == 6

@@ -197,3 +197,94 @@ def test_a_folder_of_folders_of_folders_is_refused_at_once(tmp_path):
         (tmp_path / f"a{i}" / "notes.txt").write_text("some text\n")
     with pytest.raises(DataError, match="within folders"):
         propose([str(tmp_path)], InitOptions())
+
+
+KEYS = {
+    "names": "{}.csv",
+    "stems": "{}",
+    "numbers": "numbers",
+    "paths": "rec/{}.csv",
+}
+
+
+def write_recordings(draw, keys: str, labels: str = "labels.csv") -> list[str]:
+    """Write 30 recordings and the file with their labels, and return the recordings."""
+    rows, found = [], []
+    for i in range(30):
+        found.append(f"rec/take_{i:03d}.csv")
+        write(Path(found[-1]), ["ax", "ay"], recording(draw, i % 2))
+        key = str(i) if keys == "numbers" else KEYS[keys].format(f"take_{i:03d}")
+        rows.append([key, ["rest", "work"][i % 2], draw.choice("uvw")])
+    draw.shuffle(rows)
+    write(Path(labels), ["take", "activity", "by"], rows)
+    return found
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        (["rec", "labels.csv"], "labels.csv"),
+        (["rec/*.csv", "names.csv"], "names.csv"),
+        (["files", "labels.csv"], "labels.csv"),
+        (["rec"], "labels.csv"),
+        (["rec"], "rec/labels.csv"),
+        (["."], "metadata.csv"),
+    ],
+)
+def test_recordings_have_their_labels_in_a_file(tmp_path, monkeypatch, draw, keys, given, labels):
+    monkeypatch.chdir(tmp_path)
+    files = write_recordings(draw, keys, labels)
+    given = [*files, *given[1:]] if given[0] == "files" else given
+    config = parse_config(propose(given, InitOptions(label="activity")).text)
+    assert (config.data.id, config.data.label) == ("file", "activity")
+    assert "take" not in (config.data.static or {})
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {"rest", "work"}
+    assert sum(map(len, data.splits.values())) == 30
+    assert not [line for report in data.reports.values() for line in report.remarks]
+
+
+def test_labels_of_recordings_alone_are_refused_with_a_command(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    write_recordings(draw, "stems", "list.csv")
+    refused = cli("init", "list.csv", "--label", "activity", "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain (init rec.*)", refused)
+    cli(*shlex.split(command), "--label", "activity", "-o", "c.yaml")
+
+
+def test_keys_of_several_files_are_counted_together(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    files = write_recordings(draw, "names")
+    with open("labels.csv", "a") as file:
+        file.write("lost.csv,rest,u\n")
+    config = f"""\
+data:
+  train: {files}
+  id: file
+  steps: {{ax: number, ay: number}}
+  label: activity
+  path: (?P<take>[^/]+)$
+  join: [{{file: labels.csv, "on": take}}]
+"""
+    Path("c.yaml").write_text(config)
+    shown = cli("data", "c.yaml")
+    lines = [line for line in (shown.out + shown.err).splitlines() if "labels.csv" in line]
+    assert len(lines) == 1
+    assert "1 key of take in no row: 'lost.csv'" in lines[0]
+
+
+def test_where_no_rows_are_held_out_init_says_so(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        write_pair(Path(), split, draw, "csv")
+        for kind in ("X", "y"):
+            path = Path(f"{kind}_{split}.csv")
+            path.write_text("\n".join(path.read_text().splitlines()[:81]) + "\n")
+    files = ["X_train.csv", "y_train.csv", "X_test.csv", "y_test.csv"]
+    proposal = propose(files, InitOptions())
+    assert parse_config(proposal.text).data.validation is None
+    (said,) = [line for line in proposal.uses if line.startswith("validation = null")]
+    setting = re.findall(r"--set (\S+)", said)
+    config = parse_config(propose(files, InitOptions(setting)).text)
+    assert len(prepare(config).splits["validation"]) >= 16

@@ -105,3 +105,71 @@ def test_files_aligned_row_by_row_are_joined(cli):
     scores = json.loads(Path("r/test.json").read_text())
     assert scores["labels"] == ["5", "6"]
     assert scores["accuracy"] >= 0.8
+
+
+def write_recordings(draw: random.Random, count: int = 12) -> None:
+    Path("rec").mkdir()
+    for number in range(count):
+        lines = [",".join(map(str, row)) for row in series(draw, number % 2)]
+        name = f"rec/{['sit', 'walk'][number % 2]}_{number:02d}.csv"
+        Path(name).write_text("\n".join(["x,y", *lines]) + "\n")
+
+
+def test_predict_reads_files_of_any_name(cli):
+    """The label isn't needed; a row feature from the name is, and it is named where it lacks."""
+    write_recordings(random.Random(3))
+    table = "data: {train: rec/*.csv, id: file, label: activity, steps: {x: number, y: number},\n"
+    for name, features in (("a", ""), ("b", ", static: {take: number}")):
+        Path(f"{name}.yaml").write_text(
+            f"{table}  path: '(?P<activity>[a-z]+)_(?P<take>[0-9]+)'{features}}}\n"
+            "training: {max_epochs: 1}\n"
+        )
+        cli("fit", f"{name}.yaml", "--run-dir", name)
+    Path("far").mkdir()
+    named, content = Path("rec/walk_03.csv"), Path("rec/walk_03.csv").read_text()
+    known = cli("predict", named, "a").out.splitlines()[1].split("\t")[1:]
+    for path in ("new.csv", "far/take.csv"):
+        Path(path).write_text(content)
+        assert cli("predict", path, "a").out.splitlines()[1].split("\t") == [path, *known]
+    assert cli("predict", "-", "a", stdin=content).out.split("\t")[-2:] == [
+        known[0],
+        known[1] + "\n",
+    ]
+    refused = cli("predict", "new.csv", "b", code=2).err
+    assert "new.csv: " in refused
+    assert "'take'" in refused
+    cli("eval", "a", "--data", "new.csv", code=2)
+    cli("eval", "a", "--data", named)
+
+
+def test_keys_of_a_file_of_labels_are_counted_over_all_recordings(cli):
+    write_recordings(random.Random(4))
+    lines = [f"{path},{path.name.partition('_')[0]}" for path in sorted(Path("rec").iterdir())]
+    Path("labels.csv").write_text("\n".join(["file,activity", *lines, "rec/gone.csv,sit"]) + "\n")
+    Path("c.yaml").write_text(
+        "data: {train: rec/*.csv, join: [{file: labels.csv, on: file}], id: file,\n"
+        "  label: activity, steps: {x: number, y: number}}\n"
+        "training: {max_epochs: 1}\n"
+    )
+    said = [
+        line for line in cli("fit", "c.yaml", "--run-dir", "r").err.splitlines() if "key" in line
+    ]
+    assert len(said) == 1
+    assert "1 key" in said[0]
+    assert "rec/gone.csv" in said[0]
+
+
+def test_a_single_file_has_no_folder_of_a_class(cli):
+    draw = random.Random(5)
+    for label in ("sit", "walk"):
+        Path("set", label).mkdir(parents=True)
+        for number in range(4):
+            rows = [" ".join(map(str, row)) for row in series(draw, label == "walk")]
+            Path("set", label, f"{number}.csv").write_text("\n".join(rows) + "\n")
+    Path("c.yaml").write_text("data: {train: set, kind: features}\ntraining: {max_epochs: 1}\n")
+    cli("fit", "c.yaml", "--run-dir", "r")
+    Path("new.csv").write_text(Path("set/sit/0.csv").read_text())
+    assert cli("predict", "new.csv", "r").out.count("\n") == 2
+    refused = cli("eval", "r", "--data", "new.csv", code=2).err
+    assert "folder per class" in refused
+    cli("eval", "r", "--data", "set")

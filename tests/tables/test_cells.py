@@ -188,3 +188,9 @@ def test_columns_of_random_forms_have_the_codes_of_a_plain_dict():
                 found += column.codes_of(tuple(cells) if form == "tuple" else cells)[0].tolist()
         assert [column.known.names[code] for code in found] == names, seed
         assert len(set(column.known.names)) == len(column.known.names)
+
+
+def test_points_between_thousands_beside_decimal_commas():
+    found, wrong = numbers_of(["1.234,5", "-12.345.678,25", " 1,5", "7", "1.234", "1.2345,5"], ",")
+    assert found[:4].tolist() == [1234.5, -12345678.25, 1.5, 7]
+    assert list(wrong) == [4, 5]

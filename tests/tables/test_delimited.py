@@ -3,11 +3,13 @@
 import csv
 import io
 import random
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtrain.errors import DataError
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.sources import open_source
 from tests.helpers.examples import examples, seeds
@@ -224,3 +226,40 @@ def test_columns_without_names_have_indices_as_texts_too(read):
     found = read("7,a,0.5;\n7,b,1.5;\n8,a,2;\n", "a.csv", 0, "2", header=False)
     assert cells(found) == [(1, "7", "0.5"), (2, "7", "1.5"), (3, "8", "2")]
     assert list(read("7,a\n8,b\n", "a.csv", header=False)[0].cells) == [0, 1]
+
+
+@pytest.mark.parametrize("title", ["Survey of spring", "Survey,", "2024", "Survey of spring,,"])
+@pytest.mark.parametrize("mark", ",;\t")
+def test_a_title_above_the_names_is_no_row(read, title, mark):
+    names = ["text", "label"] if title.count(",") < 2 else ["text", "label", "note"]
+    rows = [["on", "a", "x"], ["off", "b", "y"], ["up", "a", "x"]]
+    lines = [title.replace(",", mark), *(mark.join(row[: len(names)]) for row in [names, *rows])]
+    found = read("\n".join(lines) + "\n", "a.csv", "text", "label")
+    assert [(row.line, *row.cells.values()) for row in found] == [
+        (line, *row[:2]) for line, row in enumerate(rows, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text\nfirst,one\nsecond,two\nthird,one\n",
+        "text\nhello, you\nyes, sir\nno, thanks\n",
+        "on,\noff,a\nup,b\ndown,a\n",
+        "id;x;y\na;1,5;2\nb;1,5;2\nc;1,5;2\n",
+        "text\n1,2\n3,4\n5,6\n",
+    ],
+)
+def test_what_resembles_a_title_is_read(read, content):
+    line = content.splitlines()[0]
+    names = line.split(";") if ";" in line else line.split(",")
+    assert set(read(content, "a.csv")[0].cells) == set(filter(None, names))
+
+
+def test_the_command_for_an_open_quote_leaves_its_line_out(read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError) as caught:
+        read('a,b\n1,2\n"3,4\n', "a b.csv", "a")
+    subprocess.run(caught.value.problems[1], shell=True, check=True)
+    (new,) = set(tmp_path.iterdir()) - {tmp_path / "a b.csv"}
+    assert [row.cells["a"] for row in read(new.read_bytes(), "c.csv", "a")] == ["1"]

@@ -7,7 +7,7 @@ import pytest
 
 from seqtrain.errors import DataError
 from seqtrain.tables.blocks import Dialect
-from seqtrain.tables.join import joined_source
+from seqtrain.tables.join import join_notices, joined_source
 from seqtrain.tables.memory import TableSource
 from seqtrain.tables.sources import open_source
 from tests.helpers.examples import seeds
@@ -33,7 +33,7 @@ def test_columns_are_joined_by_a_key_of_any_spelling():
     found = list(rows_of(source, select("series_id", "x", "label")))
     assert [row.cells["label"] for row in found] == ["a", "a", "b"]
     assert [row.line for row in found] == [2, 3, 4]
-    assert source.notices() == []
+    assert join_notices([source]) == []
     everything = next(rows_of(source)).cells
     assert everything == {"series_id": "0", "x": "1", "label": "a"}
 
@@ -47,7 +47,7 @@ def test_unmatched_and_repeated_keys_are_counted_and_named():
     assert "different rows in y.csv, lines 3, 4" in str(found[1].problem)
     assert "no row of y.csv has id 'd'" in str(found[3].problem)
     assert set(found[0].cells) == {"x", "label"}
-    notices = "\n".join(source.notices())
+    notices = "\n".join(join_notices([source]))
     for words in ("2 keys of id in no row: 'z', 'y'", "1 key of id without a row there: 'd'",
                   "1 key of id with different rows: 'b'"):  # fmt: skip
         assert words in notices

@@ -41,7 +41,7 @@ def test_a_line_without_its_label_is_bad_where_labels_are_needed(read):
     assert first.problem is None
     assert "no tab" in str(second.problem)
     (only,) = read("good;pos\n", "a.txt", "text", "label")
-    assert "--format csv" in str(only.problem)
+    assert "data.format: csv" in str(only.problem)
     (only,) = read("one __label__a two\n", "a.ft", "text", "label", format="fasttext")
     assert "at the start of the line" in str(only.problem)
     found = read("ACGT\n>x a\nA\n", "a.fasta", "text", "label")

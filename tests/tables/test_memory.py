@@ -1,6 +1,7 @@
 """Tables in memory."""
 
 import random
+import time
 from datetime import date, datetime
 from typing import Any
 
@@ -68,6 +69,31 @@ def test_columns_are_selected_and_rows_numbered(library):
         DataError, match=r"data: no column 'bb'; found 'a', 'b'; did you mean 'b'|'bb'"
     ):
         list(TableSource(table).blocks(select("bb")))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint32", "int64"])
+def test_categories_have_indices_of_any_type(kind):
+    """Those of polars are unsigned."""
+    pa = pytest.importorskip("pyarrow")
+    indices = pa.array([1, None, 0], kind)
+    table = pa.table({"l": pa.DictionaryArray.from_arrays(indices, ["up", "down"])})
+    (block,) = TableSource(table).blocks()
+    assert as_list(block.columns["l"]) == ["down", None, "up"]
+
+
+def test_sparse_columns_are_numbers():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"l": pd.arrays.SparseArray([2, 0, 2])})
+    (block,) = TableSource(table).blocks()
+    assert as_list(block.columns["l"]) == [2, 0, 2]
+
+
+def test_names_of_columns_are_compared_as_texts_and_in_linear_time():
+    with pytest.raises(DataError, match="the column 1 occurs twice"):
+        TableSource({"1": [2], 1: [3]})
+    began = time.process_time()
+    TableSource({f"a long name of column {number}": [1] for number in range(60_000)})
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -59,6 +59,8 @@ def test_a_sheet_is_chosen_by_its_name(tmp_path):
         read(path, "text", "label")
     with pytest.raises(DataError, match="no sheet 'data'; found 'Notes', 'Data'"):
         read(path, "text", sheet="data")
+    only = write(tmp_path / "b.xlsx", Sheet1=[["text", "label"], ["one", "a"]])
+    assert read(only, "text", "label", sheet="Data") == [(2, "one", "a")]
 
 
 def test_dates_are_the_texts_of_csv(tmp_path):

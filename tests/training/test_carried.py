@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.evaluation.logits import CarriedStates, predict_logits
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.model.carried import CarriedStates
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_epoch_of_groups
 from seqtrain.sequences.store import SequenceStore

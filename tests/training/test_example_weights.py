@@ -1,5 +1,6 @@
 """Weights of examples: one vector for the loss, the solved branches, calibration and thresholds."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 import seqtrain
 from seqtrain.evaluation.calibration import fit_calibration, fit_temperature
 from seqtrain.sklearn import SequenceClassifier
-from tests.helpers.tiny import rows
+from tests.helpers import tiny
 
 BRANCHES: list[dict[str, Any]] = [{}, {"model.trees": True, "model.kernels": True}]
 
@@ -55,7 +56,7 @@ def test_a_row_of_weight_0_is_not_learned(branches):
 def test_equal_weights_are_no_weights(refit, tmp_path):
     """By a mean of 1, the learning rate suits them. In a refit, validation rows weigh as much."""
     train, validation = (
-        [{"text": text, "label": label} for text, label in rows(count, seed=count)]
+        [{"text": text, "label": label} for text, label in tiny.rows(count, seed=count)]
         for count in (60, 24)
     )
     config = {
@@ -113,3 +114,40 @@ def test_weights_reach_the_thresholds_of_several_labels(size):
     expected = fit_calibration([logits[rows]], labels[rows])
     assert found.thresholds == pytest.approx(expected.thresholds)
     assert found.temperature == pytest.approx(expected.temperature)
+
+
+TEXTS = ["rise climb", "fall sink", "grow rise up", "drop down fall", "lift up", "slip down"] * 8
+LABELS = ["up", "down"] * 24
+
+
+def refitted(folder: Path, count: int, weight: float, **training: Any) -> list[float]:
+    """Train and refit; return probabilities. Rows after the first 48 have wrong labels, weight 0.
+
+    Validation has no weights.
+    """
+    labels = [*LABELS, *reversed(LABELS)][:count]
+    train = {"text": (TEXTS * 2)[:count], "label": labels}
+    held_out = {"text": TEXTS[:9], "label": LABELS[1:10]}
+    config = {
+        "data": {"train": "t", "sequence": "text", "label": "label"},
+        "model": {"embedding_dim": 4, "hidden_size": 4, "dropout": 0.0, "embedding_dropout": 0.0},
+        "training": {"max_epochs": 3, "patience": None, "lr": 0.05, "refit": True, **training},
+    }
+    weights = np.where(np.arange(count) < len(LABELS), weight, 0.0)
+    run = seqtrain.fit(
+        config,
+        train=train,
+        validation=held_out,
+        sample_weight=weights,
+        run_dir=folder / f"{count} {weight}",
+        progress=False,
+    )
+    return [each.probabilities["up"] for each in seqtrain.load(run).predict(TEXTS[:6])]
+
+
+@pytest.mark.parametrize("class_weights", [None, {"up": 3.0, "down": 1.0}])
+def test_a_refit_weighs_validation_as_the_rows_of_train(tmp_path, class_weights):
+    expected = refitted(tmp_path, 48, 1.0, class_weights=class_weights)
+    for count, weight in ((48, 64.0), (96, 1.0), (96, 64.0)):
+        found = refitted(tmp_path, count, weight, class_weights=class_weights)
+        assert found == pytest.approx(expected, abs=1e-5)

@@ -22,7 +22,7 @@ from tests.helpers.stores import store_of
 
 
 def first_plan(trainer: Trainer) -> list[np.ndarray]:
-    return plan_epoch(trainer.store.lengths, trainer.config.batching, seed=0, epoch=0)
+    return plan_epoch(trainer.setup.rows.lengths, trainer.config.batching, seed=0, epoch=0)
 
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:
@@ -54,7 +54,7 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(make_trainer):
     assert sorted(map(len, plan)) == [5, 8, 8, 8]
     steps = train_epochs(trainer)
     for rows in plan:
-        batch = collate(trainer.store.__getitems__(rows))
+        batch = collate(trainer.setup.rows.__getitems__(rows))
         with torch.no_grad():
             logits = classify(trainer.network, batch.packed)
         losses = functional.cross_entropy(logits, batch.labels, reduction="none")
@@ -67,7 +67,7 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(make_trainer):
     epoch = next(steps)
     assert epoch.loss == pytest.approx(sum(sums) / 29, rel=1e-5)
     assert epoch.accuracy == correct / 29
-    assert epoch.time_steps == len(trainer.store.values)
+    assert epoch.time_steps == len(trainer.setup.rows.values)
     assert [event.batch for event in events] == [1, 2, 3, 4]
     assert [event.update for event in events] == [1, 2, 3, 4] == [1, 2, 3, epoch.update]
 
@@ -76,7 +76,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer):
     trainer = make_trainer(batching={"batch_size": 8, "bucketing": False})
     steps = train_epochs(trainer)
     next(steps)
-    store = trainer.store
+    store = trainer.setup.rows
     rows = first_plan(trainer)[1]
     guilty = store[int(rows[3])][0][-1]
     trainer.network.recurrent.embedding.weight.data[guilty, 0] = math.nan

@@ -9,7 +9,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.training.losses import class_weights, example_losses, example_weights
+from seqtrain.training.losses import example_losses
+from seqtrain.training.row_weights import class_weights, example_weights
 
 NAMES = ["no", "yes", "zz"]
 

@@ -54,8 +54,8 @@ def test_updates_are_those_of_torchs_plain_optimizer(
         theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[rule](groups, lr=0.05)
     network.recurrent.embedding.sparse = False
     for epoch, _ in enumerate(e for e in train_epochs(trainer) if isinstance(e, UpdateEvent)):
-        (rows,) = copy.plan(epoch)
-        batch = collate(copy.store.__getitems__(rows))
+        (rows,) = copy.setup.plan(epoch)
+        batch = collate(copy.setup.rows.__getitems__(rows))
         theirs.zero_grad()
         functional.cross_entropy(classify(network, batch.packed), batch.labels).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
@@ -135,7 +135,7 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
     trainer = make_trainer(training=keys)
     events = list(train_epochs(trainer))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
-    total, config = trainer.total_updates, trainer.config.training
+    total, config = trainer.setup.total_updates, trainer.config.training
     assert len(steps) == total == 12
     assert [event.lr for event in steps] == [
         learning_rate(config, step, total) for step in range(total)
@@ -160,3 +160,29 @@ def test_small_data_gets_its_updates(updates_per_epoch, epochs, patience):
     found = stopping_rule(TrainingConfig(max_epochs=4, patience=2), updates_per_epoch)
     assert (found.epochs, found.patience, found.loss_is_progress) == (4, 2, False)
     assert stopping_rule(TrainingConfig(patience=None), updates_per_epoch).patience is None
+
+
+@pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable())
+@pytest.mark.parametrize("first", ["native", "torch"])
+@pytest.mark.parametrize("rule", ["adamw", "adam"])
+def test_a_state_is_loaded_where_the_native_library_is_or_isnt(
+    first, rule, make_trainer, make_store, monkeypatch
+):
+    """The second epoch goes on from it as it would have with the same library."""
+
+    def trainer(kind: str) -> Any:
+        settings = {"optimizer": rule, "lr": 0.05, "weight_decay": 0.01, "max_epochs": 2}
+        with monkeypatch.context() as patch:
+            if kind == "torch":
+                patch.setattr(module, "can_update_natively", lambda weight: False)
+            return make_trainer(training=settings, train=make_store(60))
+
+    whole, begun = trainer(first), trainer(first)
+    other = trainer("torch" if first == "native" else "native")
+    assert begun.optimizer.parts.keys() != other.optimizer.parts.keys()
+    list(train_epochs(whole))
+    next(event for event in train_epochs(begun) if isinstance(event, EpochEvent))
+    other.load_state_dict(begun.state_dict())
+    list(train_epochs(other))
+    for name, weight in whole.network.state_dict().items():
+        torch.testing.assert_close(other.network.state_dict()[name], weight, atol=2e-3, rtol=0)

@@ -13,6 +13,7 @@ from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.decisions import best_class
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.phases import fitted_calibration, run_phases
+from seqtrain.training.scoring import shared_logits
 from seqtrain.training.trainer import VALIDATION_LOGITS, Trainer
 from tests.helpers.tiny import rows, write_table
 
@@ -45,7 +46,7 @@ def test_the_model_of_a_refit_is_calibrated_after_as_many_epochs(session: Traine
     validation, after = session.data.splits["validation"], list[list[Tensor]]()
     for event in run_phases(session):
         if isinstance(event, EpochEvent) and event.phase == "training":
-            after.append(session.shared_logits(validation))
+            after.append(shared_logits(session, validation))
     assert session.refit_epochs > session.best_epoch
     expected = fitted_calibration(session, after[session.refit_epochs - 1])
     assert session.calibration == expected
@@ -82,9 +83,9 @@ def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
     before = list[list[float]]()
     for _ in run_phases(session):
         before.append(session.calibration.thresholds)
-    learned = session.store
-    logits = session.network.combine(session.shared_logits(learned))
+    learned = session.setup.rows
+    logits = session.network.combine(shared_logits(session, learned))
     predicted = best_class(logits.double().softmax(1), session.thresholds)
-    often = (learned.labels == session.rare).sum()
-    assert (predicted == session.rare).sum() == pytest.approx(often, abs=1)
+    often = (learned.labels == session.weights.rare).sum()
+    assert (predicted == session.weights.rare).sum() == pytest.approx(often, abs=1)
     assert session.calibration.thresholds != before[-2]

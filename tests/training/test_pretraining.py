@@ -11,10 +11,10 @@ import torch
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import collate
-from seqtrain.sequences.store import SequenceStore
+from seqtrain.sequences.store import SequenceStore, split_sequences
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.loop import train_epochs
-from seqtrain.training.trainer import Trainer, split_sequences
+from seqtrain.training.trainer import Trainer
 from tests.helpers.trainers import trainer_of
 
 VOCAB_SIZE = 12
@@ -58,7 +58,7 @@ def test_an_autoencoder_reconstructs_what_it_memorised(make_pretrainer, make_sto
         lr=0.03,
     )
     assert epochs(pretrainer)[-1].loss < 0.1
-    model = pretrainer.model.eval()
+    model = pretrainer.setup.model.eval()
     batch = collate(store)
     found = model.reconstruct(batch, steps=20)
     for row, place in enumerate(batch.unsorted_indices.tolist()):
@@ -77,9 +77,9 @@ def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_sto
     weighted = sum(event.loss * event.time_steps for event in steps[:3]) / len(store.values)
     assert first.loss == pytest.approx(weighted)
     assert last.time_steps == len(store.values)
-    pretrainer.model.eval()
+    pretrainer.setup.model.eval()
     with torch.no_grad():
-        losses = torch.cat([pretrainer.model(collate(validation))])
+        losses = torch.cat([pretrainer.setup.model(collate(validation))])
     assert last.validation_loss == pytest.approx(float(losses.mean()), rel=1e-5)
 
 

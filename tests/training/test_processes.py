@@ -24,6 +24,7 @@ from seqtrain.training.processes import launched as launched_processes
 from tests.helpers.program import (
     KILLED,
     PATIENCE,
+    UPDATE,
     Running,
     ended,
     fit,
@@ -37,8 +38,6 @@ from tests.helpers.vectors import write_vectors
 
 Prepare = Callable[[], None]
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
-UPDATE = "_backward"
-"""Function that each update of several processes calls."""
 
 
 CARRIED = sets(

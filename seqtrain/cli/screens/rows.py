@@ -13,7 +13,6 @@ from seqtrain.api.predict import StepPredictions
 from seqtrain.api.prediction import Prediction
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.schema import keeps_all
-from seqtrain.tables.formats import resolve_format
 from seqtrain.text import delimited_line, json_line, printable
 
 IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
@@ -84,14 +83,10 @@ class RowFormat:
             if keeps_all(self.keep):
                 return replace(self, keep=())
             return self
-        keep, where, example = self.keep, list[str](), first[0].example
+        keep, example = self.keep, first[0].example
         if keeps_all(keep):
             keep = [*(first[-1].example.kept or ())]
-        if example.file is not None and "file" not in keep:  # unless it is the id of a recording
-            is_sequence = whole_files and resolve_format(example.file, "auto") != "fasta"
-            where = ["file"] if is_sequence else ["file", "line"]
-        if example.last_line is not None:
-            where = [*where[:1], "first_line", "last_line"]
+        where = example.place_columns(keep, whole_files=whole_files)
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:

@@ -9,6 +9,7 @@ B rows, F features, C classes.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,13 @@ from seqtrain.engines.schedule import learning_rate
 from seqtrain.model.branches.logistic import Weights
 from seqtrain.sequences.store import Array
 
-EPOCHS, BATCH_SIZE = 3, 32
+MOST_EPOCHS, BATCH_SIZE = 3, 32
+ENOUGH_ROWS = 200_000
+"""Number of rows, each as often as it is learned, after which no further epoch begins.
+
+Log loss on others after one, two and three epochs of 23,520 sentences of 21 languages: 0.016, 0.012
+and 0.011. After one and two of 58,800: 0.013 and 0.014. With more rows, one epoch is enough.
+"""
 SETTINGS = TrainingConfig(
     optimizer="adam", lr=0.003, schedule="linear", warmup=0.05, weight_decay=0.0, max_grad_norm=None
 )
@@ -78,7 +85,8 @@ def solve_by_updates(
 def _batches(num_rows: int, seed: int) -> list[Tensor]:
     """Return the rows of each batch of all epochs, each epoch in another order."""
     generator = np.random.default_rng(seed)
-    orders = [torch.from_numpy(generator.permutation(num_rows)) for _ in range(EPOCHS)]
+    epochs = min(MOST_EPOCHS, math.ceil(ENOUGH_ROWS / num_rows))
+    orders = [torch.from_numpy(generator.permutation(num_rows)) for _ in range(epochs)]
     return [batch for order in orders for batch in torch.split(order, BATCH_SIZE)]
 
 

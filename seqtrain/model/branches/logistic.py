@@ -44,7 +44,12 @@ _ABSENT = -10.0
 
 
 def solve_logistic(
-    features: Any, labels: Array, weights: Weights, num_classes: int, seed: int
+    features: Any,
+    labels: Array,
+    weights: Weights,
+    num_classes: int,
+    seed: int,
+    strength: float | None = None,
 ) -> tuple[Array, Array]:
     """Fit a logistic regression.
 
@@ -57,6 +62,7 @@ def solve_logistic(
         weights: Weight of each row, (B,), greater than 0.
         num_classes: Number of classes, C.
         seed: Seed of the folds, and of the order of rows.
+        strength: Value of C, or None to choose it by the number of rows and by left-out rows.
 
     Returns:
         Coefficients, (C, F), and intercepts, (C,), of the logits.
@@ -70,9 +76,10 @@ def solve_logistic(
             coefficients[number] = found[0][1] - found[0][0]
             intercepts[number] = found[1][1] - found[1][0]
         return coefficients, intercepts
-    strength = USUAL_STRENGTH
-    if len(labels) <= FEW_ROWS:
+    if strength is None and len(labels) <= FEW_ROWS:
         strength = best_strength(features, labels, weights, seed).value
+    elif strength is None:
+        strength = USUAL_STRENGTH
     return _fit(features, labels, weights, num_classes, strength, seed)
 
 

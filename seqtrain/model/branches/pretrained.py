@@ -74,29 +74,33 @@ class PretrainedBranch(LinearBranch):
 
         The weights of the other layers are zero.
         """
-        columns, classes = self._best_columns(given), len(self.intercept)
+        (columns, strength), classes = self._best_columns(given), len(self.intercept)
         vectors = self.features(given.store)[:, columns]
         labels, weights, seed = given.store.labels, given.weights, given.seed
-        found, intercepts = solve_logistic(vectors, labels, weights, classes, seed)
+        found, intercepts = solve_logistic(vectors, labels, weights, classes, seed, strength)
         coefficients = np.zeros((classes, len(self.weight)), np.float32)
         coefficients[:, columns] = found
         self.keep_coefficients(coefficients, intercepts)
 
-    def _best_columns(self, given: SolverInput) -> slice:
-        """Return the columns of all layers, of the last one, or of all others.
+    def _best_columns(self, given: SolverInput) -> tuple[slice, float | None]:
+        """Return the columns of all layers, of the last one, or of all others, and their C.
 
         Those with the least log loss on left-out rows are chosen, by at most FEW_ROWS random rows.
-        In a multi-label task, it is all layers.
+        In a multi-label task, it is all layers. C is None if it isn't known for all rows.
         """
         every, last, others = slice(None), slice(0, self.size), slice(self.size, None)
-        store, seed = given.store, given.seed
+        store, weights, seed = given.store, given.weights, given.seed
         if store.labels.ndim == 2 or len(self.weight) == self.size:
-            return every
-        rows = np.random.default_rng(seed).permutation(len(store))[:FEW_ROWS]
-        vectors = self.features(store)[rows]
-        labels, weights = store.labels[rows], given.weights[rows]
-
-        def loss(columns: slice) -> float:
-            return best_strength(vectors[:, columns], labels, weights, seed).loss
-
-        return min((every, last, others), key=loss)
+            return every, None
+        vectors, labels = self.features(store), store.labels
+        if len(store) > FEW_ROWS:
+            rows = np.random.default_rng(seed).permutation(len(store))[:FEW_ROWS]
+            vectors, labels, weights = vectors[rows], labels[rows], weights[rows]
+        found = [
+            (best_strength(vectors[:, columns], labels, weights, seed), columns)
+            for columns in (every, last, others)
+        ]
+        best, columns = min(found, key=lambda pair: pair[0].loss)
+        if len(store) > FEW_ROWS:
+            return columns, None
+        return columns, best.value

@@ -104,6 +104,15 @@ class RecurrentBranch(Branch):
         if self.config.initial_state == "learned":
             self.initial_state.zero_()
 
+    def freeze_embedding(self, *, frozen: bool) -> None:
+        """Freeze the vectors of tokens if `frozen` is True; let them learn if it is False.
+
+        Only an embedding of single tokens can be frozen. Any other input layer, such as that of
+        numbers, always learns.
+        """
+        if isinstance(self.embedding, nn.Embedding):
+            self.embedding.weight.requires_grad_(not frozen)
+
     def tables(self) -> list[VectorTable]:
         """Return the tables of tokens, of character n-grams, and of all token columns.
 

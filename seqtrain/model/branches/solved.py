@@ -54,10 +54,6 @@ class SolvedBranch(Branch):
             self.get_buffer(name).zero_()
 
     @abstractmethod
-    def features(self, store: SequenceStore) -> Any:
-        """Return the features of each row, (B, F): float32, dense or a SciPy CSR matrix."""
-
-    @abstractmethod
     def solve(self, given: SolverInput) -> None:
         """Fit the arrays to labelled rows, in place."""
 
@@ -81,6 +77,10 @@ class LinearBranch(SolvedBranch):
         super().__init__()
         self.register_buffer("weight", torch.zeros(num_features, num_classes))
         self.register_buffer("intercept", torch.zeros(num_classes))
+
+    @abstractmethod
+    def features(self, store: SequenceStore) -> Any:
+        """Return the features of each row, (B, F): float32, dense or a SciPy CSR matrix."""
 
     def solve(self, given: SolverInput) -> None:
         """Fit a logistic regression to the features of labelled rows."""

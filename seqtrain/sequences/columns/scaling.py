@@ -154,4 +154,6 @@ def missing_value(step: int, steps: int, name: str) -> str:
     """
     where = f"step {step + 1}: " if steps > 1 else ""
     of_column = f" of {name}" if name else ""
-    return f"{where}missing value{of_column}; to allow missing values, set data.missing: mask"
+    return (
+        f"{where}missing value{of_column}; to allow missing values, train with data.missing: mask"
+    )

@@ -1,15 +1,16 @@
-"""Standard input of predictions: a sequence per line, unless its first line shows a table."""
+"""Checks of the first rows of an input to predict: its format, and the order of its columns."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
 
-from seqtrain.errors import DataError, parameter
+from seqtrain.errors import parameter
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.reading import LineCheck
+from seqtrain.sequences.reading import BlockCheck
 from seqtrain.sequences.schema import Schema
+from seqtrain.tables.blocks import TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
 from seqtrain.tables.formats import columns_of_format
@@ -25,12 +26,13 @@ HEADERS = {"@relation": "arff", "@problemname": "ts"}
 """Maps the first word of a file to its format."""
 
 
-def line_check(
+def input_check(
     path: str, schema: Schema, fitted: Preprocessing, input_format: str | None
-) -> LineCheck | None:
-    """Return the check of the first line of an input, or None if it needs none.
+) -> BlockCheck | None:
+    """Return the check of the first rows of an input to predict, or None if it needs none.
 
-    Only standard input that is read line by line, without a format that the user gave, needs it.
+    Two kinds of inputs need one: standard input that is read line by line without a format that the
+    user gave, and tables whose columns are identified by index.
 
     Args:
         path: Path of the input.
@@ -38,17 +40,52 @@ def line_check(
         fitted: Preprocessing of the model.
         input_format: Format that the user gave, or None.
     """
-    if path != STDIN or input_format is not None or schema.format != "lines":
-        return None
+    if path == STDIN and input_format is None and schema.format == "lines":
+        return lambda block: _check_line(block, fitted)
+    is_table = columns_of_format(schema.format) == "delimited" and not schema.header
+    if is_table and isinstance(schema.sequence, int) and isinstance(schema.label, int):
+        return lambda block: _check_columns(block, schema, frozenset(fitted.labels))
+    return None
 
-    def check(line: str) -> None:
-        sign = next(_signs(line[:MOST_CHARACTERS], fitted), None)
-        if sign is not None:
-            found, format = sign
-            advice = f"give {parameter('input_format', format)}, or lines if it is a sequence"
-            raise DataError(f"stdin:1: the first line {found}; {advice}")
 
-    return check
+def _check_line(block: Block, fitted: Preprocessing) -> None:
+    """Raise UnreadableError if the first line begins a file of another format."""
+    if 0 in block.problems:
+        return
+    line = str(as_list(block.columns[TEXT])[0])[:MOST_CHARACTERS]
+    sign = next(_signs(line, fitted), None)
+    if sign is not None:
+        found, format = sign
+        advice = f"give {parameter('input_format', format)}, or lines if it is a sequence"
+        raise UnreadableError(1, f"the first line {found}; {advice}")
+
+
+def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> None:
+    """Raise UnreadableError if the columns have another order than in train, or names.
+
+    Args:
+        block: The first rows.
+        schema: Schema by whose indexes they are read.
+        classes: Classes of the model.
+    """
+    place, at = schema.sequence, schema.label
+    if at not in block.columns:
+        return
+    texts = [str(cell).strip() for cell in as_list(block.columns[place])]  # type: ignore[index]
+    labels = [str(cell).strip() for cell in as_list(block.columns[at])]
+    line = int(block.lines[0])
+    start = 0 if texts[0] in classes or len(texts) < 3 else 1  # names of columns may come first
+    own, others = texts[start:], labels[start:]
+    if classes.issuperset(own) and all(others) and classes.isdisjoint(others):
+        found = f"column {place} holds labels, such as {quote(own[0])}"
+        advice = f"expected the columns of train in their order: the label is column {at}"
+        raise UnreadableError(line, f"{found}; {advice}, counted from 0")
+    are_words = [len(text.split()) < 2 for text in texts]
+    is_name = labels[0] and labels[0] not in classes and are_words[0]
+    if is_name and len(texts) > 1 and classes.issuperset(labels[1:]) and not all(are_words):
+        found = f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])})"
+        advice = "train had no names; leave the line out"
+        raise UnreadableError(line, f"{found}; {advice}", command="tail -n +2 {file} > {new}")
 
 
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:

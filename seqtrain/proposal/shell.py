@@ -1,0 +1,41 @@
+"""Commands for a shell that messages print: they read a data file, and write another one."""
+
+import os
+import shlex
+import string
+from collections.abc import Sequence
+
+from seqtrain.files.reading import compression_of, uncompressed
+
+UNPACKERS = {".gz": ["gzip", "-dc"], ".zst": ["zstd", "-dc"]}
+"""Maps endings of compressed files to the commands that write their content."""
+
+
+def rewriting(
+    command: Sequence[str], path: str, suffix: str, ending: str | None = None
+) -> tuple[str, str]:
+    """Return a line for a shell that writes another file here, and the quoted name of this file.
+
+    The command reads the file as its input: awk and perl may read another name than the one given.
+
+    Args:
+        command: The command, such as ["awk", CODE].
+        path: The file.
+        suffix: Word that tells the name of the new file from the old one, such as table.
+        ending: Ending of the new name, such as .csv, or None for that of the old one.
+    """
+    plain = uncompressed(path)
+    stem, own = os.path.splitext(os.path.basename(plain))
+    target = f"{stem}-{suffix}{own if ending is None else ending}"
+    if target.startswith("-"):
+        target = f"./{target}"
+    steps = [shlex.join(command)]
+    if compression_of(path):
+        steps.insert(0, shlex.join(UNPACKERS[compression_of(path).lower()]))
+    steps[0] += f" < {shlex.quote(path)}"
+    return f"{' | '.join(steps)} > {shlex.quote(target)}", shlex.quote(target)
+
+
+def perl_literal(text: str) -> str:
+    """Return a text as a part of a pattern of perl, with a backslash before each mark."""
+    return "".join(f"\\{x}" if x in string.punctuation or x == " " else x for x in text)

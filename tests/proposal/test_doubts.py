@@ -1,0 +1,109 @@
+"""Tables with rows of totals, rare classes, dates in other languages, and nearly unique symbols."""
+
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.proposal import InitOptions, propose
+from tests.proposal.test_forms import draw, name, sentence, write
+from tests.proposal.test_roles import proposed
+
+__all__ = ["draw"]
+
+
+def baskets(draw: random.Random, symbols: list[str]) -> list[list[str]]:
+    """Return rows of an order with several articles each, and its label."""
+    rows = []
+    for order in range(120):
+        for _ in range(draw.randint(2, 6)):
+            rows.append([f"O{order:04d}", draw.choice(symbols), "xyz"[order % 3]])
+    return rows
+
+
+def test_nearly_unique_symbols_are_steps_beside_an_id(tmp_path, draw):
+    symbols = [f"{draw.choice('ABC')}-{draw.randrange(10**6)}" for _ in range(700)]
+    rows = baskets(draw, symbols)
+    config, _ = proposed(write(tmp_path / "a.csv", ["order_id", "article", "segment"], rows))
+    assert (config.data.id, config.data.label) == ("order_id", "segment")
+    assert config.data.steps == {"article": "token"}
+    sequences = [[row[0], "".join(draw.choices("ACGT", k=60)), row[2]] for row in rows]
+    config, _ = proposed(write(tmp_path / "b.csv", ["family_id", "dna", "segment"], sequences))
+    assert (config.data.id, config.data.sequence) == (None, "dna")
+
+
+def test_names_of_products_beside_an_id_are_a_command(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    symbols = [f"{name(draw)} {name(draw)} {draw.randrange(99)}" for _ in range(700)]
+    write(Path("a.csv"), ["order_id", "product", "segment"], baskets(draw, symbols))
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    (option,) = re.findall(r"if they are one sequence: (--id \w+)", said)
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *option.split())
+    assert parse_config(Path("c.yaml").read_text()).data.steps == {"product": "token"}
+
+
+@pytest.mark.parametrize(
+    "field", ["class={}", "label={} length=60", "|Class={}|x", "category: {};"]
+)
+def test_a_field_of_a_fasta_record_names_its_label(tmp_path, draw, field):
+    path = tmp_path / "a.fasta"
+    names = [name(draw) + "a", name(draw) + "b"]
+    lines = [
+        f">s{i} {field.format(names[i % 2])}\n{''.join(draw.choices('ACGT', k=50))}\n"
+        for i in range(60)
+    ]
+    path.write_text("".join(lines))
+    assert all(each in proposed(str(path))[1].uses[0] for each in (*names, "2 classes"))
+
+
+@pytest.mark.parametrize("word", ["Total", "Summe", "Grand Total:", "Gesamtsumme"])
+def test_a_row_of_totals_is_said_with_a_command(tmp_path, monkeypatch, draw, word):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"u{i // 6}", i % 6, draw.random(), "xy"[i // 6 % 2]] for i in range(300)]
+    draw.shuffle(rows)
+    names = ["unit_id", "visit", "temp", "state"]
+    config, proposal = proposed(write(Path("a.csv"), names, [*rows, [word, "", 12.5, ""]]))
+    assert config.data.order == "visit"
+    (line,) = [line for line in proposal.warnings if "totals" in line]
+    assert "line 302" in line
+    subprocess.run(re.findall(r"sed .*", line)[0], shell=True, check=True)
+    assert (
+        Path("a-rows.csv").read_text().splitlines() == Path("a.csv").read_text().splitlines()[:-1]
+    )
+    _, proposal = proposed("a-rows.csv")
+    assert not any("totals" in line for line in proposal.warnings)
+
+
+MONTHS = {
+    "German": ("{}. {} 2024", "Januar Februar März April Mai Juni Juli August September"),
+    "French": ("{} {} 2024", "janv. févr. mars avr. mai juin juil. août sept."),
+    "Spanish": ("{} de {} de 2024", "enero febrero marzo abril mayo junio julio agosto septiembre"),
+}
+
+
+@pytest.mark.parametrize("language", MONTHS)
+def test_dates_with_months_of_other_languages_are_no_texts(tmp_path, draw, language):
+    """They are the order, or a line says that they aren't."""
+    form, months = MONTHS[language]
+    rows = []
+    for case in range(50):
+        for _ in range(5):
+            day = form.format(draw.randint(1, 28), draw.choice(months.split()))
+            rows.append([f"C{case}", day, draw.choice("abcd"), "xy"[case % 2]])
+    names = ["case_id", "am", "what", "outcome"]
+    config, proposal = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.id, config.data.sequence) == ("case_id", None)
+    assert config.data.steps["what"] == "token"
+    assert "am" not in config.data.steps
+    assert config.data.order == "am" or any("'am'" in line for line in proposal.warnings)
+
+
+def test_classes_of_one_or_two_rows_are_said(tmp_path, draw):
+    rows = [["uv"[i % 2], sentence(draw)] for i in range(80)]
+    rows += [["odd", sentence(draw)], ["rare", sentence(draw)], ["rare", sentence(draw)]]
+    path = write(tmp_path / "a.csv", ["label", "text"], rows)
+    warnings = propose([path], InitOptions()).warnings
+    assert any("'odd' (1)" in line and "'rare' (2)" in line for line in warnings)
