@@ -230,7 +230,6 @@ def test_a_first_line_that_is_blank_is_a_sequence(both):
     assert_alike(pair.by_script("-", stdin=lines).out, found.out)
 
 
-
 @pytest.mark.parametrize(
     ("schema", "line"),
     [

@@ -1,5 +1,6 @@
 """Tables of pages that follow from the code. `python -m tests.helpers.page_tables` writes them."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -17,8 +18,24 @@ def format_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def file_table() -> str:
+    """Return the Markdown table of all files of the package, with the first line of each."""
+    lines = ["| file of the package | contents |", "|---|---|"]
+    for path in sorted(PACKAGE.rglob("*.py")):
+        documentation = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if documentation and path.name != "__init__.py":
+            name = path.relative_to(PACKAGE).as_posix()
+            lines.append(f"| [{name}]({name}) | {documentation.splitlines()[0]} |")
+    return "\n".join(lines) + "\n"
+
+
 ROOT = Path(__file__).parents[2]
-TABLES = {"configs/README.md": key_reference, "data/README.md": format_table}
+PACKAGE = ROOT / "seqtrain"
+TABLES = {
+    "configs/README.md": key_reference,
+    "data/README.md": format_table,
+    "seqtrain/README.md": file_table,
+}
 """Maps each page to the function that returns its table, which replaces the one of its heading."""
 
 
