@@ -87,7 +87,10 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     monkeypatch.chdir(tmp_path)
     draw, given = random.Random(1), Path(file)
     rows = [[draw.choice("uv"), sentence(draw)] for _ in range(60)]
-    write(given, ["A title", "", ""], [["way", "words", "n"], *([*row, 7] for row in rows)])
+    table = [["way", "words", "n"], *([*row, 7] for row in rows)]
+    write(given, ["A title", "", ""], table)
+    cli("init", file, "-o", "c.yaml")
+    write(given, ['"A title"', "", ""], table)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
     assert run_printed(refused, "tail", file).read_text().startswith("way,words,n\n")
     lines = [
@@ -97,7 +100,7 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     given.write_text("\n".join(blocks))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
     written = run_printed(refused, "awk", file)
-    cli("init", written, "--id", 0, "--label", 2, "-o", "c.yaml")
+    cli("init", written, "--id", 0, "--label", 2, "-o", "c.yaml", "--force")
     given.write_text("".join(f"{label} {words}\n" for label, words in rows))
     refused = cli("init", file, "--format", "txt", "-o", "d.yaml", code=2).err
     cli("init", run_printed(refused, "awk", file), "-o", "d.yaml")
