@@ -342,7 +342,8 @@ class TrainingConfig(Section):
     stopping. auto: the larger of 3 and a fifth of all epochs. With auto, a lower validation loss is
     also an improvement, and training stops after half of the epochs, at least 10, if none beat the
     majority-class baseline. Once all of validation is predicted correctly, the number of auto
-    applies in any case (with fewer than 100 rows: once the loss is also below 0.1)."""
+    applies unless a smaller one is given, also with null (with fewer than 100 rows: once the loss
+    is also below 0.1)."""
     min_delta: Annotated[float, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
     """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
     the number of validation rows, as if the log-likelihood of one row changed by 1."""

@@ -35,7 +35,8 @@ def label_file(
 ) -> LabelFile | None:
     """Return a file as the one with the labels of recordings, or None if it isn't.
 
-    Each row has a key of its own. Most recordings have a row, and each another one.
+    The key of each row is in one column, without repeats. More than half of the recordings have a
+    row, and no two recordings have the same key.
 
     Args:
         path: The file.
@@ -71,7 +72,8 @@ def key_patterns(group: str, depth: int, recording: str) -> Iterator[str]:
         recording: Path of a recording.
     """
     name = "[^/]+" + "/[^/]+" * depth
-    ending = os.path.splitext(uncompressed(recording))[1]
+    stem = os.path.splitext(uncompressed(recording))[0]
+    ending = recording.removeprefix(stem)  # of a compressed file, both: .csv.gz
     yield f"(?P<{group}>{name})$"
     yield rf"(?P<{group}>{name}){re.escape(ending)}$"
     if depth == 0:
@@ -101,7 +103,8 @@ def pattern_of(recordings: Sequence[str]) -> str | None:
         if set(values) != {prefix}:
             name += "*"
         names.append(name)
-    names[-1] = names[-1].removesuffix("*") + f"*{glob.escape(ending)}"
+    if names[-1].endswith("*"):
+        names[-1] += glob.escape(ending)
     pattern = os.sep.join(names)
     if matching_files(pattern) == sorted(recordings):
         return pattern

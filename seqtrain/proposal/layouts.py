@@ -15,7 +15,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.proposal.label_files import label_file, pattern_of
-from seqtrain.proposal.names import LABEL_NAMES, OWNER_NAMES
+from seqtrain.proposal.names import OWNER_NAMES, names_outcome
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
@@ -350,7 +350,7 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
         if join is not None:
             group, joins = column, [join]
     choices = []
-    has_label = any(column.word in LABEL_NAMES for column in table.columns)
+    has_label = any(names_outcome(column) for column in table.columns)
     for target in targets or loose:
         join, column = _join_of(table, target, progress)
         is_loose = not targets and (has_label or join is None or join["on"] == ROW)
@@ -474,7 +474,7 @@ def _with_label_file(
         return None
     own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
     names = [str(column.name) for column in own.columns]
-    has_label = any(column.word in LABEL_NAMES for column in own.columns)
+    has_label = any(names_outcome(column) for column in own.columns)
     if has_label or any(str(name) in names for name in options.named("label")):
         return None
     found = label_file(path, recordings, names, progress)
@@ -563,7 +563,7 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
     if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
         plain = FileLayout({}, InitOptions())
         table = read_table(recordings[:1], plain, progress, is_train=False)
-        if any(column.word in LABEL_NAMES for column in table.columns):
+        if any(names_outcome(column) for column in table.columns):
             return []
     return found
 

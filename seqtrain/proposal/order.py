@@ -131,7 +131,7 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     steps = growth(numbers, ids)
     if not len(steps):
         return is_time(column) or column.is_duration
-    if steps.min() == steps.max() > 0:
+    if steps.min() > 0 and _are_equal(steps):
         return True
     if isinstance(column.name, int) and (steps > 0).all():
         return True
@@ -161,7 +161,7 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
     share = np.count_nonzero(gaps) / len(gaps)
     if share < NEARLY_ALL:
         return False
-    is_even = gaps.min() > 0 and np.ptp(gaps) <= EVEN * gaps.max()
+    is_even = gaps.min() > 0 and _are_equal(gaps)
     if is_time(column) and ((steps <= 0).all() or is_even):
         return True
     if are_unix_times(column, numbers):
@@ -173,6 +173,11 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
     if len(gaps) < FEWEST_COUNTED:
         return False
     return bool((is_counter(column) and share >= COUNTED) or (is_even and (steps > 0).any()))
+
+
+def _are_equal(steps: Floats) -> bool:
+    """Return True if positive differences are equal but for rounding."""
+    return bool(np.ptp(steps) <= EVEN * steps.max())
 
 
 def is_dated(column: ColumnProfile) -> bool:

@@ -1,4 +1,7 @@
-"""The encoder: the only way from cells to ids and scaled numbers. B sequences."""
+"""The encoder: the only way from cells to ids and scaled numbers.
+
+B sequences.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Policy for the lengths of sequences: cutting, leaving out, or refusing them. B sequences."""
+"""Policy for the lengths of sequences: cutting, leaving out, or refusing them.
+
+B sequences.
+"""
 
 from __future__ import annotations
 

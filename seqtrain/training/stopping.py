@@ -166,7 +166,9 @@ def stops_early(history: History, rule: StoppingRule) -> bool:
     if is_late and not beats_baseline(max(result.value for result in history), rule):
         return True
     last_progress, is_perfect = _last_progress(history, rule)
-    patience = rule.perfect_patience if is_perfect else rule.patience
+    patience = rule.patience
+    if is_perfect:
+        patience = min(rule.perfect_patience, patience or rule.perfect_patience)
     return patience is not None and len(history) - last_progress >= patience
 
 

@@ -150,7 +150,8 @@ class Trainer:
     @property
     def stopped_early(self) -> bool:
         """True if training ended before its last epoch."""
-        return stops_early(self.progress.history, self.rule)
+        history = self.progress.history
+        return len(history) < self.rule.epochs and stops_early(history, self.rule)
 
     @property
     def is_over(self) -> bool:

@@ -1,5 +1,6 @@
 """Labels that aren't columns of the data files: in other files, in folders, or nowhere."""
 
+import gzip
 import re
 import shlex
 from glob import glob
@@ -243,6 +244,17 @@ def test_recordings_have_their_labels_in_a_file(tmp_path, monkeypatch, draw, key
     assert {*data.preprocessing.labels} == {"rest", "work"}
     assert sum(map(len, data.splits.values())) == 30
     assert not [line for report in data.reports.values() for line in report.remarks]
+
+
+@pytest.mark.parametrize("keys", ["stems", "numbers"])
+def test_compressed_recordings_have_their_labels_in_a_file(tmp_path, monkeypatch, draw, keys):
+    monkeypatch.chdir(tmp_path)
+    for path in write_recordings(draw, keys):
+        Path(f"{path}.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
+        Path(path).unlink()
+    config = parse_config(propose(["rec", "labels.csv"], InitOptions(label="activity")).text)
+    assert (config.data.id, config.data.label) == ("file", "activity")
+    assert sum(map(len, prepare(config).splits.values())) == 30
 
 
 def test_labels_of_recordings_alone_are_refused_with_a_command(tmp_path, monkeypatch, draw, cli):

@@ -65,6 +65,15 @@ def test_a_count_without_a_name_is_the_order_unless_it_counts_down(tmp_path):
     assert (config.data.order, config.data.steps["u"]) == (None, "number")
 
 
+@pytest.mark.parametrize("step", [0.1, 0.02, 1 / 3])
+def test_a_count_by_a_fraction_is_the_order(tmp_path, step):
+    names, rows = log("u", "count", "blocks")
+    for row in rows:
+        row[1] = step * row[1]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert config.data.order == "u"
+
+
 def test_spans_of_time_are_numbers(tmp_path):
     names, rows = log("reaction_time_ms", "count", "shuffled")
     draw = random.Random(3)

@@ -139,6 +139,9 @@ def test_training_stops_when_patience_runs_out(make_trainer, make_store):
     assert len(events) == 3  # a lower loss alone is no progress where patience is set
     assert trainer.stopped_early
     assert len(epochs(make_trainer(training={**keys, "patience": None, "max_epochs": 6}))) == 6
+    last = make_trainer(validation=make_store(20, seed=1), training={**keys, "max_epochs": 3})
+    assert len(epochs(last)) == 3
+    assert not last.stopped_early  # patience ran out in the last epoch
 
 
 @pytest.mark.parametrize(("patience", "trained"), [("auto", 20), (None, 40)])

@@ -100,6 +100,13 @@ def test_few_rows_are_perfect_only_with_a_low_loss(rows, loss, ends):
     assert stops_early([epoch(1.0, loss)] * 4, rule) == ends
 
 
+@pytest.mark.parametrize(("patience", "epochs"), [(2, 3), (30, 21), (None, 21)])
+def test_after_a_perfect_epoch_the_smaller_patience_counts(patience, epochs):
+    rule = replace(RULE, patience=patience, perfect_patience=20)
+    ends = [stops_early([epoch(1.0, 0.01)] * n, rule) for n in (epochs - 1, epochs)]
+    assert ends == [False, True]
+
+
 def test_min_delta_follows_from_the_number_of_validation_rows():
     assert stopping_rule(TrainingConfig(), 5).min_delta == 0
     assert stopping_rule(TrainingConfig(), 5, rows=50).min_delta == 0.02
