@@ -12,17 +12,17 @@ from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats
 CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
 """Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
 SAMPLED_ROWS = 200_000
-"""Number of rows of whole ids from which kinds of steps are told."""
+"""Largest number of rows of whole ids that are looked at."""
 NEARLY_ALL = 0.9
 """Numbers can be times if, sorted within each id, at least this share of neighbours differs."""
 COUNTED = 0.98
 """The same share of numbers that are named like counters, but can be codes, such as line."""
 FEWEST_COUNTED = 20
-"""Fewest neighbours by which numbers that are named like counters are told from codes."""
+"""Fewest neighbours that distinguish numbers named like counters from codes."""
 EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 EPOCHS = (6e8, 2.2e9)
-"""Unix times of 1989 to 2039, which are told without a name."""
+"""Unix times of 1989 to 2039. Numbers of this size are times whatever the name of the column."""
 MOST_TOTALS = 2
 """Most rows at the end of a table that may hold totals."""
 RowSelection = npt.NDArray[np.intp] | slice
@@ -108,7 +108,7 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
 def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if each row has a number or a time, or an odd cell.
 
-    A row at the end may lack it that is alone with its id, such as one of totals.
+    The last rows may lack both if each has an id of its own, such as a row of totals.
     """
     is_blank = ~(np.isfinite(column.numbers) | column.is_odd)
     rows = np.flatnonzero(is_blank)
@@ -122,9 +122,13 @@ def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:
 def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     """Return True if numbers or times within an id are its order.
 
-    Dates are. Numbers that count up evenly are. Times of day, durations, and numbers that are named
-    like times are if they never decrease. Numbers in a column without a name are if they always
-    increase. Rows may also be sorted from the newest on, or in no way: see `_sorts_other_rows`.
+    They are the order in these cases:
+
+    - They are dates.
+    - They grow from row to row by one and the same difference.
+    - They are times of day, durations, or named like times or counters, and never decrease.
+    - The column has no name, and they always increase.
+    - The rows have another order, such as newest first, and these numbers sort them.
     """
     if column.kind == "time" and not column.is_duration:
         return True
@@ -144,10 +148,14 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
 def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: Floats) -> bool:
     """Return True if numbers are the order of rows that aren't in this order.
 
-    The numbers differ within an id. Those that are named like times never increase, for the newest
-    row may come first, or are even. Others are Unix times, or whole numbers that are named like
-    times of events, or count. Numbers without such a name count evenly, except from the last row
-    on: then they may be the time that is left.
+    Nearly all numbers of an id differ, and one of these holds:
+
+    - They are named like times, and never increase (the newest row comes first) or are evenly
+      spaced.
+    - They are Unix times.
+    - They are whole numbers that are named like times of events or like counters.
+    - They are evenly spaced whole numbers that don't only decrease. Those that only decrease may
+      be the time that remains.
 
     Args:
         column: The column.

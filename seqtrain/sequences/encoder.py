@@ -93,7 +93,7 @@ class EncodingReport:
 class Encoder:
     """The one encoder of sequences, for fit, eval, predict and export.
 
-    Before the preprocessing is fitted, tokens and labels get provisional numbers.
+    Before the preprocessing is fitted, tokens and labels get temporary numbers.
 
     Args:
         rules: The preprocessing.

@@ -91,7 +91,7 @@ class PhaseSetup:
 
     @property
     def sort(self) -> str:
-        """Where the rows of a batch are sorted by length, as batching.sort names it."""
+        """Place where rows are sorted by length: "collate" or "module", as in batching.sort."""
         return self.config.batching.sort
 
     @property
@@ -196,7 +196,7 @@ class PretrainingSetup(PhaseSetup):
 
     @property
     def sort(self) -> str:
-        """Where the rows of a batch are sorted: the decoder reads packed batches."""
+        """Place where rows are sorted: "collate", for the decoder reads packed batches."""
         return "collate"
 
     @property
