@@ -288,7 +288,12 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         label = choose_label(possible, fewest=1)
         doubts = other_labels(possible, label)
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
-    order = next(iter(columns_named(columns, options, "order")), None) or find_order(varying, id)
+    order = next(iter(columns_named(columns, options, "order")), None)
+    if order is None:
+        order = find_order(varying, id)
+        is_only = len(varying) == 1 and varying[0].kind == "number"
+        if is_only and not _is_ordinal(varying[0]):
+            order = None  # it is the measured column, even if it grows evenly
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 
