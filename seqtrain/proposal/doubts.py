@@ -61,7 +61,9 @@ def column_doubts(config: Config) -> Iterator[str]:
     read = [x for x in table.columns if str(x.name) in used or (is_wide and x in unused)]
     yield from _sentinels(read, data.na_values or {})
     for column in table.columns:
-        if label is None or column.name in others or not column.repeats_as_labels:
+        if label is None or column is label or column.name in others:
+            continue
+        if not column.repeats_as_labels:
             continue
         reason = tells_label(column, label)
         if reason:

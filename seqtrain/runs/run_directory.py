@@ -369,7 +369,7 @@ def model_folder(path: Path) -> Path:
         raise CheckpointError(name_one(path))
     missing = f"no model in it (no {BEST}/model.json and no model.json)"
     if path.is_file():
-        advice = "; a file of data is given with --data FILE"
+        advice = "; a file of data goes elsewhere: predict FILE RUN, or eval RUN --data FILE"
     else:
         advice = ""
     raise CheckpointError(f"{path}: {missing}; expected a run directory or a model folder{advice}")

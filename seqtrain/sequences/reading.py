@@ -136,14 +136,17 @@ class SequenceReader:
         def finished() -> Iterator[Sequences]:
             for found in self._grouped(waiting):
                 assert found.ids is not None
+                own = dict[str, int]()  # an id has several windows
                 for row, name in enumerate(found.ids.cells()):
-                    line = int(found.lines[row])
-                    before = first_lines.setdefault(name, line)
-                    if before != line:
+                    own.setdefault(name, int(found.lines[row]))
+                    before = first_lines.get(name)
+                    if before is not None:
                         found.problems[row] = (
                             f"id {quote(name)} comes back, after line {before}; sort the rows by "
                             f"{self.schema.id}, or give a file"
                         )
+                for name, line in own.items():
+                    first_lines.setdefault(name, line)
                 yield found
             self._times = TimeColumn(self.schema.order_type, self.schema.decimal)
             waiting.clear()
