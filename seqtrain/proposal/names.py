@@ -145,12 +145,12 @@ SPANS = (
 SPAN_NAME = re.compile(rf"(^| )(?:{SPANS})( |$)")
 """Pattern in the words of the name of a column of spans of time, such as time left."""
 STEPS = "seq|seqno|seqnr|sequence|step|frame|turn|tick|cycle|iteration|round"
-ROWS = "line|row|event|msg|message|record|entry|visit|sample|reading|item"
+COUNTED_ROWS = "line|row|event|msg|message|record|entry|visit|sample|reading|item"
 PERIODS = "year|quarter|month|week|day|hour|minute|second|period|jahr|monat|woche|tag|stunde"
 COUNTER_NAME = re.compile(
     rf"(?:index|idx|nr|no|num|number|i|n|k|pos|position|rank|offset|lineno|rowno|schritt|zeile)"
     rf"|(?:.* )?(?:{STEPS}|{PERIODS})(?: (?:nr|no|num|number|index|idx|id))?"
-    rf"|(?:.* )?(?:{ROWS}) (?:nr|no|num|number|index|idx|pos|position|count)"
+    rf"|(?:.* )?(?:{COUNTED_ROWS}) (?:nr|no|num|number|index|idx|pos|position|count)"
 )
 """Words of the name of a column whose whole numbers count steps or rows, such as week, event nr."""
 

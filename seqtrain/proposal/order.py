@@ -135,7 +135,7 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     steps = growth(numbers, ids)
     if not len(steps):
         return is_time(column) or column.is_duration
-    if steps.min() > 0 and _are_equal(steps):
+    if steps.min() > 0 and are_equal(steps):
         return True
     if isinstance(column.name, int) and (steps > 0).all():
         return True
@@ -169,7 +169,7 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
     share = np.count_nonzero(gaps) / len(gaps)
     if share < NEARLY_ALL:
         return False
-    is_even = gaps.min() > 0 and _are_equal(gaps)
+    is_even = gaps.min() > 0 and are_equal(gaps)
     if is_time(column) and ((steps <= 0).all() or is_even):
         return True
     if are_unix_times(column, numbers):
@@ -183,7 +183,7 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
     return bool((is_counter(column) and share >= COUNTED) or (is_even and (steps > 0).any()))
 
 
-def _are_equal(steps: Floats) -> bool:
+def are_equal(steps: Floats) -> bool:
     """Return True if positive differences are equal but for rounding."""
     return bool(np.ptp(steps) <= EVEN * steps.max())
 

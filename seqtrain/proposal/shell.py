@@ -31,7 +31,7 @@ def rewriting(
         target = f"./{target}"
     steps = [shlex.join(command)]
     if compression_of(path):
-        steps.insert(0, shlex.join(UNPACKERS[compression_of(path).lower()]))
+        steps.insert(0, shlex.join(UNPACKERS[compression_of(path)]))
     steps[0] += f" < {shlex.quote(path)}"
     return f"{' | '.join(steps)} > {shlex.quote(target)}", shlex.quote(target)
 

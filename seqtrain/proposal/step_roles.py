@@ -17,9 +17,9 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import (
-    EVEN,
     NEARLY_ALL,
     RowSelection,
+    are_equal,
     doubtful_orders,
     find_order,
     growth,
@@ -289,12 +289,17 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         doubts = other_labels(possible, label)
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
     order = next(iter(columns_named(columns, options, "order")), None)
-    if order is None:
+    if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
-        is_only = len(varying) == 1 and varying[0].kind == "number"
-        if is_only and not _is_ordinal(varying[0]):
-            order = None  # it is the measured column, even if it grows evenly
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
+
+
+def _is_only_measurement(varying: Sequence[ColumnProfile]) -> bool:
+    """Return True for one column of numbers that isn't named like times or counters.
+
+    Without it a time step is empty, so it isn't the order, even if it grows evenly.
+    """
+    return len(varying) == 1 and varying[0].kind == "number" and not _is_ordinal(varying[0])
 
 
 # Ids within which the label changes
@@ -660,7 +665,7 @@ class StepColumns:
         elif is_known(order, self.id):
             times = order.numbers[self.rows]
             steps = growth(times, self.ids, sort=True)
-            is_even = not len(steps) or np.ptp(steps) <= EVEN * np.abs(steps).max()
+            is_even = not len(steps) or are_equal(steps)
             names = [column.name for column in self.columns]
             if not (is_even or is_calendar(order) or ELAPSED in names):
                 self.roles.steps[ELAPSED] = "order"

@@ -20,8 +20,8 @@ from seqtrain.text import quote
 
 CHARACTERS = ("char",)
 """Tokenizers whose vocabulary shows which characters train has."""
-MOST_CHARACTERS = 100_000
-"""Largest number of characters of the first line that are looked at."""
+LONGEST_SIGN = 100_000
+"""Number of characters of the first line that can show a format."""
 HEADERS = {"@relation": "arff", "@problemname": "ts"}
 """Maps the first word of a file to its format."""
 
@@ -52,7 +52,7 @@ def _check_line(block: Block, fitted: Preprocessing) -> None:
     """Raise UnreadableError if the first line begins a file of another format."""
     if 0 in block.problems:
         return
-    line = str(as_list(block.columns[TEXT])[0])[:MOST_CHARACTERS]
+    line = str(as_list(block.columns[TEXT])[0])[:LONGEST_SIGN]
     sign = next(_signs(line, fitted), None)
     if sign is not None:
         found, format = sign
@@ -91,10 +91,9 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
     """Yield what shows that a line begins a file of some format, and the format."""
     start = line.lstrip()
-    first_word = start.split(maxsplit=1)[:1]
-    for word in first_word:
-        if word.lower() in HEADERS:
-            yield f"begins with {word}", HEADERS[word.lower()]
+    word = "".join(start.split(maxsplit=1)[:1])
+    if word.lower() in HEADERS:
+        yield f"begins with {word}", HEADERS[word.lower()]
     if EXCEL_HINT.fullmatch(line):
         yield f"is Excel's {line.strip()}", "csv"
     if FASTTEXT_LABEL.match(start):

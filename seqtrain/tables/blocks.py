@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError
+from seqtrain.files.reading import compression_of
 from seqtrain.text import listed, nearest, quote
 
 ROWS = 256
@@ -19,8 +20,6 @@ ROWS = 256
 MOST_NAMES = 20
 """Largest number of names that a message lists."""
 
-COMPRESSED = (".gz", ".zst")
-"""Endings of compressed files, which commands for lines can't read."""
 
 TEXT, LABEL = "text", "label"
 """Names of the columns of formats whose columns have no names."""
@@ -235,7 +234,8 @@ def located(name: str, error: UnreadableError) -> DataError:
     place = name if error.line is None else f"{name}:{error.line}"
     problems = [f"{place}: {problem}" for problem in error.problems]
     root, ending = os.path.splitext(name)
-    if error.command is not None and ending and ending not in COMPRESSED:
+    is_plain = bool(ending) and not compression_of(name)  # a command for lines can read it
+    if error.command is not None and is_plain:
         new = shlex.quote(f"{root}-new{ending}")
         problems.append(f"  {error.command.format(file=shlex.quote(name), new=new)}")
     return DataError(*problems)

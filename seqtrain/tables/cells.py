@@ -105,7 +105,7 @@ WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 """A whole number with decimals, as pandas writes it where a cell of the column is missing."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
-GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
+GROUPED_WITH_COMMA = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
 """A number with a decimal comma, and points between thousands."""
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
@@ -367,7 +367,7 @@ def with_point(text: str) -> str:
     """
     if "." in text and _parsed(text) is not None:
         raise BadCellError(f"found a point in {quote(text)}; data.decimal is ',': write commas")
-    if GROUPED.fullmatch(text):
+    if GROUPED_WITH_COMMA.fullmatch(text):
         text = text.replace(".", "")
     return text.replace(",", ".")
 
