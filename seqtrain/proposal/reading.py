@@ -437,7 +437,7 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
         builder.add(block)
         if builder.rows * len(first) >= HEAD_CELLS:
             break
-    builder.finish()
+    builder.finalize()
     return head, first
 
 
@@ -461,7 +461,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         source = _sample_of_files(source, table)
     for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
         builder.add(block)
-    builder.finish()
+    builder.finalize()
 
 
 class _TableBuilder:
@@ -496,7 +496,7 @@ class _TableBuilder:
         self._lines.append(block.lines)
         self.rows += len(block)
 
-    def finish(self) -> None:
+    def finalize(self) -> None:
         """Set the columns of the table, without those of paths that have one value."""
         columns = []
         for name, column in self._columns.items():
@@ -719,7 +719,7 @@ def _read_ragged(table: Table, files: Sequence[str]) -> None:
     for block in source.blocks(Selection((0,), rest=True), PROFILED_ROWS):
         lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
         builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
-    builder.finish()
+    builder.finalize()
     label = ragged.column(0)
     if label is not None and label.can_be_label and not ragged.problems:
         table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []

@@ -312,8 +312,8 @@ class _Preparation:
         """Return the row numbers of each split in train's file, by its name: see `hold_out`.
 
         Args:
-            combinations: Tuples of labels, by their provisional numbers.
-            read: Encoded rows with provisional labels.
+            combinations: Tuples of labels, by their temporary numbers.
+            read: Encoded rows with temporary labels.
         """
         # Rows that can't be used may have numbers, too. They mustn't change the choice.
         used, rows = np.unique(read.labels, return_inverse=True)
@@ -380,7 +380,7 @@ def _strata(combinations: list[Labels], labels: Ints) -> npt.NDArray[np.str_]:
     `hold_out` takes it as the class of the rows with these labels.
 
     Args:
-        combinations: Tuples of labels, by their provisional numbers.
+        combinations: Tuples of labels, by their temporary numbers.
         labels: Number of the combination of each row, (B,).
     """
     rows = Counter[str]()
