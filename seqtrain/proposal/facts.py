@@ -155,7 +155,7 @@ class _Labels:
         self.reader = LabelReader(separator)
         self.codes, problems = self.reader.read(Coded(column.codes, column.values))
         self.problem = next(iter(problems.values()), None)
-        self.reader.finish()
+        self.reader.finalize()
 
     def _used(self, codes: Codes) -> dict[int, int]:
         """Return the number of rows of each code, among rows with some codes."""
