@@ -201,8 +201,8 @@ def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
 def _add_steps(facts: Facts, roles: Roles) -> None:
     """Set the missing numbers, the channels and the family of time steps in columns."""
     for column in roles.number_columns():
-        if column is roles.order:
-            continue
+        if str(column.name) not in roles.steps | roles.static:
+            continue  # only the order
         share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
         facts.is_missing |= share > 0
         facts.is_often_missing |= share >= OFTEN_MISSING and str(column.name) in roles.steps

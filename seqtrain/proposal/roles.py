@@ -28,6 +28,7 @@ from seqtrain.proposal.names import (
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
@@ -85,7 +86,7 @@ class Roles:
         columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
-        order: Column that sorts them, or None.
+        order: Columns that sort them, or None.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -104,7 +105,7 @@ class Roles:
     columns: Sequence[ColumnProfile] = ()
     all_others: bool = False
     id: ColumnProfile | None = None
-    order: ColumnProfile | None = None
+    order: Order | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -117,12 +118,10 @@ class Roles:
     one_hot: list[ColumnProfile] = field(default_factory=list)
 
     def number_columns(self) -> list[ColumnProfile]:
-        """Return the columns of numbers that sequences hold, and the order."""
+        """Return the columns of numbers that sequences hold, and those of the order."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        used = [column for column in self.columns if str(column.name) in names]
-        if self.order is None:
-            return used
-        return [*used, self.order]
+        order = () if self.order is None else self.order.columns
+        return [column for column in self.columns if str(column.name) in names or column in order]
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
         """Note a column that isn't used, and warn if it gives the label away.

@@ -198,7 +198,7 @@ def _has_decimal_commas(roles: Roles) -> bool:
         columns = roles.sequence
     else:
         columns = roles.number_columns()
-    return any(column.has_decimal_commas for column in columns if column is not roles.order)
+    return any(column.has_decimal_commas for column in columns)
 
 
 def _sequence(roles: Roles) -> tuple[Any, str]:
