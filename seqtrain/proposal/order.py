@@ -150,7 +150,7 @@ def _level(column: ColumnProfile) -> int | None:
 
     It is known for dates, times of day, and whole numbers with a name such as week or turn.
     """
-    if _holds_dates(column):
+    if _holds_dates(column) or is_calendar(column):
         return LEVEL_OF_DATES
     if column.is_duration:
         seconds = column.value_numbers
@@ -191,7 +191,8 @@ def _order_by_levels(
             continue
         joined = Order(*chosen, column)
         numbers = joined.numbers[rows]
-        if column.is_duration and not (is_event_time(column) or _is_sorted(numbers, ids)):
+        is_named = is_event_time(column) or level_of(column) is not None
+        if column.is_duration and not (is_named or _is_sorted(numbers, ids)):
             continue
         gaps = growth(numbers, ids, sort=True)
         before = growth(Order(*chosen).numbers[rows], ids, sort=True) if chosen else gaps * 0
