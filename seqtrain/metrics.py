@@ -9,6 +9,7 @@ C is the number of classes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -320,3 +321,8 @@ def compared_metric(monitor: str, *, has_rare_class: bool = False) -> Metric:
     if is_comparable:
         return metric
     return METRICS["accuracy"]
+
+
+def perplexity(loss: float) -> float:
+    """Return the perplexity of a mean loss per token in nats: its exponential, at most exp(700)."""
+    return math.exp(min(loss, 700.0))

@@ -108,7 +108,7 @@ class Classifier(Summarized):
         return target
 
     def summary(self) -> dict[str, str]:
-        """Return facts for a short representation, by heading: path, model, classes and so on."""
+        """Return entries of a short representation, by heading: path, model, classes and so on."""
         fitted, members = self.preprocessing, len(self.models)
         found = {
             "path": str(self.path),

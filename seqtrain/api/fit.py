@@ -221,7 +221,7 @@ def _write_run(session: Trainer, writer: RunWriter, told: StoppingListener, *, f
             stopped_by = signal.Signals(stop.signal_number).name
         saved = writer.stop(stop.signal_number, stopped_by)
         raise (told.error or saved) from None
-    writer.finish()
+    writer.finalize()
     return _finished_run(session, writer.run.path, writer.warnings())
 
 
@@ -400,18 +400,18 @@ def _start_writer(
         ConfigError: If the directory holds another run that can't be replaced.
         RunError: If a file can't be written.
     """
-    point, facts = start.point, environment(session)
+    point, recorded = start.point, environment(session)
     if point is not None:
         writer = RunWriter(point.run, session, point)
-        warnings = point.warnings + inexact_resume_warnings(point.run.environment(), facts)
+        warnings = point.warnings + inexact_resume_warnings(point.run.environment(), recorded)
         writer.resume()
     else:
         run = run_directory.make(directory, name)
         resources.enter_context(locked(run.path))
         if start.lineage:
-            facts[LINEAGE] = start.lineage
+            recorded[LINEAGE] = start.lineage
         writer, warnings = RunWriter(run, session), []
-        writer.start(facts, force=start.force)
+        writer.start(recorded, force=start.force)
     progress = session.progress
     listener(
         StartEvent(

@@ -170,7 +170,7 @@ def predict_steps(
                 yield StepPredictions(
                     one.labels,
                     torch.softmax(logits.double(), dim=1),
-                    fitted.pieces(example.sequence),
+                    fitted.step_texts(example.sequence),
                     fitted.sequence.tokenizer_name,
                     unknown[index],
                     example,

@@ -12,7 +12,7 @@ from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
 from seqtrain.metrics import METRICS
-from seqtrain.reports.facts import RunFacts, model_card
+from seqtrain.reports.contents import RunReport, model_card
 from seqtrain.reports.page import render
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.overview import first_model_scores
@@ -78,26 +78,26 @@ def report(
         chosen += members(directory_of(run).path) or [run]
     if not chosen:
         raise ConfigError("runs: found none; expected at least one")
-    facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
-    if len(facts) > 1:
-        title = f"{facts[0].name} and others"
+    shown = [run_report(run, split=split, data=data, steps=steps, device=device) for run in chosen]
+    if len(shown) > 1:
+        title = f"{shown[0].name} and others"
     else:
-        title = facts[0].name
-    write_file(target, render(facts, title=title).encode())
-    warnings = tuple(dict.fromkeys(line for run in facts for line in run.shown.warnings))
+        title = shown[0].name
+    write_file(target, render(shown, title=title).encode())
+    warnings = tuple(dict.fromkeys(line for each in shown for line in each.shown.warnings))
     warn(*warnings)
     return Report(target, tuple(directory_of(run).path for run in chosen), warnings)
 
 
-def run_facts(
+def run_report(
     run: RunLike = None,
     *,
     split: str | None = None,
     data: Any = None,
     steps: bool = False,
     device: str = "auto",
-) -> RunFacts:
-    """Return the facts of a run for a report. `run` is one run, not an ensemble.
+) -> RunReport:
+    """Return what a report shows of one run. `run` is one run, not an ensemble.
 
     The other arguments and the errors are as for `report`.
     """
@@ -118,7 +118,7 @@ def run_facts(
         first = first_model_scores(directory)
         headline = {METRICS[name].title: METRICS[name].text(value) for name, value in first.items()}
         learned += "; the figures are those of the model before the refit, the tables its own"
-    return RunFacts(
+    return RunReport(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
         environment={**environment, "data": {**environment["data"], **shown.digests}},

@@ -167,7 +167,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
         example: The same row with its text.
     """
     classifier, rules = found.classifier, found.classifier.preprocessing
-    weights, of_facts = occlusion_weights(
+    weights, of_features = occlusion_weights(
         classifier.network,
         found.store,
         index,
@@ -182,13 +182,13 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
             for name, cell in zip(rules.steps.names, row, strict=True):
                 names.append(f"{step}:{name}={cell}")
     else:
-        tokens = rules.pieces(example.sequence)
+        tokens = rules.step_texts(example.sequence)
         names = tokens or [f"step {step}" for step in range(1, len(weights) + 1)]
     features = []
     if rules.row_features is not None and example.static is not None:
         for name, cell in zip(rules.row_features.names, example.static.cells()[0], strict=True):
             features.append(f"{name}={cell}")
-    return list(zip([*names, *features], [*weights, *of_facts], strict=True))
+    return list(zip([*names, *features], [*weights, *of_features], strict=True))
 
 
 def _read_again(found: Labelled) -> list[Example]:

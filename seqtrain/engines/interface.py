@@ -193,7 +193,7 @@ class Ops:
             layout: positions of the time steps.
         """
         states = states.to(torch.promote_types(states.dtype, torch.float32))
-        pooled: Tensor = pooling.finish(pooling.summarize(states, layout))
+        pooled: Tensor = pooling.finalize(pooling.summarize(states, layout))
         return pooled
 
 

@@ -13,9 +13,9 @@ from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.store import Ints, SequenceStore, stacked
 
-PIECES = 256
-"""Largest number of pieces that are left out of a sequence, one at a time. In a longer sequence a
-piece has several steps, which share its weight equally."""
+MOST_SEGMENTS = 256
+"""Largest number of segments that are left out of a sequence, one at a time. In a longer sequence a
+segment has several steps, which share its weight equally."""
 
 
 def occlusion_weights(
@@ -36,8 +36,8 @@ def occlusion_weights(
     - Row features are measured in the same way as cells.
     - In a multi-label task the prediction is the decision on each class at its threshold.
     - A sequence of one step is compared with equal probabilities.
-    - If there are more than `PIECES` steps, neighbouring steps are left out together and share
-      their weight.
+    - If there are more than `MOST_SEGMENTS` steps, neighbouring steps are left out together and
+      share their weight.
     - States aren't carried over from other rows.
 
     Args:
@@ -60,8 +60,8 @@ def occlusion_weights(
     """
     original = store.__getitems__(np.array([row]))
     length, columns = len(original.values), 1 if steps is None else len(steps.names)
-    pieces = np.array_split(np.arange(length), min(length, PIECES))
-    variants = [original, *_variants(original, pieces, steps, row_features)]
+    segments = np.array_split(np.arange(length), min(length, MOST_SEGMENTS))
+    variants = [original, *_variants(original, segments, steps, row_features)]
     logits = predict_logits(model, stacked(variants, words=original.words), device).double()
     if model.multi_label:
         decided = torch.from_numpy(reached(logits[0].sigmoid(), thresholds))
@@ -74,33 +74,33 @@ def occlusion_weights(
     falls = (found[0] - found[1:]).tolist()
     if steps is None and length == 1:
         falls[0] = float(found[0]) - float(of_equal)
-    by_piece = np.split(np.array(falls[: len(pieces) * columns]), len(pieces))
+    by_segment = np.split(np.array(falls[: len(segments) * columns]), len(segments))
     weights = list[float]()
-    for piece, own in zip(pieces, by_piece, strict=True):
-        weights += (own / len(piece)).tolist() * len(piece)
-    return weights, falls[len(pieces) * columns :]
+    for segment, own in zip(segments, by_segment, strict=True):
+        weights += (own / len(segment)).tolist() * len(segment)
+    return weights, falls[len(segments) * columns :]
 
 
 def _variants(
     original: SequenceStore,
-    pieces: Sequence[Ints],
+    segments: Sequence[Ints],
     steps: ColumnTable | None,
     row_features: ColumnTable | None,
 ) -> Iterator[SequenceStore]:
-    """Yield copies of a sequence that lack one piece each, and then copies without one row feature.
+    """Yield copies of a sequence that lack one segment each, and then ones without a row feature.
 
-    A piece is a range of time steps. In a table of steps, a copy lacks the cells of one column in a
-    piece. A sequence of one token or vector is yielded unchanged.
+    A segment is a range of time steps. In a table of steps, a copy lacks the cells of one column in
+    a segment. A sequence of one token or vector is yielded unchanged.
 
     Args:
         original: Store of one sequence.
-        pieces: Time steps of each piece.
+        segments: Time steps of each segment.
         steps: Encoding of the step columns, or None if a step is one token or vector.
         row_features: Encoding of the row features, or None if there are none.
     """
     row = np.array([0])  # indexing by an array copies
-    for piece in pieces:
-        whole = slice(piece[0], piece[-1] + 1)
+    for segment in segments:
+        whole = slice(segment[0], segment[-1] + 1)
         if steps is None:
             is_only_step = len(original.values) == 1
             yield original if is_only_step else _without(original, whole)
@@ -117,11 +117,11 @@ def _variants(
             yield changed
 
 
-def _without(sequence: SequenceStore, piece: slice) -> SequenceStore:
-    """Return a copy of a store of one sequence without the steps in `piece`."""
-    values = np.delete(sequence.values, piece, axis=0)
+def _without(sequence: SequenceStore, segment: slice) -> SequenceStore:
+    """Return a copy of a store of one sequence without the steps in `segment`."""
+    values = np.delete(sequence.values, segment, axis=0)
     spelled = sequence.spellings
     if spelled is not None:
-        spelled = np.delete(spelled, piece, axis=0)
+        spelled = np.delete(spelled, segment, axis=0)
     offsets = np.array([0, len(values)])
     return replace(sequence, values=values, offsets=offsets, spellings=spelled)

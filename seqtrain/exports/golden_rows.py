@@ -31,7 +31,7 @@ LARGEST_FLOAT = float(np.finfo(np.float32).max)
 def golden_rows(fitted: Preprocessing) -> tuple[list[dict[str, Any]], SequenceStore]:
     """Return made-up sequences as JSON objects, and encoded.
 
-    An object has a `sequence`, and `facts` if there are row features. Equal models get equal rows.
+    An object has a `sequence`, and `row_features` if there are any. Equal models get equal rows.
     Sequences that the model refuses are left out.
     """
     rules, draw = fitted.for_prediction(), np.random.default_rng(0)
@@ -47,7 +47,7 @@ def golden_rows(fitted: Preprocessing) -> tuple[list[dict[str, Any]], SequenceSt
         example = found.example(index)
         row = {"sequence": _as_json(example.sequence, rules)}
         if rules.row_features is not None and example.static is not None:
-            row["facts"] = rules.row_features.rows(example.static)[0]
+            row["row_features"] = rules.row_features.rows(example.static)[0]
         rows.append(row)
     return rows, store.__getitems__(kept)
 

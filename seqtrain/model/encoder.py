@@ -144,7 +144,7 @@ def run_in_segments(
             summary, after = checkpoint(add, *inputs, use_reentrant=True, preserve_rng_state=False)
         else:
             summary, after = add(*inputs)
-    return None if pooling is None or summary is None else pooling.finish(summary), after
+    return None if pooling is None or summary is None else pooling.finalize(summary), after
 
 
 def _start_of(segment: Segment, start: Tensor, before: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
 
 @dataclass(frozen=True)
 class KernelSizes:
-    """Facts about series that determine the shapes of a bank of kernels.
+    """Numbers of channels and steps that determine the shapes of a bank of kernels.
 
     Attributes:
         channels: number of channels of a series.
@@ -42,7 +42,7 @@ class InputSpec:
         ngrams: n-grams of tokens in train, or None without model.ngrams.
         series: standardization of each series by itself if data.standardize is "series" or "both",
             else None.
-        kernels: facts for the bank of kernels, or None without model.kernels.
+        kernels: sizes for the bank of kernels, or None without model.kernels.
         steps: columns of a time step, or None without data.steps.
         static: columns of row features, or None without data.static.
         vectors: number of layers in the vector of a text, and of numbers of each layer, or None

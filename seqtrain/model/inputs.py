@@ -64,7 +64,7 @@ class Inputs:
 
     Args:
         config: the section model of a config.
-        spec: facts about inputs and classes.
+        spec: description of inputs and classes.
 
     Attributes:
         embedding: embedding of ids, columns or numbers; or nn.Identity if convolutions replace it.

@@ -38,7 +38,7 @@ class ClassifierNetwork(nn.Module):
 
     Args:
         config: the section model of a config.
-        spec: facts about inputs and classes, such as the size of the vocabulary.
+        spec: description of inputs and classes, such as the size of the vocabulary.
         multi_label: True if a sequence may have several labels or none.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 A pooling is one class in this module, entered in `POOLINGS` under its name in model.pooling. It
 has three methods: `summarize` summarizes the states of some time steps, `merge` merges the
-summaries of two consecutive parts of a sequence, and `finish` turns a summary into a vector. They
+summaries of two consecutive parts of a sequence, and `finalize` turns a summary into a vector. They
 suffice to pool whole sequences, to pool segment by segment, and to export to ONNX.
 
 B sequences, N packed time steps, H width of a state (both directions), S width of a summary, K
@@ -59,7 +59,7 @@ class Pooling(nn.Module, ABC):
             second: summary of the part that follows, (B, S).
         """
 
-    def finish(self, summary: Tensor) -> Tensor:
+    def finalize(self, summary: Tensor) -> Tensor:
         """Return the pooled vectors (B, H) for summaries (B, S)."""
         return summary
 
@@ -85,7 +85,7 @@ class MeanPooling(SumPooling):
         """Return the sum of the states of each sequence, and its number of steps, (B, H + 1)."""
         return torch.cat((sequences.sum(states), sequences.lengths.to(states.dtype)), dim=1)
 
-    def finish(self, summary: Tensor) -> Tensor:
+    def finalize(self, summary: Tensor) -> Tensor:
         """Return the sums divided by the numbers of steps, (B, H)."""
         return summary[:, :-1] / summary[:, -1:]
 
@@ -143,7 +143,7 @@ class AttentionPooling(Pooling):
         ]
         return torch.cat((scaled[0] + scaled[1], largest), dim=1)
 
-    def finish(self, summary: Tensor) -> Tensor:
+    def finalize(self, summary: Tensor) -> Tensor:
         """Return the weighted sums divided by the sums of the weights, (B, H)."""
         return summary[:, : self.width] / summary[:, self.width : self.width + 1]
 
@@ -217,10 +217,10 @@ class PoolingList(nn.ModuleDict):
         merged = torch.cat([part.merge(first, second) for part, first, second in pairs], dim=1)
         return torch.cat((merged, summary[rows:], own[rows:]))
 
-    def finish(self, summary: Tensor) -> Tensor:
+    def finalize(self, summary: Tensor) -> Tensor:
         """Return the pooled vectors, (B, K * H), of the result of `add_segment`."""
         pairs = zip(self.parts, self._split(summary), strict=True)
-        return torch.cat([part.finish(own) for part, own in pairs], dim=1)
+        return torch.cat([part.finalize(own) for part, own in pairs], dim=1)
 
     def _after_each_step(self, states: Tensor, layout: Packed) -> Tensor:
         """Return the pooled states after every time step, in packed order, (N, K * H)."""
@@ -230,7 +230,7 @@ class PoolingList(nn.ModuleDict):
             one_step = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
             before = None if summary is None else summary[: len(state)]
             summary = self.add_segment(before, state, Packed(one_step, states.device))
-            pooled.append(self.finish(summary))
+            pooled.append(self.finalize(summary))
         return torch.cat(pooled)
 
     def _split(self, summary: Tensor) -> tuple[Tensor, ...]:

@@ -96,9 +96,9 @@ OWNER_NAMES = (
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
-CODE_NAME = re.compile(
-    r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi|postcode|zipcode|postal|plz)([^a-z]|$)"
-)
+IDS, CODES = "[a-z]?id|uid|session|case|trip|key", "code|zip|poi|postcode|zipcode|postal|plz"
+ID_NAME = re.compile(rf"(^|[^a-z])({IDS})([^a-z]|$)")
+CODE_NAME = re.compile(rf"(^|[^a-z])({IDS}|{CODES})([^a-z]|$)")
 """Pattern in the words of a name of a column whose values are codes, such as case id."""
 AMOUNT_WORDS = (
     "amount",
@@ -213,6 +213,11 @@ def names_owner(column: ColumnProfile) -> bool:
 def is_code_or_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes or owners."""
     return is_code(column) or names_owner(column)
+
+
+def may_own(column: ColumnProfile) -> bool:
+    """Return True if the column is named like owners or ids, and not like codes of a property."""
+    return names_owner(column) or (is_code(column) and bool(ID_NAME.search(column.name_words)))
 
 
 def is_time(column: ColumnProfile) -> bool:

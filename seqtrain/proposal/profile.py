@@ -75,8 +75,6 @@ KIND_PATTERNS = {
     ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
-SENTINEL = re.compile(r"-?9{2,}(?:\.[09]+)?|-32768|32767|65535|-?2147483647|-2147483648")
-"""A number that programs write for a missing one."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
@@ -422,23 +420,6 @@ class ColumnProfile:
                 value = with_point(value) if "," in value else value
             if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
                 found[at] = float(value)
-        return found
-
-    @cached_property
-    def sentinels(self) -> list[Any]:
-        """Values such as -999 that repeat far outside of all others, as for missing numbers."""
-        numbers, found = self.value_numbers, list[Any]()
-        if self.kind != "number":
-            return found
-        is_sentinel = np.array([bool(SENTINEL.fullmatch(str(value))) for value in self.values])
-        others = numbers[np.isfinite(numbers) & ~is_sentinel]
-        if len(others) < FEWEST_MEASURED:
-            return found
-        low, high = others.min(), others.max()
-        for at in np.flatnonzero(is_sentinel & (self.counts > 1)).tolist():
-            distance = max(low - numbers[at], numbers[at] - high)
-            if distance > high - low:
-                found.append(self.values[at])
         return found
 
     @cached_property

@@ -9,11 +9,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.doubts import (
+    MOST_SHOWN,
+    odd_cells,
+    rows_of_totals,
+    shared_owner,
+    spelled_alike,
+)
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
@@ -24,7 +29,7 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
-from seqtrain.proposal.order import MOST_TOTALS, Order
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
@@ -46,7 +51,7 @@ from seqtrain.proposal.roles import (
     set_command,
 )
 from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
-from seqtrain.proposal.shell import perl_literal, rewriting
+from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -58,6 +63,7 @@ from seqtrain.proposal.write import (
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.pretrained import PretrainedEncoder
+from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, Name, missing_name
@@ -90,19 +96,12 @@ MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
-TOTAL = re.compile(
-    r"(?:grand |sub-?)?totals?:?|sums?:?|(?:gesamt)?summe:?|gesamt:?|insgesamt:?|somme:?|suma:?",
-    re.IGNORECASE,
-)
-"""Cell of a row of totals."""
 MOST_RARE = 2
 """Rows of a class up to which a warning names it."""
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
-MOST_SHOWN = 3
-"""Number of odd cells of a column that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,9 @@ def propose(
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
-    warnings += _totals(table)
+    warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
+    warnings += spelled_alike(roles.label, facts.separator, table)
+    warnings += rows_of_totals(table)
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:
@@ -425,26 +426,6 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
         raise DataError(*problems)
 
 
-def odd_cells(column: ColumnProfile, table: Table) -> str:
-    """Return the cells of a column that aren't of its kind, with their lines, for a message.
-
-    Args:
-        column: A column of the table, or a field of the objects in one.
-        table: The table.
-    """
-    rows = np.flatnonzero(column.is_odd)
-    if column.owners is None:
-        lines = table.lines
-    else:
-        lines = table.lines[column.owners]
-    shown = []
-    for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
-    more = len(rows) - len(shown)
-    names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
-    return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
-
-
 def _check_dropped(found: _Findings) -> None:
     """Raise a DataError if too many rows with cells of another kind would be left out.
 
@@ -495,8 +476,7 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
         return []
     file = matching_files(table.path)[0]
-    texts = "|".join(perl_literal(mark.replace('"', '""')) for mark in sorted(marks))
-    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n]|$)'
+    cell = replacing_cells(sorted(marks))
     blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
     if not all(map(LIMIT.fullmatch, marks)):
         return [f"  {blanks}"]
@@ -593,24 +573,6 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
             raise DataError(f"{table.name}: this folder holds {held}; did you mean its parent?")
         yield f"this folder holds {held}; if the folder is a class, give its parent"
     yield from facts.variants
-
-
-def _totals(table: Table) -> Iterator[str]:
-    """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
-    path, format = matching_files(table.path)[0], table.dialect.format
-    for column in table.columns:
-        for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
-            code = column.codes[row]
-            cell = column.values[code]
-            if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
-                continue
-            advice = "if so, remove it"
-            if row == table.rows - 1 and format in ("csv", "tsv"):
-                advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
-            yield (
-                f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
-                f"{column.shown} is {quote(cell, 30)}; {advice}"
-            )
 
 
 def _rare_classes(facts: Facts, unit: str) -> Iterator[str]:
@@ -776,26 +738,6 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
-
-
-def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
-    """Yield a warning if a random split can divide the rows of one owner, such as a customer.
-
-    There is no warning if data.group is set, or if no fraction of train is held out.
-
-    Args:
-        owner: Column that names the owner of each row, or None.
-        config: The config.
-    """
-    is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
-    if owner is None or not is_divided or config.data.group is not None:
-        return
-    name = owner.name
-    command = shlex.join(["--set", f"data.group={name}"])
-    yield (
-        f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
-        f"be too good for a new {name}; {command} keeps them together"
-    )
 
 
 def _few_rows(found: _Findings, config: Config) -> Iterator[str]:

@@ -20,6 +20,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.proposal.shell import rewriting
 from seqtrain.sequences.inputs import QUOTES
+from seqtrain.sequences.schema import EVERY
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import (
@@ -252,8 +253,11 @@ def read_table(
         table.sheets = sheet_names(path)
     missing = options.get("na_values") or {}
     for at, column in enumerate(table.columns):
-        if str(column.name) in missing:
-            table.columns[at] = column.without(missing[str(column.name)])
+        own = list(missing.get(str(column.name), ()))
+        if column.is_measured:  # the column of the label isn't known yet
+            own += missing.get(EVERY, ())
+        if own:
+            table.columns[at] = column.without(own)
     if is_train and table.header is None:
         _check_shape(table, [])
     if is_train and table.header is False:
@@ -433,7 +437,7 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
         builder.add(block)
         if builder.rows * len(first) >= HEAD_CELLS:
             break
-    builder.finish()
+    builder.finalize()
     return head, first
 
 
@@ -457,7 +461,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         source = _sample_of_files(source, table)
     for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
         builder.add(block)
-    builder.finish()
+    builder.finalize()
 
 
 class _TableBuilder:
@@ -492,7 +496,7 @@ class _TableBuilder:
         self._lines.append(block.lines)
         self.rows += len(block)
 
-    def finish(self) -> None:
+    def finalize(self) -> None:
         """Set the columns of the table, without those of paths that have one value."""
         columns = []
         for name, column in self._columns.items():
@@ -715,7 +719,7 @@ def _read_ragged(table: Table, files: Sequence[str]) -> None:
     for block in source.blocks(Selection((0,), rest=True), PROFILED_ROWS):
         lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
         builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
-    builder.finish()
+    builder.finalize()
     label = ragged.column(0)
     if label is not None and label.can_be_label and not ragged.problems:
         table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []

@@ -24,7 +24,9 @@ from seqtrain.proposal.names import (
     is_code_or_owner,
     is_no_outcome,
     is_time,
+    may_own,
     names_outcome,
+    names_owner,
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
@@ -36,9 +38,11 @@ from seqtrain.proposal.profile import (
     LABEL_KINDS,
     LIST_KINDS,
     ColumnProfile,
+    Floats,
     are_codes,
     determines,
 )
+from seqtrain.sequences.schema import EVERY
 from seqtrain.tables.blocks import FILE, FOLDER
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
 from seqtrain.text import counted, listed, quote
@@ -57,8 +61,11 @@ MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
 MOST_LISTED = 20
 """Number of columns that a message lists."""
-FEWEST_OWNERS = 10
-"""Fewest distinct values of a column that names the owner of each row, such as a customer."""
+FEWEST_OWNERS, FEWEST_NUMBERED_OWNERS = 10, 3
+"""Fewest distinct values of a column that names the owner of each row, such as a customer.
+
+The second number is for values with digits.
+"""
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
@@ -118,10 +125,27 @@ class Roles:
     one_hot: list[ColumnProfile] = field(default_factory=list)
 
     def number_columns(self) -> list[ColumnProfile]:
-        """Return the columns of numbers that sequences hold, and those of the order."""
+        """Return the columns of numbers that sequences hold."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
+        return [column for column in self.columns if str(column.name) in names]
+
+    def numbers_and_order(self) -> list[ColumnProfile]:
+        """Return the columns of numbers that sequences hold, and those of the order."""
         order = () if self.order is None else self.order.columns
-        return [column for column in self.columns if str(column.name) in names or column in order]
+        return list(dict.fromkeys((*self.number_columns(), *order)))
+
+    def numbers(self) -> dict[str, Floats]:
+        """Return the numbers of the used columns, under their names in data.na_values.
+
+        The name of time steps in several columns is `EVERY`, and "" that of lists of numbers.
+        """
+        found = {str(column.name): column.numbers for column in self.number_columns()}
+        if self.kind == "features":
+            wide = [column.numbers for column in self.sequence if column.kind == "number"]
+            lists = [own for column in self.sequence for own in column.lists]
+            found |= {EVERY: np.concatenate(wide)} if wide else {}
+            found |= {"": np.concatenate(lists)} if lists else {}
+        return found
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
         """Note a column that isn't used, and warn if it gives the label away.
@@ -308,6 +332,7 @@ def row_table(
             roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
+    roles.owner = owner_of(unused)
     ids = [column for column in unused if _may_be_id(column, label)]
     is_asked = not options.named("sequence") and not options.get("group")
     if ids and roles.kind == "text" and is_asked:
@@ -325,7 +350,6 @@ def row_table(
         )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
     roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
-    roles.owner = owner_of(unused)
     return roles
 
 
@@ -633,18 +657,39 @@ def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
     return FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4 and are_codes(rows)
 
 
-def owner_of(columns: Sequence[ColumnProfile]) -> ColumnProfile | None:
-    """Return the first column that seems to name the owner of each row, or None.
+def owners_of(
+    columns: Sequence[ColumnProfile], id: ColumnProfile | None = None
+) -> list[ColumnProfile]:
+    """Return the columns that seem to name the owner of each row, or of each sequence.
 
-    The column is named like codes or owners. It has ten or more distinct texts or whole numbers,
-    and at most half as many as rows.
+    Such a column is named like ids or owners. It has a few distinct texts or whole numbers, and at
+    most half as many as there are rows, or sequences. They are at least ten, or three if all have
+    digits: P1, but not mobile and desktop.
+
+    Args:
+        columns: Columns to choose from.
+        id: Column whose equal values mark the rows of a sequence, or None if each row is one.
     """
+    found = []
     for column in columns:
         is_value = column.kind in LABEL_KINDS and not column.has_no_labels
-        repeats = FEWEST_OWNERS <= column.distinct <= column.rows / 2
-        if is_value and repeats and is_code_or_owner(column):
-            return column
-    return None
+        if not is_value or not may_own(column):
+            continue
+        are_numbered = all(any(map(str.isdigit, str(x))) for x in column.values)
+        fewest = FEWEST_NUMBERED_OWNERS if are_numbered else FEWEST_OWNERS
+        sequences = column.rows if id is None else id.distinct
+        is_nested = id is None or (column is not id and determines(id, column))
+        if is_nested and fewest <= column.distinct <= sequences / 2:
+            found.append(column)
+    return found
+
+
+def owner_of(
+    columns: Sequence[ColumnProfile], id: ColumnProfile | None = None
+) -> ColumnProfile | None:
+    """Return the first of `owners_of`, or None. Names of owners come before ids."""
+    found = owners_of(columns, id)
+    return next((x for x in found if names_owner(x)), next(iter(found), None))
 
 
 def columns_named(
@@ -664,6 +709,6 @@ def columns_named(
 
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:
     """Yield each used column of numbers with cells of another kind."""
-    for column in (*roles.number_columns(), *roles.sequence):
+    for column in (*roles.numbers_and_order(), *roles.sequence):
         if column.is_odd.any():
             yield column

@@ -39,6 +39,8 @@ from seqtrain.proposal.roles import (
     commands,
     likeliest_labels,
     other_labels,
+    owner_of,
+    owners_of,
     tells_label,
     wide_columns,
 )
@@ -539,6 +541,9 @@ class StepColumns:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
         others = [x for x in self.columns if x not in (self.id, self.label, self.first)]
+        self.owners = owners_of([x for x in others if x in self.per_id], self.id)
+        if self.row_features:
+            roles.owner = owner_of(self.owners, self.id)
         for column in others:
             reason = self._reason_to_ignore(column)
             if reason is not None:
@@ -578,6 +583,8 @@ class StepColumns:
             return "names of splits"
         if column in self.per_id:
             reason = tells_label(column, self.label)
+            if column in self.owners and self.row_features and reason != "the label again":
+                return f"one of several {self.id.shown} each"
             if reason:
                 return reason
             if not self._holds_amounts(column) and determines(column, self.id):

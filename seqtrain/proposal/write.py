@@ -197,7 +197,7 @@ def _has_decimal_commas(roles: Roles) -> bool:
     if roles.kind == "features":
         columns = roles.sequence
     else:
-        columns = roles.number_columns()
+        columns = roles.numbers_and_order()
     return any(column.has_decimal_commas for column in columns)
 
 

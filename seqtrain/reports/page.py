@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seqtrain.files.reading import number_at
-from seqtrain.reports.facts import OF_LABEL_SET, RunFacts
+from seqtrain.reports.contents import OF_LABEL_SET, RunReport
 from seqtrain.text import printable, shorten
 
 SHOWN_MATRIX_CLASSES = 20
@@ -138,7 +138,7 @@ def _round_values(low: float, high: float, *, whole: bool = False) -> list[float
     return [step * number for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
 
 
-def render(runs: Sequence[RunFacts], *, title: str) -> str:
+def render(runs: Sequence[RunReport], *, title: str) -> str:
     """Return the HTML document of a report about one run or several runs.
 
     The document contains all that it needs. Its content security policy forbids to load anything.
@@ -191,7 +191,7 @@ def _visible(value: Any) -> Any:
     return "\n".join(map(printable, value.split("\n")))
 
 
-def curves(runs: Sequence[RunFacts]) -> list[Chart]:
+def curves(runs: Sequence[RunReport]) -> list[Chart]:
     """Return charts of loss, accuracy, learning rate and speed by epoch.
 
     The lines of up to `COLOURS` runs have different colours. More runs use the same colours again.
@@ -212,7 +212,7 @@ def curves(runs: Sequence[RunFacts]) -> list[Chart]:
     return charts
 
 
-def reliability(run: RunFacts) -> Chart | None:
+def reliability(run: RunReport) -> Chart | None:
     """Return a chart of accuracy by predicted probability, or None if there are no predictions.
 
     A dashed line shows perfect calibration.
@@ -229,7 +229,7 @@ def reliability(run: RunFacts) -> Chart | None:
     return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)
 
 
-def precision_recall(run: RunFacts) -> list[Chart]:
+def precision_recall(run: RunReport) -> list[Chart]:
     """Return a list with a chart of precision by recall, which has a line per large class.
 
     The list is empty if no class has points.
@@ -245,7 +245,7 @@ def precision_recall(run: RunFacts) -> list[Chart]:
     return []
 
 
-def by_length(run: RunFacts) -> list[Chart]:
+def by_length(run: RunReport) -> list[Chart]:
     """Return charts of accuracy by length, and by the share of each sequence that is read.
 
     A chart without values is left out, such as the second if `run.prefixes` is empty.

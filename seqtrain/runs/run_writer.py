@@ -15,6 +15,7 @@ from seqtrain.engines.choice import choose_engine
 from seqtrain.errors import Interrupted, RunError, either, parameter
 from seqtrain.evaluation.scores import missing_class_warnings, single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
+from seqtrain.metrics import perplexity
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
 from seqtrain.runs.memory import peak_memory
@@ -28,7 +29,6 @@ from seqtrain.training.events import (
     PhaseEnd,
     TrainingEvent,
     UpdateEvent,
-    perplexity,
 )
 from seqtrain.training.trainer import Trainer
 
@@ -200,7 +200,7 @@ class RunWriter:
                 found += missing_class_warnings(scores, split)
         return of_one_class[:1] + found
 
-    def finish(self) -> None:
+    def finalize(self) -> None:
         """Write the scores of test, if there are any, and the "end" line of metrics.jsonl.
 
         The folder ``previous/`` is removed if the checkpoint in ``last/`` is intact.

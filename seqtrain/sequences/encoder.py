@@ -132,7 +132,7 @@ class Encoder:
     ) -> SequenceStore:
         """Return sequences as rows of a store. Reasons why some can't be used are added to them.
 
-        Without labels, all rows have the class `UNKNOWN`, and the store has no `keys`. `finish`
+        Without labels, all rows have the class `UNKNOWN`, and the store has no `keys`. `finalize`
         completes the rows of one or several calls.
 
         Args:
@@ -189,12 +189,12 @@ class Encoder:
             left_out=left_out,
         )
 
-    def finish(self, store: SequenceStore) -> SequenceStore:
+    def finalize(self, store: SequenceStore) -> SequenceStore:
         """Return a store of this encoder with final numbers. The preprocessing must be fitted."""
         rules = self.rules
         if rules.row_features is not None:
-            store = rules.row_features.finish(store)
-        store = rules.sequence.finish(store, self.sequence)
+            store = rules.row_features.finalize(store)
+        store = rules.sequence.finalize(store, self.sequence)
         if rules.pretrained is None:
             return store
         return rules.with_vectors(store)
@@ -323,7 +323,7 @@ def encode_for_prediction(
         if not len(part.lines):
             continue
         encoder = Encoder(rules, groups=groups)  # it numbers the unknown words of one part
-        store = encoder.finish(encoder.encode(part, part.lines, report, keep_bad=True))
+        store = encoder.finalize(encoder.encode(part, part.lines, report, keep_bad=True))
         ending = [row for row, reason in part.problems.items() if reason != EMPTY]
         fault = None
         if ending and bad_rows != "blank":

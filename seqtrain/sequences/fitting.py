@@ -1,6 +1,6 @@
 """Fitting of the preprocessing on train: classes, columns, n-grams, and initial word vectors.
 
-While files are read, tokens and labels get provisional numbers. Fitting replaces these by final
+While files are read, tokens and labels get temporary numbers. Fitting replaces these by final
 ones.
 """
 
@@ -47,7 +47,7 @@ def fit_preprocessing(
         rules: The unfitted preprocessing.
         encoder: The encoder of `rules` that encoded the parts.
         labels: Reader of the labels of train.
-        parts: Stores with provisional numbers and labels, by name. The preprocessing is fitted on
+        parts: Stores with temporary numbers and labels, by name. The preprocessing is fitted on
             "train".
 
     Returns:
@@ -104,7 +104,7 @@ def _fit_labels(
     Returns:
         The preprocessing with its label set, and the stores with encoded labels.
     """
-    multi_hot = found.finish()
+    multi_hot = found.finalize()
     combinations = found.combinations
     used = np.unique(parts["train"].labels)
     if not len(used):

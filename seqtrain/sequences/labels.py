@@ -294,7 +294,7 @@ class LabelReader:
         found = {TYPE_NAMES.get(each, "text") for each in self._types}
         return found.pop() if len(found) == 1 else "text"  # type: ignore[return-value]
 
-    def finish(self) -> int | None:
+    def finalize(self) -> int | None:
         """Decide if the cells are lists of 0s and 1s, one for each label.
 
         Returns:

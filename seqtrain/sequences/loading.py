@@ -159,4 +159,4 @@ def load_inputs(
     """
     encoder, labels = Encoder(rules, groups=groups), inputs[0].labels(rules.label_set)
     store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
-    return encoder.finish(store), report
+    return encoder.finalize(store), report

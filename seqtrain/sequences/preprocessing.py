@@ -1,7 +1,6 @@
 """Preprocessing: how rows are read and encoded. It is fitted on train and saved with the model.
 
 The counts of tokens also include pretraining.data. Validation and test are never used for fitting.
-B sequences, N steps of all sequences.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class Preprocessing(Saved):
             found["steps"] = self.schema.steps
         return found
 
-    def pieces(self, sequence: Any) -> list[str] | None:
+    def step_texts(self, sequence: Any) -> list[str] | None:
         """Return the steps of a sequence as texts for people, cut as they are for encoding.
 
         Args:
@@ -123,7 +122,7 @@ class Preprocessing(Saved):
         Returns:
             One text per step, or None if steps are vectors of numbers. An empty sequence is <unk>.
         """
-        whole = self.sequence.pieces(sequence)
+        whole = self.sequence.step_texts(sequence)
         if whole is None:
             return None
         return self.lengths.cut(whole) or [SPECIAL[UNK]]

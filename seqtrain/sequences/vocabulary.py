@@ -83,7 +83,7 @@ class Vocabulary:
 
 
 class TokenIndex(dict[str, int]):
-    """Ids of the tokens of a vocabulary, and provisional numbers of others, as they are looked up.
+    """Ids of the tokens of a vocabulary, and temporary numbers of others, as they are looked up.
 
     The first other tokens get the numbers that follow the ids. Further ones have the id of <unk>.
 
@@ -133,14 +133,14 @@ def fit_vocabulary(
 
     Args:
         index: Index of `UNFITTED` with all tokens.
-        counts: Number of occurrences in train, by provisional id.
+        counts: Number of occurrences in train, by temporary id.
         min_count: Smallest number of occurrences of a token in the vocabulary.
         max_size: Largest size of the vocabulary, including <pad> and <unk>.
         known: Vocabulary of an earlier model, or None. Its tokens keep their ids, and new tokens
             follow.
 
     Returns:
-        The vocabulary. The final id of each provisional id, which is that of <unk> if the
+        The vocabulary. The final id of each temporary id, which is that of <unk> if the
         vocabulary lacks the token.
 
     Shape:

@@ -3,7 +3,6 @@
 The phases of a run are described in `training.phases`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -101,8 +100,3 @@ class CalibrationEnd:
 
 TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PhaseEnd | CalibrationEnd
 """Any event of training."""
-
-
-def perplexity(loss: float) -> float:
-    """Return the perplexity of a mean loss per token in nats: its exponential, at most exp(700)."""
-    return math.exp(min(loss, 700.0))

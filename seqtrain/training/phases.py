@@ -86,10 +86,10 @@ def calibrate(trainer: Trainer) -> Iterator[TrainingEvent]:
         trainer.set_calibration(found)
     if validation is not None:
         combined = trainer.network.combine(logits)
-        facts = validation.labels, validation.lengths, trainer.labels
-        trainer.result.validation = score(combined, *facts, trainer.thresholds)
+        known = validation.labels, validation.lengths, trainer.labels
+        trainer.result.validation = score(combined, *known, trainer.thresholds)
         if not trainer.result.validation.multi_label:
-            before = score(combined_logits(logits, trainer.calibration.branch_weights), *facts)
+            before = score(combined_logits(logits, trainer.calibration.branch_weights), *known)
             trainer.result.notes += traded_accuracy(before, trainer.result.validation)
     if is_fitted or validation is not None:
         yield CalibrationEnd()

@@ -124,11 +124,11 @@ class Processes:
         flat = flat.cpu() if self.sums_on_host else flat
         with self._lost_process_as_error():
             dist.all_reduce(flat)
-        pieces = flat.to(first.device).split_with_sizes([part.numel() for part in parts])
-        for number, count in zip(STOPPING, pieces[-1].tolist(), strict=True):
+        sums = flat.to(first.device).split_with_sizes([part.numel() for part in parts])
+        for number, count in zip(STOPPING, sums[-1].tolist(), strict=True):
             if count and self.agreed is None:
                 self.agreed = number
-        return [piece.view_as(tensor) for piece, tensor in zip(pieces, tensors, strict=False)]
+        return [total.view_as(tensor) for total, tensor in zip(sums, tensors, strict=False)]
 
     def broadcast(self, content: bytes = b"") -> bytes:
         """Wait for all processes, for hours if needed, and return the bytes that rank 0 passed.
@@ -315,13 +315,13 @@ def sum_gradients(
     rows = {}
     for table, marks in zip(sparse, marked, strict=True):
         rows[table] = marks.nonzero().squeeze(1)
-    pieces = [_dense(weight, rows.get(weight)) for weight in weights]
-    sums = processes.sum(*pieces, *others)
+    gradients = [_dense(weight, rows.get(weight)) for weight in weights]
+    sums = processes.sum(*gradients, *others)
     for weight, is_given, total in zip(weights, given.tolist(), sums, strict=False):
         if weight in rows:
             total = _sparse(weight, rows[weight], total)
         weight.grad = total if is_given else None
-    return sums[len(pieces) :]
+    return sums[len(gradients) :]
 
 
 def _marked(table: Tensor) -> Tensor:

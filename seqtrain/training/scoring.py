@@ -99,11 +99,11 @@ def classification_scores(trainer: Trainer, loss: float, accuracy: float) -> Epo
         )
         return EpochScores(result=result)
     logits = _validation_logits(trainer, rows)
-    facts = rows.labels, rows.lengths, trainer.labels
-    scores = score(trainer.network.combine(logits), *facts)
+    known = rows.labels, rows.lengths, trainer.labels
+    scores = score(trainer.network.combine(logits), *known)
     own = scores
     if len(logits) > 1:
-        own = score(logits[0], *facts)
+        own = score(logits[0], *known)
     _check_finite_loss(trainer, own.loss + scores.loss)
     result = EpochResult(
         value=own.monitored(settings.monitor),

@@ -57,7 +57,7 @@ class PhaseSetup:
         total_updates: Number of updates after which the schedule of the learning rate ends. A refit
             with fewer epochs than training ends before.
         rule: Rule that ends training.
-        selects_epoch: True if the best epoch is kept, False if it is the last one.
+        selects_epoch: True if the best epoch is kept, False if the last epoch is kept.
     """
 
     name: Phase

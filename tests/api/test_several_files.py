@@ -10,7 +10,7 @@ import seqtrain
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate, load_labelled
 from seqtrain.api.fit import fit
-from seqtrain.api.report import run_facts
+from seqtrain.api.report import run_report
 from seqtrain.api.split_results import predicted_rows
 from seqtrain.errors import CheckpointError
 
@@ -49,7 +49,7 @@ def test_answers_name_file_and_line(folder):
     of_files = evaluate("run", data="p?.jsonl")
     assert of_files.data == "p?.jsonl"
     assert of_files.scores == evaluate("run", data="one.jsonl").scores
-    assert run_facts("run").card["trained on"].startswith("p*.jsonl, ")
+    assert run_report("run").card["trained on"].startswith("p*.jsonl, ")
     wrong = seqtrain.split_results("run", split="train").errors
     seqtrain.report("run", "page.html", split="train")
     page = Path("page.html").read_text()

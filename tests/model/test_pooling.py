@@ -14,7 +14,7 @@ def test_equal_largest_steps_share_the_gradient():
     for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
         layout = Packed(torch.tensor(sizes), part.device)
         summary = pooling.add_segment(summary, part, layout)
-    pooling.finish(summary).backward(torch.tensor([[4.0], [6.0]]))
+    pooling.finalize(summary).backward(torch.tensor([[4.0], [6.0]]))
     assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
 
 

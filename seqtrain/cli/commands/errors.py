@@ -31,7 +31,7 @@ def errors(
     from seqtrain.api.split_results import split_results
     from seqtrain.cli.screens.console import note, note_rows, say_json
     from seqtrain.cli.screens.errors import error_json, show_errors
-    from seqtrain.reports.facts import OF_LABEL_SET
+    from seqtrain.reports.contents import OF_LABEL_SET
 
     is_table = format == "table" and not as_json
     shown = options.DEFAULT_TOP if top is None and (explain or is_table) else top

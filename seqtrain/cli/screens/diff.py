@@ -8,7 +8,7 @@ from seqtrain.cli.screens.console import note, say, stdout_console
 from seqtrain.cli.screens.errors import print_predictions
 from seqtrain.cli.screens.tables import print_records
 
-SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
+CALIBRATED = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
 WHO_IS_RIGHT = ("both", "only A", "only B", "neither")
 """Which runs predict an example right, in the order of `RunDifference.counts`."""
 
@@ -66,7 +66,7 @@ def show_diff(found: RunDifference, top: int) -> None:
     if accuracy.low <= 0 <= accuracy.high:
         verdict = "no clear difference; the 95% interval includes 0"
     say(f"accuracy: {verdict}")
-    note(SCORES)
+    note(CALIBRATED)
     shown = found.rows[:top]
     cells = [
         {

@@ -7,8 +7,8 @@ from rich.console import Console
 from seqtrain.cli.screens.console import note
 from seqtrain.config import Config
 from seqtrain.evaluation.scores import Scores
-from seqtrain.metrics import METRICS
-from seqtrain.training.events import EpochEvent, perplexity
+from seqtrain.metrics import METRICS, perplexity
+from seqtrain.training.events import EpochEvent
 
 WIDTHS = {
     "epoch": 6,

@@ -79,7 +79,7 @@ class Branch(nn.Module):
 
         Args:
             config: the section model of a config.
-            spec: facts about inputs and classes.
+            spec: description of inputs and classes.
         """
 
     @abstractmethod

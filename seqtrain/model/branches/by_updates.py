@@ -25,7 +25,7 @@ from seqtrain.engines.schedule import learning_rate
 from seqtrain.model.branches.logistic import Weights
 from seqtrain.sequences.store import Array
 
-MOST_EPOCHS, BATCH_SIZE = 3, 32
+_MOST_EPOCHS, BATCH_SIZE = 3, 32
 ENOUGH_ROWS = 200_000
 """Number of rows, each as often as it is learned, after which no further epoch begins.
 
@@ -85,7 +85,7 @@ def solve_by_updates(
 def _batches(num_rows: int, seed: int) -> list[Tensor]:
     """Return the rows of each batch of all epochs, each epoch in another order."""
     generator = np.random.default_rng(seed)
-    epochs = min(MOST_EPOCHS, math.ceil(ENOUGH_ROWS / num_rows))
+    epochs = min(_MOST_EPOCHS, math.ceil(ENOUGH_ROWS / num_rows))
     orders = [torch.from_numpy(generator.permutation(num_rows)) for _ in range(epochs)]
     return [batch for order in orders for batch in torch.split(order, BATCH_SIZE)]
 

@@ -76,12 +76,12 @@ chunks, because each chunk costs kernel launches.
 """
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """Adjacent rows of `SeriesRows` that are computed at once.
 
     Attributes:
         rows: the rows, (n,).
-        first: the first series that has a row in the piece.
+        first: the first series that has a row in the chunk.
         bags: first of these rows of each series that has one, counted from 0, or None for all rows
             of padded series.
     """
@@ -127,27 +127,27 @@ class SeriesRows:
         arranged[to_device((lengths.cumsum(0) - lengths)[row] + step, steps.device)] = steps
         return arranged
 
-    def pieces(self, size: int) -> Iterator[Piece]:
-        """Yield pieces of `size` rows. Padded series are one piece, because ONNX has no loops."""
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Yield chunks of `size` rows. Padded series are one chunk, because ONNX has no loops."""
         if not isinstance(self.layout, Packed):
-            yield Piece(self.rows)
+            yield Chunk(self.rows)
             return
         ends = self.layout.lengths_on_cpu.cumsum(0)  # on the CPU: known without waiting
         for begin in range(0, len(self.rows), size):
             rows = self.rows[begin : begin + size]
             bounds = torch.tensor([begin, begin + len(rows) - 1], device="cpu")
             first, last = torch.searchsorted(ends, bounds, right=True).tolist()
-            yield Piece(rows, first, (self.begins[first : last + 1] - begin).clamp(min=0))
+            yield Chunk(rows, first, (self.begins[first : last + 1] - begin).clamp(min=0))
 
-    def count_above(self, outputs: Tensor, bias: Tensor, piece: Piece) -> Tensor:
+    def count_above(self, outputs: Tensor, bias: Tensor, chunk: Chunk) -> Tensor:
         """Return in how many rows of each series the outputs exceed biases, (series, 84 * biases).
 
         Args:
-            outputs: outputs of the kernels at the rows of a piece, (n, 84).
+            outputs: outputs of the kernels at the rows of a chunk, (n, 84).
             bias: biases of each kernel, (84, biases).
-            piece: the rows.
+            chunk: the rows.
         """
-        if piece.bags is None:
+        if chunk.bags is None:
             valid = self.step < self.lengths[self.series]
             above = (outputs.unsqueeze(2) > bias).flatten(1) & valid.unsqueeze(1)
             return above.to(bias.dtype).view(self.lengths.shape[0], -1, bias.numel()).sum(1)
@@ -155,7 +155,7 @@ class SeriesRows:
         numbers = outputs.new_empty(len(outputs), *bias.T.shape)
         torch.gt(outputs.unsqueeze(1), bias.T.contiguous(), out=numbers)
         places = torch.arange(len(outputs), device=outputs.device)
-        sums = functional.embedding_bag(places, numbers.flatten(1), piece.bags, mode="sum")
+        sums = functional.embedding_bag(places, numbers.flatten(1), chunk.bags, mode="sum")
         return sums.view(-1, *bias.T.shape).transpose(1, 2).flatten(1)
 
 
@@ -166,7 +166,7 @@ class KernelBranch(LinearBranch):
     for all series. Relative dilations grow in proportion to the length of a series.
 
     Args:
-        sizes: facts about the series of train.
+        sizes: numbers of channels and steps of the series of train.
         num_classes: number of classes.
 
     Attributes:
@@ -258,20 +258,20 @@ class KernelBranch(LinearBranch):
         """
         weights, bias = self.weights(kind, number), self.bias[kind, number]
         numbers = MAX_NUMBERS if views.is_cpu else MAX_NUMBERS_ON_DEVICE
-        pieces = list(bank.pieces(max(1, numbers // max(weights.shape[1], bias[0].numel()))))
+        chunks = list(bank.chunks(max(1, numbers // max(weights.shape[1], bias[0].numel()))))
         counts = []
-        for piece in pieces:
-            taps = self._taps(bank, piece.rows, kind, number)
+        for chunk in chunks:
+            taps = self._taps(bank, chunk.rows, kind, number)
             found = [
-                bank.count_above(_convolved(views[view], taps, weights[view]), bias[view], piece)
+                bank.count_above(_convolved(views[view], taps, weights[view]), bias[view], chunk)
                 for view in range(VIEWS)
             ]
             counts.append(torch.cat(found, dim=1))
-        if len(pieces) == 1:
+        if len(chunks) == 1:
             return counts[0]
         total = counts[0].new_zeros(len(bank.lengths), counts[0].shape[1])
-        for piece, count in zip(pieces, counts, strict=True):
-            total[piece.first : piece.first + len(count)] += count
+        for chunk, count in zip(chunks, counts, strict=True):
+            total[chunk.first : chunk.first + len(count)] += count
         return total
 
     def weights(self, kind: int, number: int) -> Tensor:

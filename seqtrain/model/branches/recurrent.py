@@ -33,7 +33,7 @@ class RecurrentBranch(Branch):
 
     Args:
         config: the section model of a config.
-        spec: facts about inputs and classes.
+        spec: description of inputs and classes.
 
     Attributes:
         inputs: the layers before the encoder.

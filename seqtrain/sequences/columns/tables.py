@@ -70,7 +70,7 @@ class TokenColumn(Saved):
     def index(self) -> TokenIndex:
         """Return an object that turns tokens into ids.
 
-        Before the fit it assigns a provisional id to each new token. Afterwards it uses the
+        Before the fit it assigns a temporary id to each new token. Afterwards it uses the
         vocabulary.
         """
         if self.vocabulary is None:
@@ -305,7 +305,7 @@ class ColumnTable(Saved):
 
         Args:
             encoder: Encoder that encoded all parts.
-            parts: Stores with provisional vectors, by name.
+            parts: Stores with temporary vectors, by name.
             limits: Limits of vocabularies and bins.
             known: Table of an earlier model, or None.
 
@@ -327,7 +327,7 @@ class ColumnTable(Saved):
                 max_size=limits.max_size,
                 known=None if known is None else known.tokens[number].vocabulary,
             )
-            for own in values.values():  # provisional ids become final ones, in place
+            for own in values.values():  # temporary ids become final ones, in place
                 own[:, number] = ids[own[:, number].astype(np.int64)]
             tokens.append(replace(column, vocabulary=vocabulary))
         numbers = self.numbers or encoder.channels()
@@ -341,7 +341,7 @@ class ColumnTable(Saved):
             )
         else:
             table = replace(table, numbers=known.numbers, since=known.since)
-        return table, {name: table.finish(part) for name, part in parts.items()}
+        return table, {name: table.finalize(part) for name, part in parts.items()}
 
     def _scaled(self, train: Features, bins: int | None) -> ColumnTable:
         """Return the table with the scales of train, whose vectors have final ids."""
@@ -354,7 +354,7 @@ class ColumnTable(Saved):
             since = self.since
         return replace(self, numbers=numbers, since=since)
 
-    def finish(self, store: SequenceStore, encoder: Any = None) -> SequenceStore:
+    def finalize(self, store: SequenceStore, encoder: Any = None) -> SequenceStore:
         """Return the store with encoded vectors in the attribute `array`.
 
         Args:
@@ -391,6 +391,10 @@ class ColumnTable(Saved):
 
     def _cells(self, values: Features) -> ColumnValues:
         return dict(zip(self.names, values.T, strict=False))
+
+    def numbers_read(self, values: Features) -> Features:
+        """Return the numbers of encoded steps as read, NaN for missing ones, (N, F)."""
+        return self._observed(values)[:, len(self.tokens) :]
 
     def _observed(self, values: Features) -> Features:
         """Return ids and numbers as read, with NaN for numbers that were carried forward."""
@@ -430,7 +434,7 @@ class ColumnTable(Saved):
         columns = [*steps.token_texts(), *numbers]
         return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def pieces(self, cell: Any) -> list[str] | None:
+    def step_texts(self, cell: Any) -> list[str] | None:
         """Return one text per step: its cells, joined by commas. None for a series."""
         if self.kind == "features":
             return None
@@ -442,7 +446,7 @@ class ColumnTable(Saved):
 
 
 class TableEncoder:
-    """Encoder of steps of several columns as provisional vectors of ids and numbers.
+    """Encoder of steps of several columns as temporary vectors of ids and numbers.
 
     Attributes:
         indexes: One object per token column that turns its tokens into ids.

@@ -186,7 +186,7 @@ class TokenSequence(Saved):
     def encoder(self) -> TokenEncoder:
         """Return an encoder of cells.
 
-        Before the fit its ids are provisional. A fitted column without subwords always returns the
+        Before the fit its ids are temporary. A fitted column without subwords always returns the
         same encoder. With subwords, each call returns a new encoder, which numbers the unknown
         words that it meets.
         """
@@ -207,7 +207,7 @@ class TokenSequence(Saved):
 
         Args:
             encoder: Encoder that encoded all parts.
-            parts: Stores with provisional ids, by name.
+            parts: Stores with temporary ids, by name.
             limits: Limits of the vocabulary.
             known: Column of an earlier model, or None. Its tokens keep their ids.
 
@@ -227,8 +227,8 @@ class TokenSequence(Saved):
         if limits.extend is not None:
             more = limits.extend(vocabulary)
             numbers = {word: number for number, word in enumerate(more, start=len(vocabulary))}
-            for provisional, token in enumerate(index.others, start=index.first):
-                ids[provisional] = numbers.get(token, ids[provisional])
+            for temporary, token in enumerate(index.others, start=index.first):
+                ids[temporary] = numbers.get(token, ids[temporary])
             vocabulary = Vocabulary((*vocabulary.tokens, *more))
         rows = self.subword_rows if known is None else known.subword_rows
         if known is None and self.subwords is not None:
@@ -236,7 +236,7 @@ class TokenSequence(Saved):
         fitted = replace(self, vocabulary=vocabulary, subword_rows=rows)
         return fitted, self._renumbered(parts, index, ids)
 
-    def finish(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
+    def finalize(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
         """Return the store with final ids. With subwords, add the n-grams of unknown words.
 
         Args:
@@ -256,9 +256,9 @@ class TokenSequence(Saved):
         same for all stores.
 
         Args:
-            parts: Stores with provisional ids, by name.
+            parts: Stores with temporary ids, by name.
             index: Index by which the stores were encoded.
-            ids: Maps each provisional id to its final id.
+            ids: Maps each temporary id to its final id.
         """
         found = {name: replace(part, values=ids[part.values]) for name, part in parts.items()}
         if self.subwords is None:
@@ -283,7 +283,7 @@ class TokenSequence(Saved):
         """
         return replace(self, vocabulary=Vocabulary(tuple(lists.get("tokens") or ())))
 
-    def pieces(self, cell: Any) -> list[str]:
+    def step_texts(self, cell: Any) -> list[str]:
         """Return the tokens of a cell."""
         return self.tokenizer(cell)
 

@@ -1,4 +1,4 @@
-"""Contents of a report: facts from the files of a run, and its predictions for one split."""
+"""Contents of a report: data from the files of a run, and its predictions for one split."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ OF_LABEL_SET = "of the whole set of labels"
 
 
 @dataclass(frozen=True)
-class RunFacts:
-    """Facts about one run for a report, and its predictions for one split or file.
+class RunReport:
+    """What a report shows of one run: its files, and its predictions for one split or file.
 
     Attributes:
         name: Name of the run directory.
