@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seqtrain.config import Config
@@ -31,6 +31,7 @@ from seqtrain.proposal.layouts import (
 )
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
@@ -67,7 +68,7 @@ from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, Name, missing_name
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -691,7 +692,7 @@ def _facts_of_split(
         sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
         id=roles.id and own[roles.id.name],
-        order=roles.order and own.get(roles.order.name),
+        order=_same_order(roles, own),
         one_hot=one_hot,
     )
     if roles.steps and roles.id is None:
@@ -699,6 +700,14 @@ def _facts_of_split(
     facts = facts_of(same, options, table.unread)
     _check_bad_rows(table, facts)
     return facts
+
+
+def _same_order(roles: Roles, own: Mapping[Name, ColumnProfile]) -> Order | None:
+    """Return the order of roles in the columns of another file, or None if this file lacks one."""
+    columns = [own.get(column.name) for column in roles.order.columns] if roles.order else []
+    if not columns or None in columns:
+        return None
+    return Order(*filter(None, columns))
 
 
 def _encoding_time(found: _Findings) -> str:
