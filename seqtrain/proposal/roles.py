@@ -19,6 +19,7 @@ from seqtrain.proposal.names import (
     GROUP_NAMES,
     HEADLINE_NAMES,
     ROW_NAMES,
+    SHORT_NAMES,
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
@@ -67,6 +68,10 @@ The second number is for values with digits.
 """
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
+ARROWS = ("->", "=>", "→", ">>", ">", "»")
+"""Marks between symbols that follow one another."""
+FEWEST_SYMBOLS = 3
+"""Fewest symbols of a list beside a text, on average, that may be a sequence."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
@@ -247,11 +252,15 @@ def set_command(setting: str) -> str:
 
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
+    return _commands(option, [(x, counted(x.distinct, "value")) for x in columns])
+
+
+def _commands(option: str, columns: Sequence[tuple[ColumnProfile, str]]) -> list[str]:
+    """Return a line per column with a command that names it, and a comment."""
     lines = []
-    for column in columns:
+    for column, comment in columns:
         words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
-        command = either(words, f"{option}={column.name!r}")
-        lines.append(f"{command}  # {counted(column.distinct, 'value')}")
+        lines.append(f"{either(words, f'{option}={column.name!r}')}  # {comment}")
     return _lines(lines)
 
 
@@ -346,9 +355,21 @@ def row_table(
             f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
             f"{shlex.join(['--set', f'data.sequence={joined}'])}"
         )
+    paths = [x for x in unused if _may_be_path(x)]
+    if paths and roles.kind == "text" and not options.named("sequence"):
+        roles.warnings.append(
+            f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
+            f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
+        )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
     roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
     return roles
+
+
+def _may_be_path(column: ColumnProfile) -> bool:
+    """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
+    has_arrows = column.kind == "symbols" and column.mark in ARROWS
+    return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
 
 
 def about_splits(column: ColumnProfile) -> str:
@@ -404,7 +425,10 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(_few_numbers(others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
-    lines = _described(others) or ["  the label only"]
+    possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
+    lines = _described([x for x in others if x not in possible])
+    lines = lines if others else ["  the label only"]
+    lines += _commands("sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible])
     for column in others:
         if _may_be_id(column, label):
             words = f"{INIT_COMMAND} --id {shlex.quote(str(column.name))}"
@@ -537,6 +561,8 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     """Return the only column with a usual name, or else the only one left, or []."""
     candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
+    if any(column.is_free_text for column in candidates):  # next to it, these are names of things
+        named = [x for x in named if x.is_free_text or x.word not in SHORT_NAMES]
     if len(named) == 1:
         return named
     plausible = _plausible(found)

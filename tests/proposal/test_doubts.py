@@ -170,7 +170,14 @@ def test_labels_that_differ_in_case_are_said_with_a_command(
 
 @pytest.mark.parametrize(
     ("form", "sentinel"),
-    [("steps", -999), ("steps", -1), ("static", 9999), ("wide", -1), ("wide", -99.9), ("lists", 99)],
+    [
+        ("steps", -999),
+        ("steps", -1),
+        ("static", 9999),
+        ("wide", -1),
+        ("wide", -99.9),
+        ("lists", 99),
+    ],
 )
 def test_numbers_for_missing_ones_are_said_by_init_fit_and_data(
     tmp_path, monkeypatch, cli, form, sentinel
@@ -207,3 +214,42 @@ def test_numbers_for_missing_ones_are_said_by_init_fit_and_data(
     keys = ["--set", f"data.na_values={cells}", "--set", "data.missing=mask"]
     assert "data.na_values" not in cli("data", "c.yaml", *keys).out
     assert "for a missing" not in cli("init", "a.csv", "-o", "-", *options, *keys[:2]).err
+
+
+@pytest.mark.parametrize("mark", [" > ", "->", " → ", " » "])
+def test_paths_beside_a_text_are_said_with_the_option_that_reads_them(
+    tmp_path, monkeypatch, draw, cli, mark
+):
+    """A column called name isn't the text if another one holds sentences."""
+    monkeypatch.chdir(tmp_path)
+    pages = [name(draw) for _ in range(6)]
+    rows = [
+        [mark.join(draw.choices(pages, k=draw.randint(3, 9))), name(draw), sentence(draw, x * 3), x]
+        for x in "uv" * 60
+    ]
+    write(Path("a.csv"), ["journey", "name", "remark", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == "remark"
+    (option,) = re.findall(r"--sequence \w+", said)
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *option.split())
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.kind, data.sequence, data.symbol_separator) == ("tokens", "journey", mark.strip())
+
+
+def test_a_question_about_the_sequence_has_a_command_for_each_column(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["remark", "answer_text", "path", "state"]
+    rows = [
+        [sentence(draw), sentence(draw), "|".join(draw.choices("abcdef", k=5)), draw.choice("uv")]
+        for _ in range(120)
+    ]
+    write(Path("a.csv"), names, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    assert [c for c in names[:3] if any(f"--sequence {c}" in each for each in commands)] == names[
+        :3
+    ]
+    for command in commands:
+        cli(*command.split(), "--force")
