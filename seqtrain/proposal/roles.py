@@ -42,8 +42,9 @@ from seqtrain.proposal.profile import (
     are_codes,
     determines,
 )
+from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
-from seqtrain.tables.blocks import FILE, FOLDER
+from seqtrain.tables.blocks import FILE, FOLDER, Coded
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
 from seqtrain.text import counted, listed, quote
 
@@ -242,7 +243,10 @@ def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     if not values <= TRUTH_VALUES.keys():
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
-    return [f"  {set_command(setting)}  # a row can have several labels"]
+    marks = joined_marks(columns).values
+    if any("|" in own or not own for own in marks):
+        return [f"  {set_command(setting)}  # a row can have several labels"]
+    return [f"  {set_command(setting)}  # each row has one of them"]
 
 
 def set_command(setting: str) -> str:
@@ -729,6 +733,21 @@ def columns_named(
     by_name = {str(index): column for index, column in enumerate(columns)}
     by_name |= {str(column.name): column for column in columns}
     return [by_name[str(name)] for name in given]
+
+
+def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return a column of the names of the columns that mark a label in a row, joined by |.
+
+    Raises:
+        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
+    """
+    reader = LabelReader(None)
+    cells = {column.name: Coded(column.codes, column.values) for column in columns}
+    codes, problems = reader.read_marks(cells)
+    if problems:
+        raise DataError(f"--label: column {next(iter(problems.values()))}")
+    name = str([column.name for column in columns])
+    return ColumnProfile(name, ["|".join(names) for names in reader.combinations], codes)
 
 
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:

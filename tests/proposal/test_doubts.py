@@ -253,3 +253,30 @@ def test_a_question_about_the_sequence_has_a_command_for_each_column(
     ]
     for command in commands:
         cli(*command.split(), "--force")
+
+
+def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
+    tmp_path, monkeypatch, draw, cli
+):
+    """A single column with marks is refused, with the option that reads its 1 and 0 as classes."""
+    monkeypatch.chdir(tmp_path)
+    columns = [f"is_{name(draw)}{k}" for k in range(4)]
+    labels = [option for column in columns for option in ("--label", column)]
+
+    def table(marked: list[int | None]) -> None:
+        rows = [[sentence(draw), *(int(k == at) for k in range(4))] for at in marked * 30]
+        write(Path("a.csv"), ["text", *columns], rows)
+
+    table([0, 1, 2, 3])
+    assert "# each row has one of them" in cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert "label columns" not in cli("init", "a.csv", "-o", "c.yaml", *labels).err
+    assert "label columns" not in cli("data", "c.yaml").out
+    table([0, 1, 2, None])
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels).err
+    for text in (said, cli("data", "c.yaml").out):
+        assert f"label columns: '{columns[3]}' marks no row" in text
+        assert "30 rows of 120 have no label" in text
+    table([1, None])
+    refused = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels, code=2).err
+    cli("init", "a.csv", "-o", "d.yaml", *refused.split(": ")[-1].split())
+    assert columns[1] in cli("fit", "c.yaml", "--run-dir", "r", code=2).err
