@@ -159,7 +159,8 @@ def _problems_of_columns(config: Config) -> Problems:
 
     is_wide = config.data.kind == "features" and config.data.sequence is None
     known = {*map(str, roles), "label", "*"}
-    known |= {str(config.value(f"data.{key}")) for key in ("order", "group", "weight")}
+    order = config.data.order if isinstance(config.data.order, list) else [config.data.order]
+    known |= set(map(str, (*order, config.data.group, config.data.weight)))
     for name in config.data.na_values or ():
         if name not in known and not is_wide:
             yield "data.na_values", f"found {brief(name)}, which no other key names"

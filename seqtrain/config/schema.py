@@ -110,13 +110,16 @@ class DataConfig(Section):
     id: ColumnKey | None = None
     """Column of the sequence id. All rows with the same id form one sequence: their time steps
     (steps), or their texts, joined as the turns of a chat (text)."""
-    order: ColumnKey | None = None
-    """Column that sorts the rows of an id: numbers, dates or times. null: file order."""
+    order: ColumnKey | Columns | None = None
+    """Column that sorts the rows of an id: numbers, dates or times. Of a list of columns, the next
+    one sorts rows that are equal in those before; a date and a time of day after it are one time.
+    null: file order."""
     steps: StepKinds | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol; {token: true, min_count:
     N} sets its min_count. number: a number; write {number: true, by: COLUMN} if its meaning depends
     on a token of the step, such as the name of what was measured. order: the increase of data.order
-    since the previous step, in seconds for dates; any name will do for this column."""
+    (of its first column) since the previous step, in seconds for dates; any name will do for this
+    column."""
     static: StaticKinds | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
     window: Window | None = None

@@ -61,7 +61,8 @@ def column_doubts(config: Config) -> Iterator[str]:
         label = None
     else:
         label = table.column(LABEL if data.label is None else data.label)
-    others = (data.label, data.id, data.group, data.order, "file", "folder")
+    order = data.order if isinstance(data.order, list) else [data.order]
+    others = (data.label, data.id, data.group, *order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
     if isinstance(data.label, list):
         marks = [column for column in table.columns if column.name in data.label]

@@ -108,7 +108,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     if roles.sequence:
         is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
     is_bad = np.zeros(len(label_of), dtype=bool)
-    for column in roles.number_columns():
+    for column in roles.numbers_and_order():
         owners = column.owners if id is None else id.codes
         is_bad[owners[column.is_odd]] = True
     for column in roles.sequence:
@@ -145,7 +145,7 @@ def _chats(roles: Roles) -> Roles:
         for column in roles.sequence
     }
     texts = read_content(cells, {}, kind="text", are_turns=True)
-    times = None if roles.order is None else roles.order.numbers
+    times = [] if roles.order is None else [roles.order.numbers]
     order = sorted_rows(id.codes.astype(np.int64), times)
     offsets = np.searchsorted(id.codes[order], np.arange(len(id.values) + 1))
     chats = joined_turns(texts, order, offsets)
@@ -228,8 +228,6 @@ def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
 def _add_steps(facts: Facts, roles: Roles) -> None:
     """Set the missing numbers, the channels and the family of time steps in columns."""
     for column in roles.number_columns():
-        if column is roles.order:
-            continue
         share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
         facts.is_missing |= share > 0
         facts.is_often_missing |= share >= OFTEN_MISSING and str(column.name) in roles.steps

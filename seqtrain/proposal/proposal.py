@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seqtrain.config import Config
@@ -30,6 +30,7 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
@@ -66,7 +67,7 @@ from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Name, missing_name
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -664,7 +665,7 @@ def _facts_of_split(
         sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
         id=roles.id and own[roles.id.name],
-        order=roles.order and own.get(roles.order.name),
+        order=_same_order(roles, own),
         one_hot=one_hot,
     )
     if roles.steps and roles.id is None:
@@ -672,6 +673,14 @@ def _facts_of_split(
     facts = facts_of(same, options, table.unread)
     _check_bad_rows(table, facts)
     return facts
+
+
+def _same_order(roles: Roles, own: Mapping[Name, ColumnProfile]) -> Order | None:
+    """Return the order of roles in the columns of another file, or None if this file lacks one."""
+    columns = [own.get(column.name) for column in roles.order.columns] if roles.order else []
+    if not columns or None in columns:
+        return None
+    return Order(*filter(None, columns))
 
 
 def _encoding_time(found: _Findings) -> str:

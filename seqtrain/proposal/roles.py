@@ -31,6 +31,7 @@ from seqtrain.proposal.names import (
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
@@ -98,7 +99,7 @@ class Roles:
         columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
-        order: Column that sorts them, or None.
+        order: Columns that sort them, or None.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -117,7 +118,7 @@ class Roles:
     columns: Sequence[ColumnProfile] = ()
     all_others: bool = False
     id: ColumnProfile | None = None
-    order: ColumnProfile | None = None
+    order: Order | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -130,20 +131,21 @@ class Roles:
     one_hot: list[ColumnProfile] = field(default_factory=list)
 
     def number_columns(self) -> list[ColumnProfile]:
-        """Return the columns of numbers that sequences hold, and the order."""
+        """Return the columns of numbers that sequences hold."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        used = [column for column in self.columns if str(column.name) in names]
-        if self.order is None:
-            return used
-        return [*used, self.order]
+        return [column for column in self.columns if str(column.name) in names]
+
+    def numbers_and_order(self) -> list[ColumnProfile]:
+        """Return the columns of numbers that sequences hold, and those of the order."""
+        order = () if self.order is None else self.order.columns
+        return list(dict.fromkeys((*self.number_columns(), *order)))
 
     def numbers(self) -> dict[str, Floats]:
         """Return the numbers of the used columns, under their names in data.na_values.
 
         The name of time steps in several columns is `EVERY`, and "" that of lists of numbers.
         """
-        used = [column for column in self.number_columns() if column is not self.order]
-        found = {str(column.name): column.numbers for column in used}
+        found = {str(column.name): column.numbers for column in self.number_columns()}
         if self.kind == "features":
             wide = [column.numbers for column in self.sequence if column.kind == "number"]
             lists = [own for column in self.sequence for own in column.lists]
@@ -752,6 +754,6 @@ def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:
     """Yield each used column of numbers with cells of another kind."""
-    for column in (*roles.number_columns(), *roles.sequence):
+    for column in (*roles.numbers_and_order(), *roles.sequence):
         if column.is_odd.any():
             yield column

@@ -197,8 +197,8 @@ def _has_decimal_commas(roles: Roles) -> bool:
     if roles.kind == "features":
         columns = roles.sequence
     else:
-        columns = roles.number_columns()
-    return any(column.has_decimal_commas for column in columns if column is not roles.order)
+        columns = roles.numbers_and_order()
+    return any(column.has_decimal_commas for column in columns)
 
 
 def _sequence(roles: Roles) -> tuple[Any, str]:
