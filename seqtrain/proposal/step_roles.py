@@ -101,7 +101,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     if id is None or (label is not None and not determines(id, label, labelled=True)):
         roles = _windowed_roles(columns, options)
     if roles is None and id is not None and label is not None:
-        _check_labels(id, label, columns)
+        _check_labels(id, label, columns, options)
     if roles is None and id is not None:
         roles = _roles(columns, id, options)
         may_be_wide = wide_columns(columns) or not _have_names(columns)
@@ -112,7 +112,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         possible = [x for x in columns if x.can_be_label and x not in given]
         likely = [label] if label is not None else likeliest_labels(possible)
         if given and len(likely) == 1:
-            _check_labels(given[0], likely[0], columns)
+            _check_labels(given[0], likely[0], columns, options)
         raise DataError(
             "--id: no such column has values that repeat, each with one label, and several of each "
             "label; give --id and --label"
@@ -455,12 +455,16 @@ def _power_of_two(length: float, most: int) -> int:
 
 
 def _check_labels(
-    id: ColumnProfile, label: ColumnProfile, columns: Sequence[ColumnProfile]
+    id: ColumnProfile,
+    label: ColumnProfile,
+    columns: Sequence[ColumnProfile],
+    options: InitOptions,
 ) -> None:
     """Raise a DataError if many rows have another label than most rows of their id.
 
     If only a few have, the reader names their lines. Windows are advised if the label stays for
-    some rows. Otherwise a row is a sequence, if it has one, or rows aren't in time.
+    some rows, or a column sorts them. Otherwise a row is a sequence, if it has one, or rows aren't
+    in time.
     """
     rows = np.flatnonzero(~label.is_blank)
     pairs = id.codes[rows].astype(np.int64) * len(label.values) + label.codes[rows]
@@ -472,10 +476,13 @@ def _check_labels(
     rows = rows[np.argsort(id.codes[rows], kind="stable")]
     mean = _runs(id.codes[rows], label.codes[rows]).mean()
     changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
-    if mean >= SHORTEST_RUN:
+    others = [column for column in columns if column not in (id, label)]
+    has_sequence = any(map(can_be_sequence, others))
+    is_sorted = bool(options.named("order")) or find_order(others, id) is not None
+    if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
         window = shlex.quote("data.window={steps: 16, stride: 8, label: last}")
         advice = f"for a label of the last row of each 16 of them, add the option: --set {window}"
-    elif any(can_be_sequence(x) for x in columns if x not in (id, label)):
+    elif has_sequence:
         group = shlex.join(["--set", f"data.group={id.name}"])
         advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
     else:
