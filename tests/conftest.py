@@ -21,6 +21,9 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
 
+os.environ["OMP_NUM_THREADS"] = "1"
+"""Read when numpy and scipy are loaded: their threads wait busily, and take ten times the time."""
+
 if TYPE_CHECKING:
     from tests.helpers.tiny import Cli, Ended
 
@@ -84,7 +87,7 @@ def own_signals() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory) -> Iterator[None]:
+def one_thread() -> None:
     """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down.
 
     An old build of the native engine is an error: all its tests would be skipped.
@@ -98,9 +101,6 @@ def own_cache(tmp_path_factory) -> Iterator[None]:
         assert "other sources" not in why_unavailable(), (
             "run: python seqtrain/engines/native/build.py"
         )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 @pytest.fixture
