@@ -71,6 +71,8 @@ TEXT_NAMES = (
     "x",
     "input",
 )
+SHORT_NAMES = ("name", "word", "x", "input")
+"""Names of texts that also are names of other things beside free text."""
 HEADLINE_NAMES = ("title", "subject", "headline", "summary")
 BODY_NAMES = ("body", "description", "text", "content", "review", "abstract", "message")
 GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dialogue", "dialog_id")
@@ -154,6 +156,29 @@ COUNTER_NAME = re.compile(
 )
 """Words of the name of a column whose whole numbers count steps or rows, such as week, event nr."""
 
+NUMBERED = "(?: (?:nr|no|num|number|index|idx))?"
+LEVELS = (
+    "year|jahr|annee|année|año|anno|ano|jaar",
+    "quarter|quartal|trimestre|kwartaal",
+    "month|monat|mois|mes|mês|mese|maand",
+    "week|woche|kw|semaine|semana|settimana",
+    "day|date|tag|datum|jour|fecha|día|dia|giorno|dag",
+    "session|sitzung",
+    "visit|besuch",
+    "trip|match|game|spiel|episode",
+    "block|run|lap|round|runde",
+    "trial",
+    "hour|stunde|heure|hora|ora|uur",
+    "minute|minuto|minuut",
+    "second|sekunde|seconde|segundo|secondo",
+    f"{STEPS}|{COUNTED_ROWS}|index|idx|lineno|rowno|schritt|zeile",
+)
+"""Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
+LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
+MONTHS_AND_WEEKS = {2, 3}
+LEVEL_OF_DATES, LEVEL_OF_TIMES = 4, 10
+"""Places in `LEVELS`: of months and weeks, and of dates and times of day."""
+
 
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
@@ -215,3 +240,11 @@ def is_counter(column: ColumnProfile) -> bool:
 def is_span(column: ColumnProfile) -> bool:
     """Return True if the column is named like spans of time, such as time_left."""
     return bool(SPAN_NAME.search(column.name_words))
+
+
+def level_of(column: ColumnProfile) -> int | None:
+    """Return the place in `LEVELS` of the column by its name, or None. Spans of time have none."""
+    if is_span(column):
+        return None
+    names = enumerate(LEVEL_NAMES)
+    return next((at for at, name in names if name.fullmatch(column.name_words)), None)
