@@ -14,7 +14,7 @@ from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
 from seqtrain.model.carried import carried_groups
 from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.store import SequenceStore, stacked
-from seqtrain.text import Summarized
+from seqtrain.text import Summarized, counted
 
 LOGIT_TOLERANCE = 1e-5
 """Largest difference of logits due to rounding, divided by max(1, largest absolute logit)."""
@@ -53,7 +53,7 @@ class Check(Summarized):
             "verdict": "passed" if self.passed else "failed",
             "largest difference of logits": f"{self.worst.logits:.1e} of {self.allowed:.1e} "
             "allowed",
-            "data": f"{self.num_examples:,} sequences of {self.data}",
+            "data": f"{counted(self.num_examples, 'sequence')} of {self.data}",
         }
 
     @property

@@ -16,7 +16,7 @@ from seqtrain.sequences.store import Array
 from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.memory import TableSource, columns_of
 from seqtrain.tables.python_values import array_of, cells_of_values, python_value
-from seqtrain.text import quote, shorten
+from seqtrain.text import counted, quote, shorten
 
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
@@ -217,8 +217,8 @@ def padded_series(array: Array, layout: str) -> list[Any]:
     if steps < channels:
         other = LAYOUTS[1 - LAYOUTS.index(layout)]
         warn(
-            f"X: its series have {steps:,} steps of {channels:,} channels; if the axes are the "
-            f"other way round, set layout={other!r}",
+            f"X: its series have {counted(steps, 'step')} of {channels:,} channels; if the axes "
+            f"are the other way round, set layout={other!r}",
         )
     return [without_padding(row) for row in array]
 

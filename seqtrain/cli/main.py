@@ -4,6 +4,7 @@ import atexit
 import gc
 import io
 import os
+import re
 import sys
 import warnings
 from contextlib import suppress
@@ -29,7 +30,7 @@ from seqtrain.signals import (
     exit_on_second_interrupt,
     exit_on_signals,
 )
-from seqtrain.text import one_line, printable
+from seqtrain.text import nearest, one_line, printable
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 COMMANDS = {
@@ -50,6 +51,8 @@ COMMANDS = {
     "config": "Print every key of a config, and mark the defaults.",
 }
 """Maps each command to its help. `cli/commands/` has a module and function of this name."""
+NO_CHOICE = re.compile("'(?P<value>[^']*)' is not one of (?P<choices>.*)")
+"""Message of Typer about a value that isn't one of several."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Base class of usage errors in Typer: the class of click, or its copy in newer versions."""
 COMPLETION = "_SEQTRAIN_COMPLETE"
@@ -204,7 +207,8 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
     if isinstance(error, UsageError):
         text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
         command = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
-        return BAD_USAGE, one_line(f"{text}; see: {command} --help")
+        advice = _advice_on_choice(text) or f"see: {command} --help"
+        return BAD_USAGE, one_line(f"{text}; {advice}")
     if ran_out_of_memory(error):
         first = error.__cause__ or error
         cause = one_line(str(first) or "an object could not be created")
@@ -224,6 +228,23 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
         f"bug: {type(error).__name__}: {error}; please report it with the output of: "
         f"seqtrain --debug {' '.join(arguments)}"
     )
+
+
+def _advice_on_choice(text: str) -> str:
+    """Return advice on a value of an option that isn't one of its choices, or "".
+
+    A format may be given by the ending of a file.
+    """
+    found = NO_CHOICE.search(text)
+    if found is None:
+        return ""
+    from seqtrain.tables.formats import ENDINGS
+
+    choices = re.findall("'([^']*)'", found["choices"])
+    near = ENDINGS.get(f".{found['value'].lower()}")
+    if near not in choices:
+        near = nearest(found["value"], choices)
+    return f"did you mean {near}?" if near else ""
 
 
 def _discard(stream: TextIO) -> None:

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from seqtrain.config.document import Keys, Places, Unreadable, brief
 from seqtrain.config.value_types import BROKEN_RULE
 from seqtrain.errors import ConfigError
-from seqtrain.text import nearest, one_line, one_of, shorten
+from seqtrain.text import counted, nearest, one_line, one_of, shorten
 
 SHOWN_PROBLEMS = 50
 """Largest number of problems that an error lists. Other problems are counted."""
@@ -56,7 +56,7 @@ def config_error(problems: list[Problem], places: Places) -> ConfigError:
     problems = sorted(problems, key=lambda problem: order.get(_placed(problem.path, places), -1))
     lines = [_line(problem, places) for problem in problems[:SHOWN_PROBLEMS]]
     if len(problems) > SHOWN_PROBLEMS:
-        lines.append(f"{len(problems) - SHOWN_PROBLEMS} more problems not shown")
+        lines.append(f"{counted(len(problems) - SHOWN_PROBLEMS, 'more problem')} not shown")
     return ConfigError(*lines)
 
 

@@ -130,8 +130,9 @@ def missing_class_warnings(scores: Scores, name: str) -> list[str]:
     if not missing:
         return []
     shown = listed([quote(label) for label in missing], SHOWN_CLASSES)
+    verb = "has" if len(missing) == 1 else "have"
     return [
-        f"{name}: {len(missing)} of {len(scores.labels)} classes have no row here ({shown}), so "
+        f"{name}: {len(missing)} of {len(scores.labels)} classes {verb} no row here ({shown}), so "
         "macro F1 tells nothing about them; hold out more rows, or score a file that has them"
     ]
 

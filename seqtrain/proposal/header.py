@@ -29,7 +29,8 @@ def has_header(
        are blank (`MOSTLY_BLANK`). So is a row with a cell of more than `LONGEST_LABEL` characters.
     4. A row of three or more numbers that count up by one is a header if they count from 0, as
        pandas names columns, or are among names.
-    5. A row with any other numbers, or with equal cells, is data.
+    5. A row with any other numbers is data. One with equal cells is data, too, except above a
+       column of numbers or dates: then a name occurs twice.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
        (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
     7. A row of which a cell occurs again in its column is data.
@@ -63,7 +64,9 @@ def has_header(
     if numbers:
         is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
         return is_counting and (numbers[0] == 0 or len(numbers) < len(names))
-    if len(set(names)) < len(names) or (repeated > 1 and not is_usual):
+    if len(set(names)) < len(names):
+        return not repeated and any(column.kind in ("number", "time") for column in columns)
+    if repeated > 1 and not is_usual:
         return False
     if not KNOWN_NAMES.isdisjoint(names):
         return True

@@ -15,20 +15,29 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.files.reading import path_problems, uncompressed
-from seqtrain.proposal.class_files import are_classes, class_pattern
+from seqtrain.files.reading import uncompressed
+from seqtrain.proposal.class_files import MOST_CLASSES, are_classes, class_pattern
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.names import OWNER_NAMES, is_no_outcome, names_outcome
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import ReadingProgress, Table, read_table
+from seqtrain.proposal.reading import ReadingProgress, Table, first_lines, read_table
 from seqtrain.proposal.roles import commands, set_command
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
-from seqtrain.tables.blocks import FILE, FOLDER, INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
+from seqtrain.tables.blocks import (
+    FILE,
+    FOLDER,
+    INPUT_WORDS,
+    LABEL,
+    SPLIT_NAMES,
+    TARGET_WORDS,
+    Dialect,
+)
+from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of
-from seqtrain.tables.sources import matching_files
+from seqtrain.tables.sources import folder_entries, matching_files
 from seqtrain.text import display_name, quote
 
 NUMBER_IN_NAME = re.compile("[0-9]+")
@@ -43,6 +52,8 @@ FEWEST_FILES = 4
 """Fewest files whose names are compared."""
 RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
 """Formats of files of which each can be one sequence."""
+BETWEEN_NUMBERS = r"[\s,;|]+"
+"""Pattern of what divides the numbers of a line of text."""
 BETWEEN_PARTS = "[._ -]+"
 """Pattern of what divides the name of a file into parts."""
 KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
@@ -111,6 +122,7 @@ def find_layout(
         )
     if not choices and isinstance(layout.splits["train"], str):
         _check_depth(layout.splits["train"])
+        _refuse_text_recordings(layout.splits["train"])
     if choices:
         return choices[0].layout
     return layout
@@ -149,25 +161,55 @@ def split_of(path: str) -> str | None:
     return next((split for split, known in SPLIT_NAMES.items() if words & known), None)
 
 
-def _paths(folder: str) -> list[str]:
-    """Return the paths in a folder that aren't hidden, sorted."""
-    with path_problems(folder, DataError):
-        names = sorted(name for name in os.listdir(folder or ".") if not name.startswith("."))
-    return [os.path.join(folder, name) for name in names]
+def _inside(folder: str) -> tuple[list[str], list[str]]:
+    """Return the paths of the files and of the folders in a folder that aren't hidden, sorted."""
+    files, folders = list[str](), list[str]()
+    for name, is_folder in folder_entries(folder):
+        (folders if is_folder else files).append(os.path.join(folder, name))
+    return files, folders
 
 
 def _check_depth(path: str) -> None:
     """Raise a DataError if a folder holds folders within folders, so that none is a class."""
     is_folder = os.path.isdir(path) and resolve_format(path, "auto") == "txt"
-    for folder in _paths(path) if is_folder else ():
-        for inner in _paths(folder) if os.path.isdir(folder) else ():
-            if os.path.isdir(inner):
-                raise DataError(
-                    f"{display_name(path)}: holds folders within folders, such as "
-                    f"{display_name(inner)}; expected a file of data, or one folder of files for "
-                    "each class; give the folder of one data set",
-                    *_commands_of_levels(path, inner),
-                )
+    for folder in _inside(path)[1] if is_folder else ():
+        for inner in _inside(folder)[1][:1]:
+            raise DataError(
+                f"{display_name(path)}: holds folders within folders, such as "
+                f"{display_name(inner)}; expected a file of data, or one folder of files for "
+                "each class; give the folder of one data set",
+                *_commands_of_levels(path, inner),
+            )
+
+
+def _refuse_text_recordings(path: str) -> None:
+    """Raise a DataError if the .txt files of a folder are recordings with labels in their names.
+
+    Lines of such a file are time steps, and no examples of a class of its own.
+    """
+    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+        return
+    files, folders = _inside(path)
+    if (
+        folders
+        or not name_patterns(files)
+        or {os.path.splitext(each)[1] for each in files} != {".txt"}
+    ):
+        return
+    lines = [line for line in first_lines(files[0], Dialect("lines")) if line.strip()]
+    rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
+    if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
+        return
+    new = f"{path.rstrip(os.sep)}-tables"
+    code = r'FNR == 1 {close(o); o = FILENAME; sub(/.*\//, "", o); sub(/txt$/, "csv", o)'
+    code += r'; o = d "/" o} {sub(/^[ \t]+/, ""); gsub(/[ \t,;|]+/, ","); print > o}'
+    write = f"mkdir {shlex.quote(new)} && {shlex.join(['awk', '-v', f'd={new}', code])}"
+    raise DataError(
+        f"{display_name(path)}: each file has a label in its name, and lines of numbers; if a file "
+        "is a recording, and a line a time step, write them as csv:",
+        f"  {write} {shlex.quote(path)}/*.txt",
+        f"  seqtrain init {shlex.quote(new)}",
+    )
 
 
 def _commands_of_levels(path: str, inner: str) -> list[str]:
@@ -180,18 +222,19 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     """
     levels = 2
     while True:
-        first = next(iter(_paths(inner)), "")
-        if not os.path.isdir(first):
+        files, folders = _inside(inner)
+        if not folders:
             break
-        inner, levels = first, levels + 1
+        inner, levels = folders[0], levels + 1
+    first = next(iter(files), "")
     if resolve_format(first, "auto") not in RECORDINGS:
         return []
-    files = os.path.join(path, *["*"] * levels, f"*{os.path.splitext(first)[1]}")
+    pattern_of_files = os.path.join(path, *["*"] * levels, f"*{os.path.splitext(first)[1]}")
     lines = ["or, if a file is a recording, and the name of a folder its label, one of these:"]
-    top = 1 if len(_paths(path)) == 1 else 0  # a single folder is no label
+    top = 1 if len(_inside(path)[1]) == 1 else 0  # a single folder is no label
     for level in range(top, levels):
         pattern = _folder_pattern(levels - level)
-        setting = shlex.join([files, "--set", f"data.path={flow(pattern)}"])
+        setting = shlex.join([pattern_of_files, "--set", f"data.path={flow(pattern)}"])
         lines.append(f"  seqtrain init {setting}")
     return lines
 
@@ -207,11 +250,11 @@ def _splits_inside(folder: str) -> list[str]:
     The folder must have a split for train and at least one more. Each of its sub-folders must be a
     split. In a folder that Hugging Face wrote, train is enough.
     """
-    paths = _paths(folder)
-    folders = {path for path in paths if os.path.isdir(path)}
-    found = [x for x in paths if (x in folders or resolve_format(x, "auto")) and split_of(x)]
-    is_saved = os.path.join(folder, "dataset_dict.json") in paths
-    is_split = is_saved or (folders <= set(found) and len(found) > 1)
+    files, folders = _inside(folder)
+    data = [path for path in files if resolve_format(path, "auto")]
+    found = sorted(path for path in (*data, *folders) if split_of(path))
+    is_saved = os.path.join(folder, "dataset_dict.json") in files
+    is_split = is_saved or (set(folders) <= set(found) and len(found) > 1)
     if is_split and "train" in map(split_of, found):
         return found
     return []
@@ -231,10 +274,9 @@ def _pairs_inside(folder: str) -> list[str]:
     Raises:
         DataError: If the name of a file says that its labels are elsewhere, and they are nowhere.
     """
-    files = _paths(folder)
-    folders = [path for path in files if os.path.isdir(path) and split_of(path)]
-    files += [path for each in folders for path in _paths(each)]
-    data = [path for path in files if os.path.isfile(path) and resolve_format(path, "auto")]
+    files, folders = _inside(folder)
+    files += [path for each in folders if split_of(each) for path in _inside(each)[0]]
+    data = [path for path in files if resolve_format(path, "auto")]
     by_words = {path: (os.path.dirname(path), frozenset(_words(path))) for path in data}
     targets, found = set[tuple[str, frozenset[str]]](), []
     for place, words in by_words.values():
@@ -300,8 +342,8 @@ def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
 
 def _data_files(folder: str, words: Set[str]) -> list[str]:
     """Return the data files of a folder in whose names is one of some words."""
-    found = [path for path in _paths(folder) if _words(path) & words]
-    return [path for path in found if os.path.isfile(path) and resolve_format(path, "auto")]
+    found = [path for path in _inside(folder)[0] if _words(path) & words]
+    return [path for path in found if resolve_format(path, "auto")]
 
 
 def _labels_missing(path: str) -> str:
@@ -454,8 +496,8 @@ def _recordings_and_labels(
 
 def _may_hold_labels(path: str) -> bool:
     """Return True if a file has the name of one with a row for each recording."""
-    is_data = bool(resolve_format(path, "auto")) and os.path.isfile(path)
-    return is_data and bool(_words(path) & LABEL_FILE_WORDS)
+    has_name = resolve_format(path, "auto") and _words(path) & LABEL_FILE_WORDS
+    return bool(has_name) and os.path.isfile(path)
 
 
 def _with_label_file(
@@ -474,7 +516,8 @@ def _with_label_file(
         options: Options of the user.
         progress: Reports the number of rows.
     """
-    formats = {resolve_format(each, "auto") for each in recordings}
+    given_format = options.get("format")
+    formats = {given_format or resolve_format(each, "auto") for each in recordings}
     if len(recordings) < FEWEST_FILES or len(formats) > 1 or not formats <= set(RECORDINGS):
         return None
     if options.get("path") or options.get("join"):
@@ -498,13 +541,15 @@ def _with_label_file(
 def _recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout for each file beside recordings, or among them, that has a row for each."""
     train = layout.splits["train"]
-    if not isinstance(train, str) or layout.options.get("format") is not None or layout.pattern:
+    given = layout.options.get("format")
+    if not isinstance(train, str) or layout.pattern:
         return []
-    folder, recordings = train, list[str]()
+    folder = train
     if os.path.isdir(train):
-        for path in _paths(train):
-            recordings += _paths(path) if os.path.isdir(path) else [path]
-        recordings = [path for path in recordings if resolve_format(path, "auto") in RECORDINGS]
+        files, _ = _two_levels(train)
+        recordings = [
+            path for path in files if (given or resolve_format(path, "auto")) in RECORDINGS
+        ]
     else:
         recordings = matching_files(train)
         folder = os.path.dirname(train)
@@ -519,8 +564,8 @@ def _recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list
     choices = []
     found = list({os.path.normpath(path): path for path in found if path not in others}.values())
     for path in found:
-        given = others if inside else [train]
-        labelled = _with_label_file(given, others, path, layout.options, progress)
+        own = others if inside else [train]
+        labelled = _with_label_file(own, others, path, layout.options, progress)
         if labelled is not None:
             command = shlex.join(["seqtrain", "init", str(labelled.splits["train"]), path])
             choices.append(Choice(command, labelled))
@@ -532,7 +577,7 @@ def commands_for_recordings(table: Table) -> list[str]:
     if not os.path.isfile(table.path):
         return []
     lines = []
-    for folder in filter(os.path.isdir, _paths(os.path.dirname(table.path))):
+    for folder in _inside(os.path.dirname(table.path))[1]:
         recordings, options = _recordings([folder]), InitOptions()
         if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
             lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
@@ -575,7 +620,7 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
 def _recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout of files whose names are labels, and one for each column that may be it."""
     recordings = _recordings(files_of("train", layout.splits["train"]), layout.options)
-    if name_patterns(recordings):
+    if len(recordings) > MOST_CLASSES or name_patterns(recordings):
         return []
     pattern, columns = _class_files(recordings, progress)
     if pattern is None:
@@ -674,19 +719,27 @@ def _recordings(files: Sequence[str], options: InitOptions | None = None) -> lis
         files: The files, or one folder.
         options: Options of the user. With a format, files with other endings may be recordings.
     """
-    given = None if options is None else options.get("format")
-    if len(files) > 1 or not os.path.isdir(files[0]):
-        if len(files) > 1:
-            return list(files)
+    if len(files) > 1:
+        return list(files)
+    if not os.path.isdir(files[0]):
         return []
-    found = list[str]()
-    for path in _paths(files[0]):
-        found += _paths(path) if os.path.isdir(path) else [path]
-    formats = {given or resolve_format(path, "auto") for path in found if os.path.isfile(path)}
-    is_one = len(formats) == 1 and formats <= set(RECORDINGS) and all(map(os.path.isfile, found))
-    if is_one:
+    given = None if options is None else options.get("format")
+    found, deeper = _two_levels(files[0])
+    formats = {given or resolve_format(path, "auto") for path in found}
+    if len(formats) == 1 and formats <= set(RECORDINGS) and not deeper:
         return found
     return []
+
+
+def _two_levels(folder: str) -> tuple[list[str], list[str]]:
+    """Return the files in a folder and its sub-folders, sorted, and the folders in the latter."""
+    files, folders = _inside(folder)
+    deeper = list[str]()
+    for each in folders:
+        inner = _inside(each)
+        files += inner[0]
+        deeper += inner[1]
+    return sorted(files), deeper
 
 
 def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:

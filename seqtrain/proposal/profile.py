@@ -104,6 +104,8 @@ FEWEST_MEASURED = 8
 """Fewest distinct values for a column of whole numbers to hold measurements."""
 FREE_WORDS = 3
 """Texts of this many words or more on average are free text, not names."""
+WORDS_OF_TIME = 6
+"""Most words of a time on average, such as Sun Oct 18 2015 18:01:50 GMT."""
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
 LONGEST_LABEL = 80
@@ -337,6 +339,8 @@ class ColumnProfile:
             return self._kind_of_strings()
         if kind == "text" and self.mark is not None:
             return "symbols"
+        if kind == "time" and self._begins_with_times:
+            return "text"
         is_missing = kind == "number" and "missing" in self.cell_kinds
         if is_missing and self.kind_counts["missing"] > MOST_MISSING * self.rows:
             words = self.kind_counts["missing"] - np.count_nonzero(self.is_blank)
@@ -434,6 +438,12 @@ class ColumnProfile:
         if len(found) == 1:
             return found[0]
         return (None, np.nan)
+
+    @cached_property
+    def _begins_with_times(self) -> bool:
+        """True if cells are lines of a log: a time, and a text after it."""
+        words = [len(str(value).split()) for value in self.sampled_values]
+        return float(np.mean(words)) > WORDS_OF_TIME and self._times[0] is None
 
     @cached_property
     def is_duration(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.channels import channel_doubts, channels_first
 from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
 from seqtrain.proposal.doubts import (
     MOST_SHOWN,
@@ -212,6 +213,7 @@ def propose(
     warnings = [*sheets, *_doubts_about_labels(found)]
     if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
         warnings += commands_for_pieces(table)
+    warnings += channels_first(table, facts)
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
@@ -321,7 +323,9 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
         _refuse_one_class(one_hot, joined)
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
-    roles = step_table(columns, options)
+    roles, doubts = step_table(columns, options), list[str]()
+    if roles is None or roles.order is None:
+        doubts = channel_doubts(table, columns)
     if roles is None:
         roles = _row_roles(table, columns, options, next(iter(labels), None))
         if not options.named("sequence"):
@@ -331,6 +335,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     roles.one_hot = one_hot
     if one_hot:
         roles.warnings += doubtful_marks(one_hot, joined)
+    roles.warnings += doubts
     return roles
 
 
@@ -541,7 +546,8 @@ def _check_bad_rows(table: Table, facts: Facts) -> None:
         return
     lines = problems[:10]
     if len(problems) > len(lines):
-        lines.append(f"{table.name}: {len(problems) - len(lines):,} more rows can't be read")
+        more = counted(len(problems) - len(lines), "more row")
+        lines.append(f"{table.name}: {more} can't be read")
     if facts.lost_classes:
         lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
         lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
@@ -790,6 +796,7 @@ def _few_rows(found: _Findings, config: Config) -> Iterator[str]:
     few = facts.rows / len(facts.classes)
     if few >= FEW_PER_CLASS:
         return
+    are_few = f"{few:.0f} rows per class are few" if round(few) > 1 else "1 row per class is few"
     if isinstance(share, float):
         held_out = round(share * facts.rows)
     else:
@@ -797,10 +804,10 @@ def _few_rows(found: _Findings, config: Config) -> Iterator[str]:
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
         advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"
-        yield f"{few:.0f} rows per class are few, and {advice}"
+        yield f"{are_few}, and {advice}"
         return
     points = 196 * math.sqrt(0.09 / scored)
     yield (
-        f"{few:.0f} rows per class are few: an accuracy of 90 % on {counted(scored, 'row')} of "
+        f"{are_few}: an accuracy of 90 % on {counted(scored, 'row')} of "
         f"{split} would have an uncertainty of ± {points:.0f} points; fit --folds 5 scores all rows"
     )

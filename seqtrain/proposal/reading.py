@@ -68,7 +68,7 @@ FEWEST_BLOCKS = 3
 """Fewest blank lines that divide a file into blocks."""
 FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
-HEAD_ROWS, HEAD_CELLS = 16, 1_000_000
+HEAD_ROWS, HEAD_CELLS = 16, 100_000
 """Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
@@ -254,7 +254,7 @@ def read_table(
     missing = options.get("na_values") or {}
     for at, column in enumerate(table.columns):
         own = list(missing.get(str(column.name), ()))
-        if column.is_measured:  # the column of the label isn't known yet
+        if EVERY in missing and column.is_measured:  # the column of the label isn't known yet
             own += missing.get(EVERY, ())
         if own:
             table.columns[at] = column.without(own)

@@ -77,6 +77,9 @@ FEWEST_SYMBOLS = 3
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
+DIGITS_ONLY = re.compile("[0-9]+")
+DIGITS = re.compile("[.][0-9]+$|[0-9]+")
+"""Digits in the name of a column, and the number of a name that occurs again."""
 Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
@@ -368,7 +371,10 @@ def row_table(
             f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
         )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
-    roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
+    own = [column for column in columns if column in used and column is not label]
+    roles.all_others = (
+        is_wide and own == chosen and len(roles.ignored) == sum(x.name == "" for x in unused)
+    )
     return roles
 
 
@@ -492,20 +498,34 @@ def _wide_series(found: _Candidates) -> list[ColumnProfile]:
     """Return the columns of numbers that are more than half of all columns, or []."""
     wide = wide_columns(found.others)
     if 2 * len(wide) > len(found.others):
-        return wide
+        return _in_order(wide)
     return []
+
+
+def _in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
+    """Return columns in the order of the numbers in their names, if these go up and down.
+
+    Programs sort names by their characters: t_0, t_1, t_10, t_2.
+    """
+    numbers = [[int(each) for each in DIGITS_ONLY.findall(str(x.name))] for x in columns]
+    order = sorted(range(len(columns)), key=numbers.__getitem__)
+    if order[::-1] == list(range(len(columns))):
+        return columns
+    return [columns[at] for at in order]
 
 
 def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of numbers, or of words that repeat, that are the time steps, or [].
 
-    They are eight or more columns without names, or whose names differ only in digits. Those of
-    words have names. If there are several such groups of columns, the list is empty.
+    They are eight or more columns without names, or whose names differ only in digits, also in the
+    numbers that pandas adds to equal names (x, x.1). Those of words have names. If there are
+    several such groups of columns, the list is empty.
     """
     by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
     for column in columns:
-        stem, has_words = re.sub("[0-9]+", "", column.word), column.kind == "text"
-        is_word = has_words and column.repeats and stem != column.word
+        name, has_words = str(column.name).lower(), column.kind == "text"
+        stem = DIGITS.sub("", name)
+        is_word = has_words and column.repeats and stem != name
         if is_word or column.kind in ("number", "amount"):
             by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]

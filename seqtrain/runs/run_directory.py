@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError, parameter
-from seqtrain.files.reading import json_of, path_problems, read_file
+from seqtrain.files.reading import json_of, nearest_file, path_problems, read_file
 from seqtrain.files.saved import SavedObject
 from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
@@ -35,6 +35,8 @@ MOST_RUNS = 1000
 """Largest number of runs that an ensemble may have."""
 TIME = "%Y%m%d-%H%M%S"
 """Format of the time in the name of a run directory."""
+WRITTEN_TIME = re.compile("-[0-9]{8}-[0-9]{6}(?:-[0-9]+)?$")
+"""Time at the end of the name of a run directory, and a number if there are several."""
 DIGITS = 12
 """Number of digits of a digest that messages show."""
 
@@ -292,16 +294,25 @@ def _similar_run(path: Path) -> Path | None:
     """Return the run that was probably meant by the path of a missing one, or None.
 
     It is the newest run under runs/ whose name begins with the last part of `path`. If there is no
-    such run, it is the run with the most similar name.
+    such run, it is the run with the most similar name, or of the config with the most similar name.
+    Of a path in another folder, it is the most similar path there.
     """
     if path.parent not in (Path(), RUNS):
-        return None
+        return _similar_folder(path)
     names = [run.name for run in newest_first(None)]
+    configs = {WRITTEN_TIME.sub("", name): name for name in names[::-1]}
     found = next((name for name in names if name.startswith(path.name)), None)
-    found = found or nearest(path.name, names)
-    if found is None:
+    found = found or nearest(path.name, names) or configs.get(nearest(path.name, configs) or "")
+    if found is not None:
+        return RUNS / found
+    return _similar_folder(path)
+
+
+def _similar_folder(path: Path) -> Path | None:
+    near = nearest_file(path)
+    if near is None or not os.path.isdir(near):
         return None
-    return RUNS / found
+    return Path(near)
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
@@ -340,7 +351,7 @@ def newest_first(name: str | None) -> list[Path]:
     if name is None:
         pattern = ".*"
     else:
-        pattern = re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
+        pattern = re.escape(name) + WRITTEN_TIME.pattern
     runs = []
     with path_problems(RUNS):
         names = os.listdir(RUNS) if RUNS.is_dir() else []

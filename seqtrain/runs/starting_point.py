@@ -23,6 +23,7 @@ from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, find,
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.sources import data_sources
 from seqtrain.tables.formats import MEMORY
+from seqtrain.text import counted
 from seqtrain.training.processes import Processes
 from seqtrain.training.progress import checked_progress
 
@@ -231,7 +232,7 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
         if progress.batches:
             done = f"epoch {begun} has begun"
         else:
-            done = f"{begun} epochs are done"
+            done = f"{counted(begun, 'epoch')} {'is' if begun == 1 else 'are'} done"
         raise ConfigError(
             f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
         )

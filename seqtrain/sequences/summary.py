@@ -170,7 +170,9 @@ def _absent_classes(data: PreparedData, counts: Ints) -> Iterator[str]:
 
 def _repeated(name: str, repeats: int, rows: int) -> str:
     if repeats < rows:
-        return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
+        verb = "is" if repeats == 1 else "are"
+        found = f"{counted(repeats, 'sequence')} ({repeats / rows:.1%})"
+        return f"{name}: {found} {verb} in train too"
     key = f"name another file in data.{name}"
     if name == "validation":
         key += ", or hold out a part of train with data.validation: 0.1"

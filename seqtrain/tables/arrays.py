@@ -122,9 +122,11 @@ def step_columns(path: str) -> list[str]:
 
 def labels_file(path: str) -> str:
     """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist."""
+    if not path.endswith(".npy"):
+        return ""
     folder, name = os.path.split(path)
     found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
-    if found != path and name.endswith(".npy") and os.path.isfile(found):
+    if found != path and os.path.isfile(found):
         return found
     return ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -25,7 +26,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
-from seqtrain.text import quote
+from seqtrain.text import counted, quote
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Maps each name of a delimiter in the config to its character, the most common one first."""
@@ -47,6 +48,12 @@ CSV_PROBLEMS = {
     "": 'a field goes on after its closing quote; write "" for a quote inside it',
 }
 """Maps a part of an error message of the csv module to our message for this error."""
+RENAMING = (
+    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); h = next(r); '
+    'n = [x + ("." + str(h[:i].count(x)) if x in h[:i] else "") for i, x in enumerate(h)]; '
+    'w = csv.writer(sys.stdout, delimiter="%s"); w.writerow(n); w.writerows(r)'
+)
+"""Program of Python that numbers equal names of columns from the second one on, as pandas does."""
 Record: TypeAlias = tuple[int, list[str], str | None]
 """Line on which a record begins, its fields, and the reason why it can't be read, or None."""
 
@@ -155,7 +162,7 @@ class _Columns:
         self.width = self.least = len(first)
         names: dict[Name, int] = {}
         if header:
-            names = names_in(line, first)
+            names = names_in(line, first, form.delimiter)
             self.least = max(names.values(), default=0) + 1
         # Keys of data.steps are texts, also those of columns without names.
         own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
@@ -210,10 +217,11 @@ class _Columns:
         padding = [""] * (self.width - count)
         if self.keeps_rest:
             if count < self.least:
-                problems[row] = f"expected {self.least} fields or more, found {count}"
+                problems[row] = f"expected {counted(self.least, 'field')} or more, found {count}"
             return fields + padding
         if not self.least <= count <= self.width:
-            problems[row] = f"expected {self.width} fields as in the first row, found {count}"
+            expected = counted(self.width, "field")
+            problems[row] = f"expected {expected} as in the first row, found {count}"
             if not self.form.quotes and fields[0].startswith('"'):
                 advice = "name the file .csv (or to train, set data.quoting: standard)"
                 problems[row] += f"; if fields are in quotes, {advice}"
@@ -228,8 +236,17 @@ class _Columns:
         return found
 
 
-def names_in(line: int, header: list[str]) -> dict[Name, int]:
-    """Return the index of each column that has a name."""
+def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict[Name, int]:
+    """Return the index of each column that has a name.
+
+    Args:
+        line: Line of the header.
+        header: The names.
+        delimiter: Character between fields, or None if the file isn't text.
+
+    Raises:
+        UnreadableError: If the header is none, or has a name twice.
+    """
     if header[0].lstrip().startswith('{"'):
         advice = "give --input-format jsonl (to train, data.format: jsonl)"
         problem = f"expected names of columns, found an object of JSON; {advice}"
@@ -237,7 +254,12 @@ def names_in(line: int, header: list[str]) -> dict[Name, int]:
     names: dict[Name, int] = {}
     for index, name in enumerate([header[0].removeprefix("# "), *header[1:]]):
         if name in names:
-            raise UnreadableError(line, f"column {quote(name)} occurs twice in the header")
+            command = None
+            if delimiter is not None and line == 1:
+                command = shlex.join(["python3", "-c", RENAMING % (delimiter, delimiter)])
+                command += " < {file} > {new}"
+            found = f"column {quote(name)} occurs twice in the header; rename one of them"
+            raise UnreadableError(line, found, command=command)
         if name:
             names[name] = index
     return names

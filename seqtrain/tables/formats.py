@@ -272,7 +272,11 @@ def resolve_format(path: str, format: str) -> str | None:
         return IN_MEMORY
     if format != "auto":
         return format
-    known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
+    name = path.lower()
+    known = ENDINGS.get(name[name.rfind(".") :])  # a folder may hold many files
+    if known is not None and not name[name.rfind(os.sep) + 1 :].startswith("."):
+        return known
+    known = ENDINGS.get(os.path.splitext(uncompressed(name))[1])
     if known is not None or not os.path.isdir(path):
         return known
     if any(os.path.isfile(os.path.join(path, name)) for name in SAVED):

@@ -33,6 +33,8 @@ BOMB_FREE_BYTES = 100_000_000
 """Decompressed size in bytes up to which the ratio isn't checked."""
 GUESSED_BYTES = 1 << 20
 """Number of bytes from which an encoding is guessed."""
+LETTER_BEYOND_ASCII = re.compile(r"(?![\x00-\x7f])[^\W\d_]")
+MARK_IN_WORD = re.compile("(?<=[A-Za-z])[^\x00-\x7f’](?=[A-Za-z])")
 UTF_8_MARK = b"\xef\xbb\xbf"
 CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 """A carriage return that isn't part of a line end ``\\r\\n``."""
@@ -162,6 +164,8 @@ def guess_encoding(path: str) -> str | None:
     """Return the most likely encoding of a text file that isn't UTF-8, or None without a guess.
 
     The guess is made by chardet from the lines that aren't UTF-8, at most `GUESSED_BYTES` of them.
+    If these hold marks of cp1252 alone, such as €, – and ’, and no letters, it is cp1252: chardet
+    knows languages by their letters.
 
     Raises:
         DataError: If the file can't be read.
@@ -178,10 +182,25 @@ def guess_encoding(path: str) -> str | None:
                 size += len(line)
             if size > GUESSED_BYTES:
                 break
-    found = chardet.detect(b"".join(lines))["encoding"]
+    content = b"".join(lines)
+    if _has_marks_only(content):
+        return "cp1252"
+    found = chardet.detect(content)["encoding"]
     if found is None:
         return None
     return found.lower()
+
+
+def _has_marks_only(content: bytes) -> bool:
+    """Return True if all characters beyond ASCII are marks in cp1252, and none is in a word.
+
+    A mark between letters, other than an apostrophe, is a letter of another encoding.
+    """
+    try:
+        text = content.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return not LETTER_BEYOND_ASCII.search(text) and not MARK_IN_WORD.search(text)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from seqtrain.tables.cells import (
 )
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.python_values import array_of, python_value
-from seqtrain.text import quote
+from seqtrain.text import counted, quote
 
 Series: TypeAlias = npt.NDArray[np.float32]
 """Features of T time steps, (T, C)."""
@@ -192,7 +192,7 @@ def _series_in_list(value: Any) -> Series:
         if not isinstance(row, list):
             raise BadCellError(f"step {step}: expected a vector, found {json_type(row)}")
         if len(row) != len(value[0]):
-            found = f"{len(row)} values, but step 1 has {len(value[0])}"
+            found = f"{counted(len(row), 'value')}, but step 1 has {len(value[0])}"
             raise BadCellError(f"step {step}: {found}")
     if value and not value[0]:
         raise BadCellError("the vectors hold no values")

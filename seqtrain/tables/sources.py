@@ -6,7 +6,6 @@ import glob
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -16,7 +15,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 
 from seqtrain.errors import DataError
-from seqtrain.files.reading import path_problem, path_problems, uncompressed
+from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import (
     EVERYTHING,
@@ -238,7 +237,7 @@ def _with_groups(part: SourceFile, pattern: str, *, must_match: bool) -> SourceF
     Raises:
         DataError: If the expression isn't found, and `must_match` is True.
     """
-    names = Path(part.path).parts
+    names = part.path.split(os.sep)
     for start in range(len(names) - 1, -1, -1):
         found = re.search(pattern, "/".join(names[start:]))
         if found is not None:
@@ -305,7 +304,7 @@ def holds_whole_files(path: str) -> bool:
 
     Each file in such sub-folders is one sequence.
     """
-    return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
+    return os.path.isdir(path) and any(is_folder for _, is_folder in folder_entries(path))
 
 
 def _folder(path: str, dialect: Dialect) -> list[SourceFile]:
@@ -317,7 +316,7 @@ def _folder(path: str, dialect: Dialect) -> list[SourceFile]:
     if dialect.format == "txt":
         return _class_folder(path, dialect)
     if dialect.format == "arrow" and not glob.glob(os.path.join(glob.escape(path), "*.arrow")):
-        splits = ", ".join(name for name, mode in _entries(path) if stat.S_ISDIR(mode))
+        splits = ", ".join(name for name, is_folder in folder_entries(path) if is_folder)
         advice = f"; give one of these: {splits}" if splits else ""
         raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
     files = _files_below(path)
@@ -342,20 +341,20 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
     Raises:
         DataError: If the folder has neither of the two forms, or both.
     """
-    entries, shown = _entries(path), display_name(path)
-    folders = [name for name, mode in entries if stat.S_ISDIR(mode)]
+    entries, shown = folder_entries(path), display_name(path)
+    folders = [name for name, is_folder in entries if is_folder]
     in_folders = [name for name in folders if name not in UNLABELLED]
     parts = list[SourceFile]()
-    for name, mode in entries:
+    for name, is_folder in entries:
         label = _class_of(name)
         is_list_of_links = label.startswith("urls_") and label.removeprefix("urls_") in folders
-        if label and not is_list_of_links and not stat.S_ISDIR(mode):
+        if label and not is_list_of_links and not is_folder:
             parts.append(_part(os.path.join(path, name), "lines", dialect, {LABEL: label}))
     if parts and in_folders:
         found = f"holds both sub-folders and .txt files ({os.path.basename(parts[0].path)})"
         raise DataError(f"{shown}: {found}; expected one kind")
     for label in in_folders:
-        for name, _ in _entries(path, label):
+        for name, _ in folder_entries(os.path.join(path, label)):
             parts.append(_part(os.path.join(path, label, name), ONE_ROW, dialect, {LABEL: label}))
     if not parts:
         advice = "expected one sub-folder or one file <class>.txt per class"
@@ -377,20 +376,21 @@ def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) ->
 
 def _files_below(folder: str) -> list[str]:
     found = list[str]()
-    for name, mode in _entries(folder):
+    for name, is_folder in folder_entries(folder):
         path = os.path.join(folder, name)
-        found += _files_below(path) if stat.S_ISDIR(mode) else [path]
+        found += _files_below(path) if is_folder else [path]
     return found
 
 
-def _entries(*path: str) -> list[tuple[str, int]]:
-    """Return the names in a folder that aren't hidden, sorted, with their modes."""
-    folder = os.path.join(*path)
-    try:
-        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
-        return [(name, os.stat(os.path.join(folder, name)).st_mode) for name in names]
-    except OSError as error:
-        raise path_problem(error.filename or folder, error, DataError) from None
+def folder_entries(folder: str) -> list[tuple[str, bool]]:
+    """Return the names in a folder that aren't hidden, sorted, each with True if it is a folder.
+
+    Raises:
+        DataError: If the folder can't be read.
+    """
+    with path_problems(folder, DataError), os.scandir(folder or ".") as entries:
+        found = [(each.name, each.is_dir()) for each in entries if not each.name.startswith(".")]
+    return sorted(found)
 
 
 def _class_of(name: str) -> str:

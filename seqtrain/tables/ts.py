@@ -24,7 +24,7 @@ from seqtrain.tables.cells import BadCellError
 from seqtrain.tables.delimited import Form, Record, blocks_of_records
 from seqtrain.tables.opening import TextLines
 from seqtrain.tables.series import Series, series_of_channels
-from seqtrain.text import quote
+from seqtrain.text import counted, quote
 
 ATTRIBUTE = re.compile(
     r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\S+))""", re.IGNORECASE
@@ -65,7 +65,8 @@ def read_ts(
             if problem is None and not channels:
                 problem = "expected channels, then a label, separated by ':'; found one of them"
             elif problem is None and len(channels) != num_channels:
-                problem = f"{len(channels)} channels; expected {num_channels}, as in the first row"
+                found = counted(len(channels), "channel")
+                problem = f"{found}; expected {num_channels}, as in the first row"
             series.append(np.zeros((0, 1), np.float32))
             try:
                 if problem is None:

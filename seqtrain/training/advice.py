@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seqtrain.evaluation.scores import Scores
+from seqtrain.text import counted
 from seqtrain.training.stopping import beats_baseline
 from seqtrain.training.trainer import Trainer
 
@@ -49,7 +50,7 @@ def nothing_left(trainer: Trainer) -> str | None:
     if trainer.setup.selects_epoch:
         done = f"training ended after epoch {progress.epoch}, the best is {trainer.best_epoch}"
         return f"{done}; to continue, raise training.max_epochs or training.patience"
-    done = f"the {progress.epoch} epochs of training.refit are done"
+    done = f"training.refit ended after {counted(progress.epoch, 'epoch')}"
     return f"{done}, and none can follow; for another model start a new run"
 
 

@@ -428,3 +428,12 @@ def test_runs_are_found_by_name_and_outputs_have_a_short_option(begun, cli):
     cli("export", "mine", "exported")
     assert Path("exported/predict.py").exists()
     assert cli("diff", "mine", "runs/mine").code == cli("report", "mine").code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("json", "jsonl"), ("NDJSON", "jsonl"), ("npy", "npz")],
+)
+def test_a_format_may_be_meant_by_its_ending(cli, given, meant):
+    for command in (["predict", "a.csv", "--input-format"], ["init", "a.csv", "--format"]):
+        assert f"did you mean {meant}?" in cli(*command, given, code=2).err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,17 @@ def test_a_beginning_of_a_name_is_suggested_in_whole(place, cli):
         [problem] = cli("eval", name, code=2).problems
         assert problem.endswith("did you mean runs/sms-20260101-120000?")
     assert "did you mean" not in cli("eval", "runs/zebra", code=2).err
+
+
+@pytest.mark.parametrize("swap", range(1, 9))
+@pytest.mark.parametrize("folder", ["runs/", ""])
+def test_a_misspelt_config_suggests_its_newest_run(place, cli, swap, folder):
+    for time in ("20260101-120000", "20260102-120000"):
+        write_run(place / "runs", f"telescope-{time}", 0.5, 0)
+    letters = list("telescope")
+    letters[swap - 1 : swap + 1] = letters[swap - 1 : swap + 1][::-1]
+    [problem] = cli("eval", folder + "".join(letters), code=2).problems
+    assert re.search(r"did you mean runs/telescope-2026010[12]-120000\?$", problem)
 
 
 def test_a_long_setting_breaks_no_row_of_a_pipe(place, cli):

@@ -1172,3 +1172,81 @@ def test_a_label_before_a_blank_is_divided_by_the_printed_command(
     subprocess.run(divide, shell=True, check=True)
     _, proposal = proposed(init.split()[-1])
     assert "60 rows, 2 classes" in proposal.text
+
+
+# Channels and steps in names of columns
+
+CHANNEL_NAMES: dict[str, Callable[[str, int], str]] = {
+    "by step": lambda channel, step: f"{channel}_{step}",
+    "by channel": lambda channel, step: f"{channel}_{step}",
+    "by characters": lambda channel, step: f"{channel}{step}",
+    "step first": lambda channel, step: f"t{step} {channel}",
+    "pandas": lambda channel, step: f"{channel}.{step}" if step else channel,
+}
+
+
+@pytest.mark.parametrize("form", CHANNEL_NAMES)
+def test_numbered_columns_of_several_channels_are_joined_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    channels, steps = [name(draw) for _ in range(draw.randint(2, 4))], draw.randint(11, 14)
+    places = [(channel, step) for step in range(steps) for channel in channels]
+    if form == "by channel":
+        places.sort()
+    if form == "by characters":
+        places.sort(key=lambda place: CHANNEL_NAMES[form](*place))
+    rows = [[f"p{i // 8}", *(step + i % 2 for _, step in places), "ab"[i % 2]] for i in range(40)]
+    names = [CHANNEL_NAMES[form](*place) for place in places]
+    write(Path("it's wide.csv"), ["subject", *names, "kind"], rows, draw.choice(",;"))
+    refused = cli("init", "it's wide.csv", code=2).err
+    join, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(join, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (len(config.data.sequence), config.data.label) == (len(channels), "kind")
+    store = prepare(config).splits["train"]
+    assert {*store.lengths.tolist()} == {steps}
+    assert (np.diff(store.values[:steps], axis=0) > 0).all()
+
+
+def test_steps_that_are_sorted_by_characters_are_read_by_their_numbers(tmp_path, draw):
+    names = sorted(f"t{step}" for step in range(12))
+    rows = [[*(int(each[1:]) + draw.random() for each in names), "ab"[i % 2]] for i in range(40)]
+    config, _ = proposed(write(tmp_path / "a.csv", [*names, "kind"], rows))
+    assert config.data.sequence == [f"t{step}" for step in range(12)]
+    names = ["v", *(f"v.{step}" for step in range(1, 12))]
+    config, proposal = proposed(write(tmp_path / "b.csv", [*names, "kind"], rows))
+    assert "longest 12\n" in proposal.text
+
+
+@pytest.mark.parametrize("shape", ["steps", "wide"])
+def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, shape
+):
+    monkeypatch.chdir(tmp_path)
+    twice = name(draw)
+    names, rows = [twice] * 9, [[draw.random() + i % 2 for _ in range(9)] for i in range(40)]
+    for i, row in enumerate(rows):
+        row.append("ab"[i % 2])
+    if shape == "steps":
+        names = ["trip", twice, twice, "v"]
+        rows = [
+            [f"g{i // 6}", *(draw.random() for _ in "123"), "ab"[i // 6 % 2]] for i in range(240)
+        ]
+    write(Path("a b.csv"), [*names, "kind"], rows)
+    refused = cli("init", "a b.csv", code=2).err
+    (command,) = re.findall(r"^seqtrain:   (python3 .*)", refused, re.M)
+    subprocess.run(command, shell=True, check=True)
+    config, _ = proposed("a b-new.csv")
+    assert config.data.label == "kind"
+
+
+def test_lines_of_a_log_are_texts(tmp_path, draw):
+    rows = []
+    for i in range(80):
+        level = draw.choice(["INFO", "ERROR"])
+        line = f"Oct {i % 28 + 1} 18:02:{i % 60:02} {name(draw)}[{i}]: {sentence(draw)}"
+        rows.append([level, line])
+    config, _ = proposed(write(tmp_path / "a.tsv", [], rows, "\t"))
+    assert (config.data.label, config.data.sequence, config.data.kind) == (0, 1, "text")

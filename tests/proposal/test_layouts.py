@@ -435,3 +435,49 @@ def test_other_columns_of_a_file_of_labels_are_no_features(tmp_path, monkeypatch
     assert parse_config(Path("c.yaml").read_text()).data.group == "subject"
     write(Path("new/one.csv"), ["ax", "ay"], recording(draw, 1))
     assert len(cli("predict", "new/one.csv", "--run", "run").out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("form", ["npz", "npy", "recordings"])
+def test_channels_first_in_arrays_are_doubted_with_a_command(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    channels, steps = draw.randint(2, 5), draw.randint(20, 40)
+    rows = np.array(
+        [[[draw.gauss(i % 2, 1) for _ in range(steps)] for _ in range(channels)] for i in range(24)]
+    )
+    labels, given = np.array(["u", "v"] * 12), f"it's x.{form}"
+    if form == "npz":
+        np.savez(given, x_train=rows, y_train=labels, n=[1])
+    elif form == "npy":
+        np.save("y a.npy", labels)
+        np.save(given := "X a.npy", rows)
+    else:
+        Path(given := "my takes").mkdir()
+        for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
+            np.save(f"{given}/{label}_{number}.npy", row)
+    said = cli("init", given, "-o", "c.yaml").err
+    write, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    subprocess.run(write, shell=True, check=True)
+    said = cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force").err
+    assert "channels come first" not in said
+    assert class_counts("c.yaml") == {"u": 12, "v": 12}
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    for store in data.splits.values():
+        assert {*store.lengths.tolist()} == {steps}
+
+
+@pytest.mark.parametrize("mark", [",", " ", "\t", "; "])
+def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, mark
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(24):
+        rows = recording(draw, i % 2)
+        write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
+    refused = cli("init", "my takes", code=2).err
+    convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(convert, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 12)

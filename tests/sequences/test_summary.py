@@ -69,7 +69,7 @@ ALIKE = [("a", "x"), ("c", "y"), (" A ", "y"), ("a", "x"), ("d", "x"), ("d", "y"
     [
         (PAIR * 2, {"test": [("two three", "x"), ("four", "y")]}, []),
         (PAIR * 2, {"test": [("a b", "x"), ("three", "y")]}, [
-            "test: 1 sequences (50.0%) are in train too"
+            "test: 1 sequence (50.0%) is in train too"
         ]),
         (CLASSES, {"validation": 0.3}, []),
         (CLASSES, {"validation": [("w", "x"), ("v", "y")]}, [f"validation: no row of {NO_Z}"]),

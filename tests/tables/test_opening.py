@@ -241,3 +241,16 @@ def test_the_digest_is_taken_while_a_file_is_read(tmp_path):
     assert digest == opening.file_digest(str(path))
     path.write_bytes(b"a,b\n1,3\n")
     assert source.digest() != digest
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["es kostet 5 €", "€ 20 and more", "don’t – or “do”", "20 °C ± 1", "wait…", "5 £, § 3 ©"],
+)
+def test_marks_without_letters_beyond_ascii_are_of_cp1252(tmp_path, text):
+    path = tmp_path / "a.txt"
+    path.write_bytes(f"plain words\n{text}\n".encode("cp1252") * 9)
+    assert opening.guess_encoding(str(path)) == "cp1252"
+    for other, letters in (("cp437", "Bär müde schön"), ("cp862", "אבג שלום"), ("cp850", "crème")):
+        path.write_bytes(f"plain words\n{letters}\n".encode(other) * 9)
+        assert opening.guess_encoding(str(path)) != "cp1252"

@@ -34,13 +34,10 @@ def check(
     with closing(ProgressBar()) as progress:
         result = run_check(path, data=data, device=device, listener=progress)
     if result.num_examples == result.available:
-        of_all = ""
+        sequences = counted(result.available, "sequence")
     else:
-        of_all = f" of {result.available:,}"
-    note(
-        f"run: {result.run}, data: {result.data}, {result.num_examples:,}{of_all} sequences, "
-        f"{result.steps:,} steps"
-    )
+        sequences = f"{result.num_examples:,} of {counted(result.available, 'sequence')}"
+    note(f"run: {result.run}, data: {result.data}, {sequences}, {counted(result.steps, 'step')}")
     if result.cut:
         note(f"only the first {SAMPLE_LENGTH:,} steps of {counted(result.cut, 'sequence')}")
     if result.carried:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import chosen_run, flag, option
+from seqtrain.text import counted
 
 EXPLANATION = (
     "+ (green): the token supports the predicted label; - (red): it contradicts it. The number is "
@@ -59,4 +60,5 @@ def errors(
         note(f"probability: {OF_LABEL_SET}")
     if wrong and explain:
         note(EXPLANATION)
-    note(f"{len(found.errors):,} of {count:,} predictions are wrong")
+    verb = "is" if len(found.errors) == 1 else "are"
+    note(f"{len(found.errors):,} of {counted(count, 'prediction')} {verb} wrong")

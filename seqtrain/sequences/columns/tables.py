@@ -39,6 +39,7 @@ from seqtrain.sequences.vocabulary import (
     Vocabulary,
     fit_vocabulary,
 )
+from seqtrain.text import counted
 
 LARGEST_ID = 2**24
 """Ids below it are exact in float32."""
@@ -336,8 +337,8 @@ class ColumnTable(Saved):
             table = table._scaled(train, limits.bins)
         elif known.channels != table.channels:
             raise DataError(
-                f"data.train: found {table.channels} channels; expected the {known.channels} of "
-                "the earlier model"
+                f"data.train: found {counted(table.channels, 'channel')}; expected "
+                f"{known.channels}, as the earlier model has"
             )
         else:
             table = replace(table, numbers=known.numbers, since=known.since)
@@ -486,7 +487,7 @@ class TableEncoder:
             if row in problems or not len(own):
                 continue
             if own.shape[1] != self.width:
-                problems[row] = f"{own.shape[1]} channels; expected {self.width}"
+                problems[row] = f"{counted(own.shape[1], 'channel')}; expected {self.width}"
                 continue
             parts.append(own)
             lengths[row] = len(own)

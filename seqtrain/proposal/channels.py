@@ -1,0 +1,134 @@
+"""Channels of series: in names of columns, such as acc_x_12, and first in arrays."""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.reading import Table, first_lines
+from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.proposal.shell import rewriting
+from seqtrain.sequences.sources import files_of
+from seqtrain.tables.arrays import arrays_of_splits, labels_file
+from seqtrain.tables.delimited import form_of
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import counted, listed
+
+STEP_NUMBERS = ("[._ -]*[0-9]+(?=[^0-9]*$)", "[0-9]+[._ -]*")
+"""Patterns of the number of a step in the name of a column: the last number, or the first one."""
+JOINING = (
+    "import collections, csv, re, sys; r = csv.reader(sys.stdin, delimiter={mark!r}); "
+    "h = next(r); t = [re.sub({pattern!r}, str(), n, count=1) for n in h]; "
+    "m = collections.Counter(t); s = [k if m[k] >= {least} else n for k, n in zip(t, h)]; "
+    'o = sorted(range(len(h)), key=lambda i: [int(x) for x in re.findall("[0-9]+", h[i])]); '
+    "g = [[i for i in o if s[i] == k] for k in dict.fromkeys(s)]; "
+    "w = csv.writer(sys.stdout); w.writerow(dict.fromkeys(s)); "
+    'w.writerows([row[c[0]] if len(c) == 1 else " ".join(row[i] or "nan" for i in c) for c in g]'
+    " for row in r)"
+)
+"""Program of Python that joins the numbers of each channel of csv in one cell."""
+FIRST_TO_LAST = (
+    "import numpy, pathlib, sys; b, a = map(pathlib.Path, sys.argv[1:]); "
+    "f = [(p, b / p.relative_to(a)) for p in a.rglob('*.npy')]; "
+    "[q.parent.mkdir(parents=True, exist_ok=True) for p, q in f]; "
+    "[numpy.save(q, numpy.load(p).T) for p, q in f]"
+).replace("'", '"')
+"""Program of Python that writes the arrays of a folder with steps first and channels last."""
+
+
+def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return lines of a doubt if the numbers of columns may be the steps of several channels.
+
+    Raises:
+        DataError: If the names of the channels differ in more than numbers, so that the columns are
+            no steps of one channel. It has the command that writes a column for each channel.
+    """
+    options, (pattern, channels, steps) = table.layout.options, _channels_in_names(columns)
+    if not channels or options.named("sequence") or options.kind:
+        return []
+    is_one = len({re.sub("[0-9]+", "", name) for name in channels}) == 1
+    found = f"{len(channels)} channels ({listed(channels, 4)}) of {counted(steps, 'time step')}"
+    told = f"{table.name}: the names of columns tell {found}"
+    if is_one:
+        told = f"{table.name}: the columns are read as one channel; if their names tell {found}"
+    lines = [f"{told}; write a column for each channel, with the numbers of all steps in a cell"]
+    file = matching_files(table.path)[0]
+    if table.header and os.path.isfile(file):
+        mark = form_of(first_lines(file, table.dialect), table.dialect).delimiter
+        code = JOINING.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
+        command, target = rewriting(["python3", "-c", code], file, "channels", ".csv")
+        lines += [f"  {command}", f"  seqtrain init {target}"]
+    if not is_one:
+        raise DataError(*lines)
+    return lines
+
+
+def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str], int]:
+    """Return the pattern of the number of a step in names, the channels, and their steps.
+
+    There are several channels with equal numbers of steps, eight or more, in more than half of the
+    columns. Without these, there are no channels.
+    """
+    names = [str(column.name) for column in columns if column.kind == "number"]
+    for pattern in STEP_NUMBERS:
+        place, by_channel = re.compile(pattern), dict[str, list[str]]()
+        for name in names:
+            number = place.search(name)
+            channel = place.sub("", name, count=1)
+            by_channel.setdefault(channel, []).append(number[0] if number else "")
+        by_channel = {name: own for name, own in by_channel.items() if len(own) >= FEWEST_WIDE}
+        steps = {tuple(sorted(own)) for own in by_channel.values()}
+        if len(by_channel) > 1 and len(steps) == 1:
+            size = len(steps.pop())
+            if 2 * size * len(by_channel) > len(columns):
+                return pattern, list(by_channel), size
+    return "", [], 0
+
+
+def channels_first(table: Table, facts: Facts) -> list[str]:
+    """Return lines of a doubt if arrays have more channels than time steps: these may come first.
+
+    Series of unequal lengths have their steps first.
+    """
+    median, _, steps = facts.lengths
+    channels = len(table.step_columns) or facts.channels
+    if table.dialect.format != "npz" or channels <= max(steps, 1) or median < steps:
+        return []
+    found = f"{table.name}: {counted(steps, 'time step')} of {channels} channels"
+    lines = [f"{found}; if the channels come first in an array, write them last"]
+    given = files_of("train", table.layout.splits["train"])
+    if table.step_columns:
+        folder = given[0] if os.path.isdir(given[0]) else os.path.dirname(given[0])
+        new, code, given = f"{folder.rstrip(os.sep)}-steps", FIRST_TO_LAST, [folder]
+    elif len(given) == 1 and os.path.isfile(given[0]):
+        new, code = f"{os.path.splitext(given[0])[0]}-steps.npz", _swapping(given[0])
+        given += filter(None, [labels_file(given[0])])
+    else:
+        return lines
+    if not code:
+        return []
+    joined = [str(join["file"]) for join in table.layout.joins]
+    lines.append(f"  {shlex.join(['python3', '-c', code, new, *given])}")
+    return [*lines, f"  {shlex.join(['seqtrain', 'init', new, *joined])}"]
+
+
+def _swapping(path: str) -> str:
+    """Return a program that writes the arrays of a file with channels last, or "" for flat ones."""
+    if path.endswith(".npy"):
+        arrays = "X=numpy.load(sys.argv[2]).swapaxes(1, 2)"
+        if labels_file(path):
+            arrays += ", y=numpy.load(sys.argv[3])"
+        return f"import numpy, sys; numpy.savez(sys.argv[1], {arrays})"
+    with np.load(path) as archive:
+        splits = arrays_of_splits(archive.files)
+    if not splits:
+        return ""
+    x = json.dumps(next(iter(splits.values()))["X"])
+    changed = f"{{**a, {x}: a[{x}].swapaxes(1, 2)}}"
+    return f"import numpy, sys; a = numpy.load(sys.argv[2]); numpy.savez(sys.argv[1], **{changed})"
