@@ -12,6 +12,8 @@ from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.tables.blocks import FILE, FOLDER
 from seqtrain.tables.sources import matching_files
 
+MOSTLY_DIFFERENT = 0.8
+"""Smallest share of different keys: a few rows may be there twice."""
 RECORDING = "recording"
 """Name of the column with the key of a recording, if that of the file can't be used."""
 
@@ -35,8 +37,8 @@ def label_file(
 ) -> LabelFile | None:
     """Return a file as the one with the labels of recordings, or None if it isn't.
 
-    The key of each row is in one column, without repeats. More than half of the recordings have a
-    row, and no two recordings have the same key.
+    The key of each row is in one column, nearly without repeats. More than half of the recordings
+    have a row, and no two recordings have the same key.
 
     Args:
         path: The file.
@@ -46,7 +48,7 @@ def label_file(
     """
     table = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
     for column in table.columns:
-        if not isinstance(column.name, str) or column.distinct != table.rows:
+        if not isinstance(column.name, str) or column.distinct < MOSTLY_DIFFERENT * table.rows:
             continue
         known = {str(value) for value in column.values}
         is_name = column.name.isidentifier() and column.name not in (FILE, FOLDER, *own)

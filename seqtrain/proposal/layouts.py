@@ -56,8 +56,12 @@ BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
 BETWEEN_PARTS = "[._ -]+"
 """Pattern of what divides the name of a file into parts."""
-KINDS_OF_PART = {"label": r"[A-Za-z]+", "number": r"[0-9]+", "code": r"[A-Za-z]+[0-9]+"}
-"""Maps the kinds of parts of file names to their patterns."""
+KINDS_OF_PART = {
+    "label": ("[A-Za-z]+", "[^0-9/._ -]+"),
+    "number": ("[0-9]+",),
+    "code": ("[A-Za-z]+[0-9]+", "[^0-9/._ -]+[0-9]+"),
+}
+"""Maps the kinds of parts of file names to their patterns: in ASCII, and in other scripts."""
 
 
 class Choice(NamedTuple):
@@ -438,27 +442,28 @@ def _join_of(
 
     It is joined by a common key that has one row per value there, or else row by row.
     """
-    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    # Names that the table has, too, tell that the first row of the other file names its columns.
+    names = InitOptions(steps=[column.name for column in table.columns])
+    other = read_table([path], FileLayout({}, names), progress, is_train=False)
     rows, has_names = other.rows, other.header
     is_single = len(other.columns) == 1
     if is_single and has_names is False and rows == table.rows + 1:  # a number as a name, as 0
         rows, has_names = table.rows, True
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
-    new = [column.name for column in other.columns if column.name not in own]
+    new = [str(column.name) for column in other.columns if column.name not in own]
     if is_single and not other.header:
         new = [column_of(path)]
-    names = list(map(str, new))
     for column in other.columns:
         key = own.get(str(column.name))
         is_key = column.distinct == other.rows and len(new) > 0
         if is_key and key is not None and _has_values_of(key, column):
-            return {"file": path, "on": column.name}, names
+            return {"file": path, "on": column.name}, new
     if rows != table.rows:
-        return None, names
+        return None, new
     join: dict[str, Any] = {"file": path, "on": ROW}
     if has_names is not None and has_names != begins_with_names(path):
         join["header"] = has_names
-    return join, names
+    return join, new
 
 
 def _only(names: Sequence[str]) -> str | None:
@@ -753,19 +758,18 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
     split = [re.split(BETWEEN_PARTS, stem) for stem in stems]
     separators = re.findall(BETWEEN_PARTS, stems[0]) if stems else []
     if {len(parts) for parts in split} == {1}:  # walking003
-        found = [re.fullmatch("([A-Za-z]+)([0-9]+)", stem) for stem in stems]
+        found = [re.fullmatch("([^0-9]+)([0-9]+)", stem) for stem in stems]
         split, separators = [list(each.groups()) for each in found if each], [""]
     if len(split) < max(FEWEST_FILES, len(files)) or len({len(parts) for parts in split}) != 1:
         return []
     columns = [list(part) for part in zip(*split, strict=True)]
-    kinds = [_kind_of_part(values) for values in columns]
+    kinds, texts = zip(*map(_kind_of_part, columns), strict=True)
     patterns = []
     for label, values in enumerate(columns):
         if kinds[label] != "label" or not 2 <= len(set(values)) <= len(values) / 2:
             continue
         pattern = ""
-        for at, kind in enumerate(kinds):
-            text = KINDS_OF_PART.get(kind, "[^._ -]+")
+        for at, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
             if at == label:
                 name = LABEL
             elif kind == "code":
@@ -779,11 +783,13 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
     return patterns
 
 
-def _kind_of_part(values: Sequence[str]) -> str:
-    for kind, pattern in KINDS_OF_PART.items():
-        if all(re.fullmatch(pattern, value) for value in values):
-            return kind
-    return "other"
+def _kind_of_part(values: Sequence[str]) -> tuple[str, str]:
+    """Return the kind of a part of file names, and the pattern of its values."""
+    for kind, patterns in KINDS_OF_PART.items():
+        for pattern in patterns:
+            if all(re.fullmatch(pattern, value) for value in values):
+                return kind, pattern
+    return "other", "[^._ -]+"
 
 
 def _with_pattern(layout: FileLayout, pattern: str) -> FileLayout:

@@ -73,7 +73,7 @@ from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Name, missing_name
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.join import ROW, for_split
+from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW, ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.text import counted, duration, listed, quote
 
@@ -82,6 +82,8 @@ TRIED_ROWS, TRIED_IDS = 4096, 1000
 
 If this fails, and `propose` itself chose the validation, it tries again without validation.
 """
+PLACE = re.compile(":[0-9]+: ")
+"""Line of a file in a message."""
 FEW_PER_CLASS = 30
 """Rows per class below which a warning says that the accuracy is uncertain."""
 SEQUENCE_NAMES = {
@@ -544,18 +546,27 @@ def _check_bad_rows(table: Table, facts: Facts) -> None:
     facts.unreadable += len(problems)
     if not problems or table.layout.options.get("bad_rows") == "drop" or table.leaves_out:
         return
-    lines = problems[:10]
+    lines = problems
+    if FILE in table.layout.options.named("id"):  # all rows of a recording lack the same
+        firsts = {PLACE.sub(": ", problem, count=1): problem for problem in problems[::-1]}
+        lines = list(firsts.values())[::-1]
+    lines = lines[:10]
     if len(problems) > len(lines):
         more = counted(len(problems) - len(lines), "more row")
         lines.append(f"{table.name}: {more} can't be read")
     if facts.lost_classes:
         lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
         lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
-    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
+    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)) or _lack_labels(problems):
         lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
+
+
+def _lack_labels(problems: Sequence[str]) -> bool:
+    """Return True if rows can't be used as a further file has no row for them, or several."""
+    return all(NO_ROW in problem or DIFFERENT_ROWS in problem for problem in problems)
 
 
 def _classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:

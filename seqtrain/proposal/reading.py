@@ -260,7 +260,7 @@ def read_table(
             table.columns[at] = column.without(own)
     if is_train and table.header is None:
         _check_shape(table, [])
-    if is_train and table.header is False:
+    if is_train and table.header is False and not layout.joins:
         _read_ragged(table, files)
     return table
 
@@ -455,6 +455,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         selection = Selection(optional=(FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
+        own += layout.facts
         selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
     elif is_train and columns == "none" and not layout.joins:
         selection = replace(selection, required=(TEXT, LABEL))

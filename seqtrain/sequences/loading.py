@@ -15,6 +15,7 @@ from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.tables.blocks import FILE
 from seqtrain.tables.cells import name_of
 from seqtrain.tables.join import join_notices
 from seqtrain.text import quote
@@ -97,7 +98,8 @@ class Loader:
                 file, _, line = part.place(row, name).rpartition(":")
                 kept.add(int(line), reason, file)
         problems.raise_if_any()
-        if report.rows == rows_before:
+        is_recording = source.schema.id == FILE  # the file is one sequence
+        if report.rows == rows_before and not (is_recording and drops):
             left_out.raise_if_any()
             refused.raise_if_any()
         room = max(0, SHOWN_ROWS - report.unreadable)

@@ -30,6 +30,8 @@ from seqtrain.text import counted, listed, quote
 
 ROW = "row"
 """Value of `on` of a join of files that are aligned row by row."""
+NO_ROW, DIFFERENT_ROWS = "no row of", "has different rows in"
+"""Parts of the reason of a row whose key a further file lacks, or has with different rows."""
 SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
@@ -265,10 +267,10 @@ class _JoinedTable:
             is_known = code < len(self._row_of)
             rows.append(self._row_of[code] if is_known else -1)
             if not is_known:
-                problems.setdefault(row, f"no row of {self.name} has {right} {quote(names[code])}")
+                problems.setdefault(row, f"{NO_ROW} {self.name} has {right} {quote(names[code])}")
             elif code in self._repeated:
                 lines = listed(self._repeated[code])
-                found = f"{right} {quote(names[code])} has different rows in {self.name}"
+                found = f"{right} {quote(names[code])} {DIFFERENT_ROWS} {self.name}"
                 problems.setdefault(row, f"{found}, lines {lines}")
         self._used.update(codes.tolist())
         return rows

@@ -160,7 +160,7 @@ def test_every_key_refuses_nonsense_in_plain_words(value):
 def test_thousands_of_problems_are_counted_and_reported_soon():
     found = problems("".join(f"key{number}: no\n" for number in range(3000)))
     assert len(found) == 51
-    assert found[-1].startswith("2951 more problems")
+    assert found[-1].startswith("2,951 more problems")
 
 
 def test_mapping_of_python_is_checked_alike():

@@ -481,3 +481,55 @@ def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
     subprocess.run(convert, shell=True, check=True)
     cli(*shlex.split(init)[1:], "-o", "c.yaml")
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+@pytest.mark.parametrize("lacks", ["nothing", "some rows", "one of two equal rows", "agreement"])
+@pytest.mark.parametrize("labels", ["labels.csv", "my rec/labels.csv"])
+def test_files_of_labels_with_further_columns_and_faults(
+    tmp_path, monkeypatch, draw, cli, ending, lacks, labels
+):
+    """A recording without a row, or with two different ones, is left out by the printed command."""
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"r_{i:02d}", "ab"[i % 2], f"p{i // 4}", draw.random()] for i in range(24)]
+    for i in range(24):
+        path, values = Path(f"my rec/r_{i:02d}.{ending}"), recording(draw, i % 2)
+        path.parent.mkdir(exist_ok=True)
+        np.save(path, values) if ending == "npy" else write(path, [], values)
+    gone = 0
+    if lacks == "some rows":
+        rows, gone = rows[:-4], 4
+    elif lacks == "one of two equal rows":
+        rows.append(rows[3])
+    elif lacks == "agreement":
+        rows.append(["r_03", "a", *rows[3][2:]])
+        gone = 1
+    draw.shuffle(rows)
+    write(Path(labels), ["take", "label", "subject", "mood"], rows)
+    ended = cli("init", "my rec", "-o", "c.yaml", code=2 if gone else 0).err
+    if gone:
+        (command,) = re.findall(r"to leave such rows out: seqtrain (.*)", ended)
+        cli(*shlex.split(command))
+    counts = class_counts("c.yaml")
+    assert (sum(counts.values()), len(counts)) == (24 - gone, 2)
+
+
+@pytest.mark.parametrize("form", ["{}_{:02d}", "{:02d} {}", "{}{:02d}", "K{:02d}-{}"])
+def test_labels_in_names_are_of_any_script(tmp_path, monkeypatch, draw, form):
+    monkeypatch.chdir(tmp_path)
+    labels = draw.sample(["öffnen", "走る", "e\u0301te\u0301", "año", "бег"], 2)
+    for i in range(24):
+        parts = (labels[i % 2], i) if form.startswith("{}") else (i, labels[i % 2])
+        write(Path(f"Daten ä/{form.format(*parts)}.csv"), ["x", "y"], recording(draw, i % 2))
+    Path("c.yaml").write_text(propose(["Daten ä"], InitOptions()).text)
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+
+
+def test_a_few_rows_of_labels_have_a_header_if_it_has_the_key(tmp_path, monkeypatch, draw):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"s{i}", k, draw.gauss(i % 3, 1)] for i in range(8) for k in range(9)]
+    write(Path("d/X_train.csv"), ["trip_id", "t", "v"], rows)
+    labels = [[f"s{i}", ["wave", "sit down", "push"][i % 3]] for i in range(8)]
+    write(Path("d/y_train.csv"), ["trip_id", "move"], labels)
+    Path("c.yaml").write_text(propose(["d"], InitOptions()).text)
+    assert sorted(class_counts("c.yaml").values()) == [2, 3, 3]

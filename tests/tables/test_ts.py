@@ -23,7 +23,7 @@ def test_series_of_channels(read):
     )
     assert [(row.cells["label"], row.line) for row in found[:3]] == [("a", 7), ("b", 9), ("a", 10)]
     assert [row.cells["text"].shape for row in found[:3]] == [(3, 2), (1, 2), (0, 2)]
-    assert "1 channels; expected 2" in str(found[3].problem)
+    assert "1 channel; expected 2" in str(found[3].problem)
     assert "expected a number, found 'x'" in str(found[4].problem)
     (row,) = read("@classLabel false\n@data\n1,2:3,4\n", "a.ts", "text")
     assert row.cells["text"].tolist() == [[1, 3], [2, 4]]
