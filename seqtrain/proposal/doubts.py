@@ -3,7 +3,8 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
-from seqtrain.proposal.roles import Roles, owner_of, tells_label
+from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
@@ -66,6 +67,10 @@ def column_doubts(config: Config) -> Iterator[str]:
     order = data.order if isinstance(data.order, list) else [data.order]
     others = (data.label, data.id, data.group, *order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
+    if isinstance(data.label, list):
+        marks = [column for column in table.columns if column.name in data.label]
+        with suppress(DataError):  # a cell is no mark: its row is listed as one that fit refuses
+            yield from doubtful_marks(marks, joined_marks(marks))
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
     id = None if data.id is None else table.column(data.id)
@@ -103,6 +108,28 @@ def odd_cells(column: ColumnProfile, table: Table) -> str:
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
+
+
+def doubtful_marks(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> Iterator[str]:
+    """Yield warnings about label columns that mark no row, and rows without a mark.
+
+    Args:
+        columns: The label columns.
+        marked: Column of the names that each row has, joined by |.
+    """
+    sizes = [len(value.split("|")) if value else 0 for value in marked.values]
+    used = {name for value in marked.values for name in value.split("|")}
+    unused = [column.shown for column in columns if str(column.name) not in used]
+    if unused:
+        noun = "marks no row, so it is no class" if len(unused) == 1 else "mark no row"
+        yield f"label columns: {listed(unused)} {noun}; leave out what can't be learned"
+    without = sum(n for size, n in zip(sizes, marked.counts.tolist(), strict=True) if not size)
+    if without and max(sizes) == 1:
+        yield (
+            f"label columns: {counted(without, 'row')} of {marked.rows:,} have no label, and none "
+            "has several; they are examples without any label: if they are a class of their own, "
+            "mark it in a further column; if their label isn't known, leave them out"
+        )
 
 
 def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> Iterator[str]:

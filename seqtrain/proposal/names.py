@@ -71,6 +71,8 @@ TEXT_NAMES = (
     "x",
     "input",
 )
+SHORT_NAMES = ("name", "word", "x", "input")
+"""Names of texts that also are names of other things beside free text."""
 HEADLINE_NAMES = ("title", "subject", "headline", "summary")
 BODY_NAMES = ("body", "description", "text", "content", "review", "abstract", "message")
 GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dialogue", "dialog_id")

@@ -13,6 +13,7 @@ from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.doubts import (
+    doubtful_marks,
     odd_cells,
     rows_of_totals,
     shared_owner,
@@ -45,6 +46,7 @@ from seqtrain.proposal.roles import (
     Roles,
     choose_label,
     columns_named,
+    joined_marks,
     odd_numbers,
     owner_of,
     row_table,
@@ -61,12 +63,11 @@ from seqtrain.proposal.write import (
     write_config,
 )
 from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, Name, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Name, missing_name
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -284,7 +285,8 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     labels = columns_named(columns, options, "label")
     one_hot = labels if len(labels) > 1 else []
     if one_hot:
-        joined = _joined_marks(one_hot)
+        joined = joined_marks(one_hot)
+        _refuse_one_class(one_hot, joined)
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
     roles = step_table(columns, options)
@@ -295,7 +297,26 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     if roles.kind == "events":
         assign_fields(roles, options)
     roles.one_hot = one_hot
+    if one_hot:
+        roles.warnings += doubtful_marks(one_hot, joined)
     return roles
+
+
+def _refuse_one_class(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> None:
+    """Raise a DataError if at most one of the label columns marks rows.
+
+    Args:
+        columns: The label columns.
+        marked: Column of the names that each row has, joined by |.
+    """
+    names = [x for x in columns if any(str(x.name) in own.split("|") for own in marked.values)]
+    if not names:
+        raise DataError("--label: no row has a 1 in one of these columns; name others")
+    if len(names) == 1:
+        raise DataError(
+            f"--label: of these columns, only {names[0].shown} marks rows; if its 1 and 0 are two "
+            f"classes, name it alone: {shlex.join(['--label', str(names[0].name)])}"
+        )
 
 
 def _row_roles(
@@ -393,21 +414,6 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     roles.owner = owner_of(unused)
     roles.ignored = [column.describe() for column in unused]
     return roles
-
-
-def _joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
-    """Return a column of the names of the columns that mark a label in a row, joined by |.
-
-    Raises:
-        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
-    """
-    reader = LabelReader(None)
-    cells = {column.name: Coded(column.codes, column.values) for column in columns}
-    codes, problems = reader.read_marks(cells)
-    if problems:
-        raise DataError(f"--label: column {next(iter(problems.values()))}")
-    name = str([column.name for column in columns])
-    return ColumnProfile(name, ["|".join(names) for names in reader.combinations], codes)
 
 
 def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
@@ -632,7 +638,7 @@ def _facts_of_split(
     one_hot = [own[column.name] for column in roles.one_hot if column.name in own]
     label = own.get(roles.label.name)
     if one_hot and len(one_hot) == len(roles.one_hot):
-        label = _joined_marks(one_hot)
+        label = joined_marks(one_hot)
     if label is None or label.distinct == 0:
         return None
     if roles.id is None:

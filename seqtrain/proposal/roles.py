@@ -19,6 +19,7 @@ from seqtrain.proposal.names import (
     GROUP_NAMES,
     HEADLINE_NAMES,
     ROW_NAMES,
+    SHORT_NAMES,
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
@@ -42,8 +43,9 @@ from seqtrain.proposal.profile import (
     are_codes,
     determines,
 )
+from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
-from seqtrain.tables.blocks import FILE, FOLDER
+from seqtrain.tables.blocks import FILE, FOLDER, Coded
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
 from seqtrain.text import counted, listed, quote
 
@@ -68,6 +70,10 @@ The second number is for values with digits.
 """
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
+ARROWS = ("->", "=>", "→", ">>", ">", "»")
+"""Marks between symbols that follow one another."""
+FEWEST_SYMBOLS = 3
+"""Fewest symbols of a list beside a text, on average, that may be a sequence."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
@@ -241,7 +247,10 @@ def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     if not values <= TRUTH_VALUES.keys():
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
-    return [f"  {set_command(setting)}  # a row can have several labels"]
+    marks = joined_marks(columns).values
+    if any("|" in own or not own for own in marks):
+        return [f"  {set_command(setting)}  # a row can have several labels"]
+    return [f"  {set_command(setting)}  # each row has one of them"]
 
 
 def set_command(setting: str) -> str:
@@ -251,11 +260,15 @@ def set_command(setting: str) -> str:
 
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
+    return _commands(option, [(x, counted(x.distinct, "value")) for x in columns])
+
+
+def _commands(option: str, columns: Sequence[tuple[ColumnProfile, str]]) -> list[str]:
+    """Return a line per column with a command that names it, and a comment."""
     lines = []
-    for column in columns:
+    for column, comment in columns:
         words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
-        command = either(words, f"{option}={column.name!r}")
-        lines.append(f"{command}  # {counted(column.distinct, 'value')}")
+        lines.append(f"{either(words, f'{option}={column.name!r}')}  # {comment}")
     return _lines(lines)
 
 
@@ -350,9 +363,21 @@ def row_table(
             f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
             f"{shlex.join(['--set', f'data.sequence={joined}'])}"
         )
+    paths = [x for x in unused if _may_be_path(x)]
+    if paths and roles.kind == "text" and not options.named("sequence"):
+        roles.warnings.append(
+            f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
+            f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
+        )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
     roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
     return roles
+
+
+def _may_be_path(column: ColumnProfile) -> bool:
+    """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
+    has_arrows = column.kind == "symbols" and column.mark in ARROWS
+    return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
 
 
 def about_splits(column: ColumnProfile) -> str:
@@ -408,7 +433,10 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(_few_numbers(others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
-    lines = _described(others) or ["  the label only"]
+    possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
+    lines = _described([x for x in others if x not in possible])
+    lines = lines if others else ["  the label only"]
+    lines += _commands("sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible])
     for column in others:
         if _may_be_id(column, label):
             words = f"{INIT_COMMAND} --id {shlex.quote(str(column.name))}"
@@ -541,6 +569,8 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     """Return the only column with a usual name, or else the only one left, or []."""
     candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
+    if any(column.is_free_text for column in candidates):  # next to it, these are names of things
+        named = [x for x in named if x.is_free_text or x.word not in SHORT_NAMES]
     if len(named) == 1:
         return named
     plausible = _plausible(found)
@@ -707,6 +737,21 @@ def columns_named(
     by_name = {str(index): column for index, column in enumerate(columns)}
     by_name |= {str(column.name): column for column in columns}
     return [by_name[str(name)] for name in given]
+
+
+def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return a column of the names of the columns that mark a label in a row, joined by |.
+
+    Raises:
+        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
+    """
+    reader = LabelReader(None)
+    cells = {column.name: Coded(column.codes, column.values) for column in columns}
+    codes, problems = reader.read_marks(cells)
+    if problems:
+        raise DataError(f"--label: column {next(iter(problems.values()))}")
+    name = str([column.name for column in columns])
+    return ColumnProfile(name, ["|".join(names) for names in reader.combinations], codes)
 
 
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:

@@ -117,8 +117,10 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         return None
     if not is_requested and not _have_names(columns):
         roles.warnings.append(_roles_by_values(roles))
-    StepColumns(columns, roles, options).assign()
-    if not roles.steps and is_requested:
+    assigned = StepColumns(columns, roles, options)
+    assigned.assign()
+    assigned.read_turns(columns_named(columns, options, "sequence"))
+    if not roles.steps and not roles.sequence and is_requested:
         if roles.ignored:
             ignored = f"; ignored: {listed(roles.ignored)}"
         else:
@@ -126,7 +128,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         raise DataError(
             f"--steps: no column is left{ignored}; a step needs at least one; name others"
         )
-    if roles.steps:
+    if roles.steps or roles.sequence:
         return roles
     return None
 
@@ -144,9 +146,10 @@ def _may_be_step_table(
         wide = wide_columns(columns)  # an id and a label are beside them
         is_wide = len(wide) > (len(columns) - 2 if _have_names(columns) else 0)
         return not (is_told or is_wide or _holds_sequence(columns))
-    if options.get("sequence"):
+    if options.get("sequence") and (options.get("steps") or not options.get("id")):
         raise DataError(
-            "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
+            "--sequence: a row is a time step with --order or --steps; leave out --sequence, or "
+            "give it with --id alone, if a row is a message"
         )
     return True
 
@@ -563,6 +566,41 @@ class StepColumns:
                 if by is not None:
                     roles.steps[str(column.name)] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
+
+    def read_turns(self, named: Sequence[ColumnProfile]) -> None:
+        """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
+
+        If there are numbers, too, the texts aren't used, and a warning says how to read them.
+
+        Args:
+            named: Columns that the user names as the sequence, or [].
+        """
+        roles = self.roles
+        texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
+        if not texts and not named:
+            return
+        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
+        has_numbers = len(tokens) < len(set(roles.steps) - {ELAPSED})
+        if roles.window is not None or ((has_numbers or self.chosen) and not named):
+            options = ["--id", str(self.id.name)]
+            for column in (*tokens[:1], *texts):
+                options += ["--sequence", str(column.name)]
+            advice = f"to read the rows of one {self.id.shown} as turns of a chat: "
+            roles.warnings.append(
+                f"{listed([x.shown for x in texts], 3)}: texts that aren't used; "
+                f"{advice}{shlex.join(options)}"
+            )
+            return
+        roles.kind, roles.steps = "text", {}
+        roles.sequence = list(named) or [*tokens, *texts]
+        others = [x for x in self.columns if str(x.name) not in roles.static]
+        order = () if self.order is None else self.order.columns
+        used = (self.id, self.label, *order, *roles.sequence)
+        unused = [x.describe() for x in others if x not in used]
+        kept = [
+            line for line in roles.ignored if not any(line.startswith(x.shown) for x in used if x)
+        ]
+        roles.ignored = [*dict.fromkeys([*kept, *unused])] if named else kept
 
     def _reason_to_ignore(self, column: ColumnProfile) -> str | None:
         """Return the reason why a column is ignored, or None if it is used.

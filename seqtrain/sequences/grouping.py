@@ -1,4 +1,4 @@
-"""Sequences from tables with a row per time step: the rows of each id, in their order.
+"""Sequences from tables with a row per time step or per turn: the rows of each id, in their order.
 
 N rows, B ids.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.sequences.content import joined_turns
 from seqtrain.sequences.examples import Sequences, Steps, entries
 from seqtrain.sequences.labels import BLANK_LABEL
 from seqtrain.sequences.schema import Schema, number_columns, token_columns
@@ -74,17 +75,21 @@ def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequenc
             check(f"{name}: ", numbers)
     if rows.weights is not None:
         check(f"{schema.weight}: ", rows.weights)
-    steps = rows.content[order]
+    if schema.steps is None:
+        content: Any = joined_turns(rows.content, order, offsets)
+    else:
+        content = rows.content[order]
     for place, name in enumerate(number_columns(schema.steps)):
         if moments and schema.steps is not None and schema.steps[name] == "order":
             growth, too_large = times[0].growth(moments[0][order], offsets[:-1])
-            steps = Steps(steps.tokens, np.insert(steps.numbers, place, growth, axis=1))
+            numbers = np.insert(content.numbers, place, growth, axis=1)
+            content = Steps(content.tokens, numbers)
             for step, reason in too_large.items():
                 rows.problems.setdefault(int(order[step]), f"{name}: {reason}")
     found = replace(
         rows.at(first),
-        content=steps,
-        offsets=offsets,
+        content=content,
+        offsets=None if schema.steps is None else offsets,
         labels=labels,
         ids=Coded(np.arange(len(names), dtype=np.int32), names),
         kept=entries(rows.kept, order[offsets[:-1]]),

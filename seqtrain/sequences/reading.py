@@ -197,11 +197,13 @@ class SequenceReader:
             ids = coded(self._ids, schema.id, columns[schema.id], problems)
             for name, times in zip(schema.order_columns, self._times, strict=True):
                 _note(problems, name, self._add_times(name, times, block))
+        if schema.steps is not None and ids is not None:
             content: Any = self._steps.read(columns, problems, rows)
         elif schema.steps is not None:
             content, offsets = self._objects(columns[self.roles.content[0]], problems)
         else:
-            cells = {name: columns[name] for name in self.roles.content}
+            keys = () if schema.id is None else (schema.id, *schema.order_columns)
+            cells = {name: columns[name] for name in self.roles.content if name not in keys}
             content = read_content(
                 cells or self._others(block),
                 problems,
@@ -209,6 +211,7 @@ class SequenceReader:
                 decimal=schema.decimal,
                 separator=schema.symbol_separator,
                 named=self._format.columns != "none",
+                are_turns=schema.id is not None,
             )
         found = Sequences(content, block.lines, None, offsets, problems)
         if self.labels is not None:

@@ -91,7 +91,7 @@ class Schema(Saved):
         group: Column with the name of the row's group, or None.
         weight: Column with the weight of the row, or None.
         id: Column with the id of the sequence to which a row belongs, or None if a row is a
-            sequence.
+            sequence. The row is a time step, or a text.
         order: Column or columns by which the rows of an id are sorted, or None if they are in order
             already.
         order_type: Type of the values in `order`, one of `TIME_TYPES`, or None if unknown. If
@@ -152,7 +152,8 @@ class Schema(Saved):
 
     def __post_init__(self) -> None:
         one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()
-        has_rows_of_steps = self.steps is not None and self.sequence is None
+        is_step = self.steps is not None and self.sequence is None
+        may_have_id = is_step or (self.kind == "text" and self.sequence is not None)
         faults = {
             f"format: expected {', '.join(FORMATS)}": self.format not in FORMATS,
             f"order_type: expected null, {', '.join(TIME_TYPES)}": (
@@ -165,11 +166,12 @@ class Schema(Saved):
             "steps: expected columns if kind is steps, or else null": (
                 (self.steps is None) != (self.kind != "steps")
             ),
-            "id: expected a column if rows are time steps, or else null": (
-                (self.id is not None) != has_rows_of_steps
+            "id: expected a column if rows are time steps": is_step and self.id is None,
+            "id: expected null, because a row is a sequence": (
+                self.id is not None and not may_have_id
             ),
-            "order: expected null, because rows are no time steps": (
-                self.steps is None and self.order is not None
+            "order: expected null, because a row is a sequence": (
+                self.id is None and self.order is not None
             ),
             "order: expected a column, because a column of steps grows by it": (
                 grows and self.order is None
@@ -228,16 +230,18 @@ class Schema(Saved):
     def sequence_columns(self) -> tuple[Column, ...]:
         """Columns of the sequence. Empty if the format determines its place.
 
-        If a row is a time step, they are id and order, then token columns, then number columns.
+        If a row is a part of a sequence, they begin with id and order. Of time steps, token columns
+        follow, then number columns.
         """
+        keys = () if self.id is None else (self.id, *self.order_columns)
         if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
-            return (self.id, *self.order_columns, *own)
+            return (*keys, *own)
         if isinstance(self.sequence, tuple):
-            return self.sequence
+            return (*keys, *self.sequence)
         if self.sequence is None:
             return ()
-        return (self.sequence,)
+        return (*keys, self.sequence)
 
     @cached_property
     def order_columns(self) -> tuple[Column, ...]:
@@ -267,8 +271,8 @@ class Schema(Saved):
 
     @property
     def reads_tables(self) -> bool:
-        """True if only a table can hold an example: rows are time steps or have row features."""
-        return self.steps is not None or self.static is not None
+        """True if only a table can hold an example: it has several rows, or row features."""
+        return self.id is not None or self.steps is not None or self.static is not None
 
     def missing_names(self, column: Column) -> frozenset[str]:
         """Return the names of cells of a column that mean a missing value, besides blank ones."""

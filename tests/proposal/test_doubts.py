@@ -214,3 +214,69 @@ def test_numbers_for_missing_ones_are_said_by_init_fit_and_data(
     keys = ["--set", f"data.na_values={cells}", "--set", "data.missing=mask"]
     assert "data.na_values" not in cli("data", "c.yaml", *keys).out
     assert "for a missing" not in cli("init", "a.csv", "-o", "-", *options, *keys[:2]).err
+
+
+@pytest.mark.parametrize("mark", [" > ", "->", " → ", " » "])
+def test_paths_beside_a_text_are_said_with_the_option_that_reads_them(
+    tmp_path, monkeypatch, draw, cli, mark
+):
+    """A column called name isn't the text if another one holds sentences."""
+    monkeypatch.chdir(tmp_path)
+    pages = [name(draw) for _ in range(6)]
+    rows = [
+        [mark.join(draw.choices(pages, k=draw.randint(3, 9))), name(draw), sentence(draw, x * 3), x]
+        for x in "uv" * 60
+    ]
+    write(Path("a.csv"), ["journey", "name", "remark", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == "remark"
+    (option,) = re.findall(r"--sequence \w+", said)
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *option.split())
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.kind, data.sequence, data.symbol_separator) == ("tokens", "journey", mark.strip())
+
+
+def test_a_question_about_the_sequence_has_a_command_for_each_column(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["remark", "answer_text", "path", "state"]
+    rows = [
+        [sentence(draw), sentence(draw), "|".join(draw.choices("abcdef", k=5)), draw.choice("uv")]
+        for _ in range(120)
+    ]
+    write(Path("a.csv"), names, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    assert [c for c in names[:3] if any(f"--sequence {c}" in each for each in commands)] == names[
+        :3
+    ]
+    for command in commands:
+        cli(*command.split(), "--force")
+
+
+def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
+    tmp_path, monkeypatch, draw, cli
+):
+    """A single column with marks is refused, with the option that reads its 1 and 0 as classes."""
+    monkeypatch.chdir(tmp_path)
+    columns = [f"is_{name(draw)}{k}" for k in range(4)]
+    labels = [option for column in columns for option in ("--label", column)]
+
+    def table(marked: list[int | None]) -> None:
+        rows = [[sentence(draw), *(int(k == at) for k in range(4))] for at in marked * 30]
+        write(Path("a.csv"), ["text", *columns], rows)
+
+    table([0, 1, 2, 3])
+    assert "# each row has one of them" in cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert "label columns" not in cli("init", "a.csv", "-o", "c.yaml", *labels).err
+    assert "label columns" not in cli("data", "c.yaml").out
+    table([0, 1, 2, None])
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels).err
+    for text in (said, cli("data", "c.yaml").out):
+        assert f"label columns: '{columns[3]}' marks no row" in text
+        assert "30 rows of 120 have no label" in text
+    table([1, None])
+    refused = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels, code=2).err
+    cli("init", "a.csv", "-o", "d.yaml", *refused.split(": ")[-1].split())
+    assert columns[1] in cli("fit", "c.yaml", "--run-dir", "r", code=2).err
