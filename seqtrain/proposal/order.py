@@ -197,13 +197,13 @@ def _add_levels(
     A time of day must be named like times of events, or the rows must stand in its order. Next to
     days, it comes before sessions, which may be any numbers.
     """
+    first = len(chosen)
     named = [x for x in columns if not x.is_duration or is_event_time(x) or level_of(x) is not None]
     levels = [_level(column) for column in (*chosen[:1], *named)]
     has_days = any(level is not None and level <= LEVEL_OF_DATES for level in levels)
     has_hours = LEVEL_OF_TIMES in levels
     for column in sorted(columns, key=lambda x: _level(x) or 0):
-        is_session = LEVEL_OF_DATES < (_level(column) or 0) < LEVEL_OF_TIMES
-        if (has_days and has_hours and is_session) or not _is_finer_level(column, chosen):
+        if (has_days and has_hours and _is_session(column)) or not _is_finer_level(column, chosen):
             continue
         joined = Order(*chosen, column)
         if column not in named and not _is_sorted(joined.numbers[rows], ids):
@@ -211,10 +211,15 @@ def _add_levels(
         if not chosen or _ties(joined, ids, rows) < _ties(Order(*chosen), ids, rows):
             chosen.append(column)
     ties = _ties(Order(*chosen), ids, rows) if chosen else 0
-    for column in chosen[1:-1]:
+    for column in chosen[first:-1]:
         others = [x for x in chosen if x is not column]
-        if _ties(Order(*others), ids, rows) == ties:
+        if _is_session(column) and _ties(Order(*others), ids, rows) == ties:
             chosen.remove(column)
+
+
+def _is_session(column: ColumnProfile) -> bool:
+    """Return True if a column is named like parts of a day that aren't times, such as trips."""
+    return LEVEL_OF_DATES < (_level(column) or 0) < LEVEL_OF_TIMES
 
 
 def _is_order(

@@ -472,7 +472,9 @@ class ColumnProfile:
             found = self._looked[1].copy()
         for at in np.flatnonzero(np.isnan(found)).tolist():
             value = self.values[at]
-            if self.cell_kinds[at] in NUMBER_KINDS and self.cell_kinds[at] in ("number", *members):
+            own = self.cell_kinds[at]
+            is_plain = isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value)
+            if is_plain or (own in NUMBER_KINDS and own in members):
                 with suppress(BadCellError):
                     text = value.replace(self.unit, "") if kind == "amount" else value
                     found[at] = float(with_point(text, decimal))
