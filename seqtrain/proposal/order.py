@@ -213,7 +213,8 @@ def _add_levels(
     ties = _ties(Order(*chosen), ids, rows) if chosen else 0
     for column in chosen[first:-1]:
         others = [x for x in chosen if x is not column]
-        if _is_session(column) and _ties(Order(*others), ids, rows) == ties:
+        is_needed = len(others) < 2 or _ties(Order(*others), ids, rows) > ties
+        if _is_session(column) and not is_needed:
             chosen.remove(column)
 
 
