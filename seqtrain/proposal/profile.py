@@ -289,12 +289,17 @@ class ColumnProfile:
         """The only unit of a column of amounts, as it is written."""
         return next((unit for unit in self.units if unit), "")
 
+    @property
+    def _amounts(self) -> list[str]:
+        """Numbers of amounts without their unit."""
+        return [value.replace(self.unit, "").strip() for value in self.values_of("amount")]
+
     @cached_property
     def has_decimal_commas(self) -> bool:
         """True if commas are decimal: not all of them can separate thousands, as in 1,000."""
         marked = self.values_of("decimal") + self.values_of("grouped")
         if self.kind_counts["amount"] and len(self.units) == 1:
-            marked = [value.replace(self.unit, "").strip() for value in self.values_of("amount")]
+            marked = self._amounts
         marked = [value for value in marked if "," in value or value.count(".") > 1]
         if marked and self.kind_counts["numbers"] <= self.kind_counts["number"]:
             return not all(GROUPED["."].fullmatch(value) for value in marked)
@@ -313,10 +318,12 @@ class ColumnProfile:
             mark: The decimal mark.
         """
         numbers: list[str] = self.values_of("number") + self.values_of("decimal")
+        if self.kind == "amount":
+            numbers += self._amounts
         marked = [value for value in numbers if mark in value]
         wholes = [value for value in numbers if mark not in value]
         is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
-        if self.kind != "number" or not marked or not wholes or is_long:
+        if self.kind not in ("number", "amount") or not marked or not wholes or is_long:
             return None
         if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
             return marked[0]

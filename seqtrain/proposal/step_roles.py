@@ -678,7 +678,7 @@ class StepColumns:
         if column in self.per_id and self.row_features:
             self.roles.static[str(column.name)] = kind
             return
-        if kind == "number" and not column.is_duration and self._are_codes(column):
+        if column.kind == "number" and kind == "number" and self._are_codes(column):
             kind = "token"
         self.roles.steps[str(column.name)] = kind
 
