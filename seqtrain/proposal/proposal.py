@@ -207,7 +207,8 @@ def propose(
         raise DataError(*error.lines, *sheets) from None
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
-    warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
+    warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
+    warnings += roles.warnings
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
     warnings += spelled_alike(roles.label, facts.separator, table)
     warnings += rows_of_totals(table)
