@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import Codes, Name, UnreadableError
+from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
     MISSING_NUMBERS,
     BadCellError,
@@ -22,7 +22,6 @@ from seqtrain.tables.cells import (
     name_of,
     with_point,
 )
-from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
