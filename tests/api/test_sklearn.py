@@ -134,7 +134,7 @@ def test_mistakes_are_value_errors(fitted):
         small(validation_fraction=2).fit(texts, labels)
     with pytest.raises(ValueError, match=r"training\.patiense"):
         small(settings={"training.patiense": 3}).fit(texts, labels)
-    with pytest.raises(ValueError, match="data.+train"):
+    with pytest.raises(ValueError, match=r"data.+train"):
         small(data__train="other.csv").fit(texts, labels)
     with pytest.raises(ValueError, match="'up'"):
         small().fit(texts, ["up"] * 60)
