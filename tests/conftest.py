@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,6 +19,9 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
+
+os.environ["OMP_NUM_THREADS"] = "1"
+"""Read when numpy and scipy are loaded: their threads wait busily, and take ten times the time."""
 
 if TYPE_CHECKING:
     from tests.helpers.tiny import Cli, Ended
@@ -84,7 +86,7 @@ def own_signals() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory) -> Iterator[None]:
+def one_thread() -> None:
     """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down.
 
     An old build of the native engine is an error: all its tests would be skipped.
@@ -98,9 +100,6 @@ def own_cache(tmp_path_factory) -> Iterator[None]:
         assert "other sources" not in why_unavailable(), (
             "run: python seqtrain/engines/native/build.py"
         )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 @pytest.fixture

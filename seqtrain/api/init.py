@@ -29,7 +29,7 @@ def init(
     label: ColumnOption | Sequence[ColumnOption] | None = None,
     sequence: ColumnOption | Sequence[ColumnOption] | None = None,
     id: ColumnOption | None = None,
-    order: ColumnOption | None = None,
+    order: ColumnOption | Sequence[ColumnOption] | None = None,
     steps: Sequence[ColumnOption] | None = None,
     header: bool | None = None,
     test: Any = None,
@@ -54,7 +54,8 @@ def init(
             detect the column.
         id: Column with the id of a sequence, if each row is a time step. None to detect if rows are
             time steps, and the column.
-        order: Column that sorts the rows of one id, or None to detect it.
+        order: Column that sorts the rows of one id. Of several columns, the next one sorts rows
+            that are equal in those before. None to detect it.
         steps: Columns of a time step, or None for all columns that vary within an id.
         header: True if the first row names the columns, False if it doesn't, or None to detect it.
         test: File or table to score once at the end of training, or None.
@@ -80,7 +81,7 @@ def init(
     else:
         test_file = next(iter(_files_of("test", test, tables)))
     options = InitOptions(
-        settings, label=_listed(label), sequence=_listed(sequence), id=id, order=order,
+        settings, label=_listed(label), sequence=_listed(sequence), id=id, order=_listed(order),
         steps=_listed(steps), header=header, format=format, delimiter=delimiter, encoding=encoding,
     )  # fmt: skip
     proposal = propose(train, options, test=test_file)

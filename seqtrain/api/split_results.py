@@ -211,7 +211,7 @@ def _read_again(found: Labelled) -> list[Example]:
 def _readable_cells(steps: Steps, rules: Preprocessing) -> list[list[str]]:
     """Return the cells of each time step as text. Elapsed times are texts such as "2 h"."""
     rows, schema, tokens = steps.cells(), rules.schema, len(steps.tokens)
-    if rules.steps is None or schema.steps is None or schema.order_type in (None, NUMBER):
+    if rules.steps is None or schema.steps is None or schema.order_types[0] in (None, NUMBER):
         return rows
     for index, name in enumerate(rules.steps.names):
         if schema.steps.get(name) == "order":

@@ -32,8 +32,8 @@ Condition: TypeAlias = "tuple[str, ...] | bool"
 """Condition on the value of a key: it is one of these values, or `SET`, or `DEFAULT`."""
 
 KINDS_OF_KEYS: dict[str, tuple[str, ...]] = {
-    "data.id": ("steps",),
-    "data.order": ("steps",),
+    "data.id": ("text", "steps"),
+    "data.order": ("text", "steps"),
     "data.window": ("steps",),
     "data.number_bins": ("steps",),
     "data.symbol_separator": ("tokens",),
@@ -58,8 +58,7 @@ NO_REFIT = "refit doesn't support it; expected false"
 CONFLICTS: tuple[tuple[str, Condition, str, Condition, str], ...] = (
     ("data.kind", ("text", "tokens", "features"), "data.steps", SET, "expected steps or auto"),
     ("data.kind", ("steps",), "data.steps", DEFAULT, "name the columns in data.steps"),
-    ("data.sequence", SET, "data.id", SET, "data.steps takes its place, so leave it out"),
-    ("data.order", SET, "data.id", DEFAULT, "objects are in order; expected null"),
+    ("data.order", SET, "data.id", DEFAULT, "it sorts the rows of an id; expected null"),
     ("data.window", SET, "data.id", DEFAULT, "expected null"),
     ("data.missing", ("last",), "data.steps", DEFAULT, "expected mask"),
     ("data.missing", ("last",), "data.standardize", SET, "expected mask"),
@@ -130,7 +129,9 @@ def _conflicts(config: Config) -> Problems:
         if kind not in kinds and _holds(config, key, SET):
             found = f"found {brief(config.value(key))}, but data.kind is {kind}"
             advice = f"expected {brief(_default(config, key))}".replace("'", "")
-            if kinds == ("steps",):
+            if "steps" in kinds and "text" in kinds and "ngrams" not in key:
+                advice = "name the columns of a time step in data.steps, or data.kind: text"
+            elif kinds == ("steps",):
                 advice = "name the columns of a time step in data.steps"
             yield key, f"{found}; {advice}"
     for key, condition, other, of_other, advice in CONFLICTS:
@@ -158,7 +159,8 @@ def _problems_of_columns(config: Config) -> Problems:
 
     is_wide = config.data.kind == "features" and config.data.sequence is None
     known = {*map(str, roles), "label", "*"}
-    known |= {str(config.value(f"data.{key}")) for key in ("order", "group", "weight")}
+    order = config.data.order if isinstance(config.data.order, list) else [config.data.order]
+    known |= set(map(str, (*order, config.data.group, config.data.weight)))
     for name in config.data.na_values or ():
         if name not in known and not is_wide:
             yield "data.na_values", f"found {brief(name)}, which no other key names"
@@ -173,6 +175,9 @@ def _problems_of_steps(config: Config) -> Problems:
     """Yield the problems of data.steps, and of keys that need numbers or no tokens there."""
     data, tokens = config.data, _token_columns(config)
     steps: dict[str, Any] = dict(data.steps or {})
+    if steps and data.id is not None and data.sequence is not None:
+        found = f"found {brief(data.sequence)}, but data.id is {brief(data.id)}"
+        yield "data.sequence", f"{found}; data.steps takes its place, so leave it out"
     if steps and len(tokens) == len(steps):
         for key, default in (("data.standardize", "train"), ("data.missing", "mask")):
             if config.value(key) not in ("train", "error", "mask"):
@@ -252,7 +257,7 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
         gives_columns = data.path is not None or data.join is not None
         if data.steps is not None and holds(format, "steps"):
             gives_columns = True
-        for name in ("data.group", "data.steps", "data.static"):
+        for name in ("data.group", "data.id", "data.steps", "data.static"):
             is_needless = gives_columns or columns_of_format(format) != "none"
             if config.value(name) is not None and not is_needless:
                 found = f"{key} is {format}, which has no columns"

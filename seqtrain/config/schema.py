@@ -100,21 +100,26 @@ class DataConfig(Section):
     is set, features for ts and npz, else text."""
     sequence: ColumnKey | Columns | None = None
     """Column of the sequence: its name, or its index from 0. With a list of columns, texts are
-    joined by spaces, columns of series are channels, and columns of single numbers are the time
-    steps of a series. rest, in csv and tsv: the list of all fields without another meaning, unless
-    a column has this name. steps without data.id: the column whose cells are lists of objects, one
-    for each time step. null, in a csv of single numbers: all other columns."""
+    joined by spaces (with data.id by " : ", such as a speaker and a message), columns of series are
+    channels, and columns of single numbers are the time steps of a series. rest, in csv and tsv:
+    the list of all fields without another meaning, unless a column has this name. steps without
+    data.id: the column whose cells are lists of objects, one for each time step. null, in a csv of
+    single numbers: all other columns."""
     symbol_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """tokens: text between the symbols of a cell, such as ">". null: blanks."""
     id: ColumnKey | None = None
-    """steps: column of the sequence id. All rows with the same id form one sequence."""
-    order: ColumnKey | None = None
-    """steps: column that sorts the rows of an id: numbers, dates or times. null: file order."""
+    """Column of the sequence id. All rows with the same id form one sequence: their time steps
+    (steps), or their texts, joined as the turns of a chat (text)."""
+    order: ColumnKey | Columns | None = None
+    """Column that sorts the rows of an id: numbers, dates or times. Of a list of columns, the next
+    one sorts rows that are equal in those before; a date and a time of day after it are one time.
+    null: file order."""
     steps: StepKinds | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol; {token: true, min_count:
     N} sets its min_count. number: a number; write {number: true, by: COLUMN} if its meaning depends
     on a token of the step, such as the name of what was measured. order: the increase of data.order
-    since the previous step, in seconds for dates; any name will do for this column."""
+    (of its first column) since the previous step, in seconds for dates; any name will do for this
+    column."""
     static: StaticKinds | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
     window: Window | None = None

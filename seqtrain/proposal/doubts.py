@@ -1,38 +1,46 @@
-"""Doubts about the columns of a config's training data, for `seqtrain data`."""
+"""Doubts about the columns of training data, for `seqtrain init` and `seqtrain data`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
+from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.proposal import odd_cells, shared_owner
-from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.proposal.roles import owner_of, tells_label
-from seqtrain.sequences.schema import EVERY
+from seqtrain.proposal.reading import ReadingProgress, Table, read_table
+from seqtrain.proposal.roles import joined_marks, owner_of, tells_label
+from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
-from seqtrain.tables.cells import WHOLE
-from seqtrain.text import counted, listed
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import counted, listed, quote
 
-MOST_COLUMNS = 3
-"""Largest number of columns with numbers such as -999 that are named one by one."""
+MOST_SHOWN = 3
+"""Number of odd cells of a column, or of labels, that a message shows."""
+TOTAL = re.compile(
+    r"(?:grand |sub-?)?totals?:?|sums?:?|(?:gesamt)?summe:?|gesamt:?|insgesamt:?|somme:?|suma:?",
+    re.IGNORECASE,
+)
+"""Cell of a row of totals."""
+LINE_FORMATS = ("csv", "tsv", "txt")
+"""Formats whose cells a command for a shell can replace."""
 
 
 def column_doubts(config: Config) -> Iterator[str]:
     """Yield doubts about the columns of train.
 
-    They are about nearly numeric columns, whose other cells are named with their lines, about
-    numbers such as -999 that may stand for missing ones, about owners of rows that a split can
-    divide, and about columns that give the label away.
+    They are about nearly numeric columns, whose other cells are named with their lines, labels that
+    are spelled in two ways, owners of rows that a split can divide, and columns that give the label
+    away. Doubts about their numbers and about encoded rows are in `sequences/`.
 
     Args:
         config: The config.
-
     """
     data = config.data
     keys = ("header", "format", "delimiter", "encoding", "quoting", "sheet")
@@ -53,13 +61,18 @@ def column_doubts(config: Config) -> Iterator[str]:
         label = None
     else:
         label = table.column(LABEL if data.label is None else data.label)
-    others = (data.label, data.id, data.group, data.order, "file", "folder")
+    order = data.order if isinstance(data.order, list) else [data.order]
+    others = (data.label, data.id, data.group, *order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
-    if data.id is None:
-        yield from shared_owner(owner_of(unused), config)
-    is_wide = data.kind == "features" and data.sequence is None
-    read = [x for x in table.columns if str(x.name) in used or (is_wide and x in unused)]
-    yield from _sentinels(read, data.na_values or {})
+    if isinstance(data.label, list):
+        marks = [column for column in table.columns if column.name in data.label]
+        with suppress(DataError):  # a cell is no mark: its row is listed as one that fit refuses
+            yield from doubtful_marks(marks, joined_marks(marks))
+    if label is not None:
+        yield from spelled_alike(label, data.label_separator, table)
+    id = None if data.id is None else table.column(data.id)
+    per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
+    yield from shared_owner(owner_of([*unused, *per_id], id), config)
     for column in table.columns:
         if label is None or column is label or column.name in others:
             continue
@@ -74,43 +87,112 @@ def column_doubts(config: Config) -> Iterator[str]:
             yield f"{column.shown} gives the label away ({reason}); {use}"
 
 
-def _sentinels(
-    columns: Sequence[ColumnProfile], known: Mapping[str, Sequence[Any]]
-) -> Iterator[str]:
-    """Yield doubts about numbers of columns that may stand for missing ones, such as -999.
+def odd_cells(column: ColumnProfile, table: Table) -> str:
+    """Return the cells of a column that aren't of its kind, with their lines, for a message.
 
     Args:
-        columns: Columns that are read as numbers, or as other cells.
-        known: Value of data.na_values.
+        column: A column of the table, or a field of the objects in one.
+        table: The table.
     """
-    named = {str(cell) for cells in known.values() for cell in cells}
-    found = {x.name: [each for each in x.sentinels if str(each) not in named] for x in columns}
-    own = [column for column in columns if found[column.name]]
-    if len(own) > MOST_COLUMNS:
-        cells = list(dict.fromkeys(each for column in own for each in found[column.name]))
-        shown = f"{own[0].shown} and {len(own) - 1} more columns"
-        yield _sentinel(EVERY, cells, shown, own)
+    rows = np.flatnonzero(column.is_odd)
+    if column.owners is None:
+        lines = table.lines
+    else:
+        lines = table.lines[column.owners]
+    shown = []
+    for row in rows[:MOST_SHOWN].tolist():
+        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
+    more = len(rows) - len(shown)
+    names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
+    return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
+
+
+def doubtful_marks(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> Iterator[str]:
+    """Yield warnings about label columns that mark no row, and rows without a mark.
+
+    Args:
+        columns: The label columns.
+        marked: Column of the names that each row has, joined by |.
+    """
+    sizes = [len(value.split("|")) if value else 0 for value in marked.values]
+    used = {name for value in marked.values for name in value.split("|")}
+    unused = [column.shown for column in columns if str(column.name) not in used]
+    if unused:
+        noun = "marks no row, so it is no class" if len(unused) == 1 else "mark no row"
+        yield f"label columns: {listed(unused)} {noun}; leave out what can't be learned"
+    without = sum(n for size, n in zip(sizes, marked.counts.tolist(), strict=True) if not size)
+    if without and max(sizes) == 1:
+        yield (
+            f"label columns: {counted(without, 'row')} of {marked.rows:,} have no label, and none "
+            "has several; they are examples without any label: if they are a class of their own, "
+            "mark it in a further column; if their label isn't known, leave them out"
+        )
+
+
+def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> Iterator[str]:
+    """Yield a warning if labels differ only in case or in blanks, so that each is a class.
+
+    Args:
+        label: Column of the label.
+        separator: Text between the labels of a cell, or None.
+        table: The table, for a command that spells them alike.
+    """
+    counts, same = Counter[str](), dict[str, Counter[str]]()
+    for value, count in zip(label.values, label.counts.tolist(), strict=True):
+        parts = str(value).split(separator) if separator else [value]
+        for part in parts if label.are_texts else ():
+            counts[part.strip()] += count
+    for name, count in counts.items():
+        same.setdefault(" ".join(name.split()).casefold(), Counter())[name] = count
+    groups = [[name for name, _ in own.most_common()] for own in same.values() if len(own) > 1]
+    if not groups:
         return
-    for column in own:
-        yield _sentinel(str(column.name), found[column.name], column.shown, [column])
+    shown = [" and ".join(f"{quote(x, 30)} ({counts[x]:,})" for x in own) for own in groups]
+    advice, files = "if they mean the same, spell them alike", matching_files(table.path)
+    others = {name for first, *own in groups for name in own}
+    is_plain = all(x.isprintable() and not set(x) & set(',;|\t"') for each in groups for x in each)
+    if table.dialect.format in LINE_FORMATS and len(files) == 1 and is_plain and not separator:
+        cells = {name: first for first, *own in groups for name in own}
+        code = "; ".join(
+            f"{replacing_cells([name])}/{perl_literal(cells[name])}/g" for name in sorted(others)
+        )
+        advice += f": {rewriting(['perl', '-pe', code], files[0], 'labels')[0]}"
+    yield f"labels differ only in case or blanks: {listed(shown, MOST_SHOWN)}; {advice}"
 
 
-def _sentinel(name: str, cells: list[Any], shown: str, columns: list[ColumnProfile]) -> str:
-    """Return the doubt about some cells of columns, with the keys that make them missing.
+def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
+    """Yield a warning if a random split can divide the rows of one owner, such as a customer.
+
+    There is no warning if data.group is set, or if no fraction of train is held out.
 
     Args:
-        name: Name of the columns in data.na_values.
-        cells: The cells.
-        shown: Names of the columns for the message.
-        columns: The columns.
+        owner: Column that names the owner of each row, or None.
+        config: The config.
     """
-    values = np.concatenate([column.numbers for column in columns])
-    is_cell = np.isin(values, np.array(cells, np.float64))
-    others = values[~is_cell]
-    numbers = [int(cell) if WHOLE.fullmatch(str(cell)) else float(cell) for cell in cells]
-    keys = f"data.na_values: {flow({name: numbers})} and data.missing: mask"
-    return (
-        f"{listed(list(map(str, cells)))} in {counted(int(is_cell.sum()), 'cell')} of {shown}, "
-        f"where the others are {np.nanmin(others):g} to {np.nanmax(others):g}; if it stands for a "
-        f"missing number, set {keys}"
+    is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
+    if owner is None or not is_divided or config.data.group is not None:
+        return
+    name = owner.name
+    command = shlex.join(["--set", f"data.group={name}"])
+    yield (
+        f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
+        f"be too good for a new {name}; {command} keeps them together"
     )
+
+
+def rows_of_totals(table: Table) -> Iterator[str]:
+    """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
+    path, format = matching_files(table.path)[0], table.dialect.format
+    for column in table.columns:
+        for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
+            code = column.codes[row]
+            cell = column.values[code]
+            if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
+                continue
+            advice = "if so, remove it"
+            if row == table.rows - 1 and format in ("csv", "tsv"):
+                advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
+            yield (
+                f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
+                f"{column.shown} is {quote(cell, 30)}; {advice}"
+            )

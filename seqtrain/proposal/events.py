@@ -4,7 +4,7 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import find_order, growth, is_dated
+from seqtrain.proposal.order import Order, find_order, growth, is_dated
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles, fields_problem
 from seqtrain.proposal.step_roles import StepColumns
@@ -79,8 +79,8 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
     label = ColumnProfile(roles.label.name, roles.label.values, roles.label.codes[owners])
     inner = Roles("steps", label, columns=fields, id=id)
     order = find_order(fields, id)
-    counts = order is not None and (is_dated(order) or _counts_evenly(order, id))
-    others = [field for field in fields if not (counts and field is order)]
+    counts = order is not None and (is_dated(order.columns[0]) or _counts_evenly(order, id))
+    others = [x for x in fields if not (counts and order is not None and x is order.columns[0])]
     StepColumns(others, inner, options, row_features=False).assign()
     roles.steps = inner.steps
     roles.ignored += [f"{column.shown}: {each}" for each in inner.ignored]
@@ -102,6 +102,6 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
         raise DataError(fields_problem(column))
 
 
-def _counts_evenly(order: ColumnProfile, id: ColumnProfile) -> bool:
+def _counts_evenly(order: Order, id: ColumnProfile) -> bool:
     steps = growth(order.numbers, id.codes)
     return len(steps) > 0 and bool(steps.min() == steps.max())

@@ -1,7 +1,7 @@
 """Facts about the sequences of a table: labels, lengths, missing numbers, and family."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -12,7 +12,8 @@ from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
-from seqtrain.sequences.content import read_content
+from seqtrain.sequences.content import joined_turns, read_content
+from seqtrain.sequences.grouping import sorted_rows
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.store import Mask
 from seqtrain.sequences.summary import separator_of
@@ -90,6 +91,11 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         options: Options of the user.
         unread: Number of further sequences of each label, whose content wasn't read.
     """
+    if roles.kind == "text" and roles.id is not None:
+        facts = facts_of(_chats(roles), options, unread)
+        if facts.family.name == "symbols":
+            facts.family = Family("words", keeps_case=True)
+        return facts
     labels, id = _Labels(roles, options.get("label_separator")), roles.id
     facts = Facts(multi_label=labels.multi_label, separator=labels.separator)
     facts.variants, facts.label_problem = labels.reader.notices(), labels.problem
@@ -102,7 +108,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     if roles.sequence:
         is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
     is_bad = np.zeros(len(label_of), dtype=bool)
-    for column in roles.number_columns():
+    for column in roles.numbers_and_order():
         owners = column.owners if id is None else id.codes
         is_bad[owners[column.is_odd]] = True
     for column in roles.sequence:
@@ -128,6 +134,27 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     elif len(used):
         _add_content(facts, roles, used[:: -(-len(used) // SAMPLED_SEQUENCES)], options)
     return facts
+
+
+def _chats(roles: Roles) -> Roles:
+    """Return the roles of a table with a row per id, whose texts are joined as `fit` joins them."""
+    id, label = roles.id, roles.label
+    assert id is not None
+    cells: dict[Name, Cells] = {
+        column.name: [column.values[code] for code in column.codes.tolist()]
+        for column in roles.sequence
+    }
+    texts = read_content(cells, {}, kind="text", are_turns=True)
+    times = [] if roles.order is None else [roles.order.numbers]
+    order = sorted_rows(id.codes.astype(np.int64), times)
+    offsets = np.searchsorted(id.codes[order], np.arange(len(id.values) + 1))
+    chats = joined_turns(texts, order, offsets)
+    codes = np.full(len(chats), len(label.values), np.int32)
+    is_known = ~label.is_blank
+    codes[id.codes[is_known]] = label.codes[is_known]
+    labels = ColumnProfile(label.name, [*label.values, ""], codes)
+    sequence = ColumnProfile(roles.sequence[0].name, chats, np.arange(len(chats), dtype=np.int32))
+    return replace(roles, id=None, order=None, label=labels, sequence=[sequence], columns=[labels])
 
 
 class _Labels:
@@ -201,8 +228,6 @@ def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
 def _add_steps(facts: Facts, roles: Roles) -> None:
     """Set the missing numbers, the channels and the family of time steps in columns."""
     for column in roles.number_columns():
-        if column is roles.order:
-            continue
         share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
         facts.is_missing |= share > 0
         facts.is_often_missing |= share >= OFTEN_MISSING and str(column.name) in roles.steps

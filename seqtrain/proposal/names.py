@@ -71,6 +71,8 @@ TEXT_NAMES = (
     "x",
     "input",
 )
+SHORT_NAMES = ("name", "word", "x", "input")
+"""Names of texts that also are names of other things beside free text."""
 HEADLINE_NAMES = ("title", "subject", "headline", "summary")
 BODY_NAMES = ("body", "description", "text", "content", "review", "abstract", "message")
 GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dialogue", "dialog_id")
@@ -96,9 +98,9 @@ OWNER_NAMES = (
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
-CODE_NAME = re.compile(
-    r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi|postcode|zipcode|postal|plz)([^a-z]|$)"
-)
+IDS, CODES = "[a-z]?id|uid|session|case|trip|key", "code|zip|poi|postcode|zipcode|postal|plz"
+ID_NAME = re.compile(rf"(^|[^a-z])({IDS})([^a-z]|$)")
+CODE_NAME = re.compile(rf"(^|[^a-z])({IDS}|{CODES})([^a-z]|$)")
 """Pattern in the words of a name of a column whose values are codes, such as case id."""
 AMOUNT_WORDS = (
     "amount",
@@ -154,6 +156,29 @@ COUNTER_NAME = re.compile(
 )
 """Words of the name of a column whose whole numbers count steps or rows, such as week, event nr."""
 
+NUMBERED = "(?: (?:nr|no|num|number|index|idx))?"
+LEVELS = (
+    "year|jahr|annee|année|año|anno|ano|jaar",
+    "quarter|quartal|trimestre|kwartaal",
+    "month|monat|mois|mes|mês|mese|maand",
+    "week|woche|kw|semaine|semana|settimana",
+    "day|date|tag|datum|jour|fecha|día|dia|giorno|dag",
+    "session|sitzung",
+    "visit|besuch",
+    "trip|match|game|spiel|episode",
+    "block|run|lap|round|runde",
+    "trial",
+    "hour|stunde|heure|hora|ora|uur",
+    "minute|minuto|minuut",
+    "second|sekunde|seconde|segundo|secondo",
+    f"{STEPS}|{COUNTED_ROWS}|index|idx|lineno|rowno|schritt|zeile",
+)
+"""Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
+LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
+MONTHS_AND_WEEKS = {2, 3}
+LEVEL_OF_DATES, LEVEL_OF_TIMES = 4, 10
+"""Places in `LEVELS`: of months and weeks, and of dates and times of day."""
+
 
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
@@ -192,6 +217,11 @@ def is_code_or_owner(column: ColumnProfile) -> bool:
     return is_code(column) or names_owner(column)
 
 
+def may_own(column: ColumnProfile) -> bool:
+    """Return True if the column is named like owners or ids, and not like codes of a property."""
+    return names_owner(column) or (is_code(column) and bool(ID_NAME.search(column.name_words)))
+
+
 def is_time(column: ColumnProfile) -> bool:
     """Return True if the column is named like times, such as arrival_time."""
     return bool(TIME_NAME.search(column.name_words))
@@ -210,3 +240,11 @@ def is_counter(column: ColumnProfile) -> bool:
 def is_span(column: ColumnProfile) -> bool:
     """Return True if the column is named like spans of time, such as time_left."""
     return bool(SPAN_NAME.search(column.name_words))
+
+
+def level_of(column: ColumnProfile) -> int | None:
+    """Return the place in `LEVELS` of the column by its name, or None. Spans of time have none."""
+    if is_span(column):
+        return None
+    names = enumerate(LEVEL_NAMES)
+    return next((at for at, name in names if name.fullmatch(column.name_words)), None)

@@ -2,12 +2,26 @@
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.names import is_code, is_counter, is_event_time, is_span, is_time
+from seqtrain.proposal.names import (
+    LEVEL_OF_DATES,
+    LEVEL_OF_TIMES,
+    MONTHS_AND_WEEKS,
+    is_code,
+    is_counter,
+    is_event_time,
+    is_span,
+    is_time,
+    level_of,
+)
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats
+from seqtrain.tables.blocks import Name
+from seqtrain.tables.times import DAY
+from seqtrain.text import listed
 
 CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
 """Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
@@ -27,6 +41,58 @@ MOST_TOTALS = 2
 """Most rows at the end of a table that may hold totals."""
 RowSelection = npt.NDArray[np.intp] | slice
 Ids = npt.NDArray[np.int32]
+
+
+class Order:
+    """Columns that sort rows: the first one, and each of the others where those before are equal.
+
+    Args:
+        columns: The columns, at least one.
+    """
+
+    def __init__(self, *columns: ColumnProfile) -> None:
+        self.columns = columns
+
+    @property
+    def name(self) -> Name | list[Name]:
+        """Value of data.order: a column, or a list of columns."""
+        names = [column.name for column in self.columns]
+        if len(names) == 1:
+            return names[0]
+        return names
+
+    @property
+    def shown(self) -> str:
+        """Names for messages."""
+        return listed([column.shown for column in self.columns])
+
+    @cached_property
+    def keys(self) -> list[Floats]:
+        """Numbers that sort rows one after the other, (rows,) each, as in `sorting_times`."""
+        found = [column.numbers for column in self.columns]
+        first, *others = self.columns
+        if others and _holds_dates(first) and others[0].is_duration:
+            found[:2] = [found[0] + found[1]]
+        return found
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """Number or time of each row; with several keys, the place that they give it. (rows,)
+
+        NaN if a cell is missing or odd.
+        """
+        if len(self.keys) == 1:
+            return self.keys[0]
+        rows = np.lexsort(self.keys[::-1])
+        changes = [np.diff(numbers[rows], prepend=np.nan) != 0 for numbers in self.keys]
+        places = np.empty(len(rows))
+        places[rows] = np.cumsum(np.any(changes, axis=0))
+        return np.where(np.isnan(self.keys).any(axis=0), np.nan, places)
+
+    @property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """Code of each row; equal codes aren't sorted. (rows,)"""
+        return np.unique(self.numbers, return_inverse=True)[1].astype(np.int32)
 
 
 def sampled_ids(id: ColumnProfile) -> RowSelection:
@@ -49,10 +115,12 @@ def growth(numbers: Floats, ids: npt.NDArray[np.integer], *, sort: bool = False)
     return steps[np.isfinite(steps)]
 
 
-def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
-    """Return the column that sorts the rows of an id, or None if no column does.
+def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | None:
+    """Return the columns that sort the rows of an id, or None if none do.
 
-    Dates come before times and numbers, and then the column with most distinct values.
+    Dates come before times and numbers, and then the column with most distinct values. If rows of
+    an id are equal in this column, or if it is a time of day next to a day, several columns sort
+    the rows, as `_order_by_levels` says.
     """
     rows = sampled_ids(id)
     ids = id.codes[rows]
@@ -61,15 +129,128 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnPro
         if column.kind in LIST_KINDS or not is_known(column, id):
             continue
         if _sorts(column, column.numbers[rows], ids):
-            is_date = column.kind == "time" and not column.is_duration
-            found[is_date, len(column.values), -number] = column
-    if not found:
+            found[_holds_dates(column), len(column.values), -number] = column
+    best = None
+    if found:
+        best = found[max(found)]
+        times = best.numbers[rows]
+        finer = [x for x in found.values() if _is_finer(x.numbers[rows], times, ids)]
+        best = next(iter(finer), best)
+    levels = [x for x in columns if x.kind in ("number", "time") and is_known(x, id)]
+    return _order_by_levels(best, [x for x in levels if _level(x) is not None], ids, rows)
+
+
+def _holds_dates(column: ColumnProfile) -> bool:
+    """Return True if a column holds dates that aren't written as whole numbers."""
+    return column.kind == "time" and not column.is_duration
+
+
+def _level(column: ColumnProfile) -> int | None:
+    """Return the level of a column in an order, 0 for a year, or None if it has none.
+
+    It is known for dates, times of day, and whole numbers with a name such as week or turn.
+    """
+    if _holds_dates(column) or is_calendar(column):
+        return LEVEL_OF_DATES
+    if column.is_duration:
+        seconds = column.value_numbers
+        is_time_of_day = np.nanmin(seconds) >= 0 and np.nanmax(seconds) < DAY
+        return LEVEL_OF_TIMES if is_time_of_day and not is_span(column) else None
+    if column.has_decimals:
         return None
-    best = found[max(found)]
-    for column in found.values():
-        if _is_finer(column.numbers[rows], best.numbers[rows], ids):
-            return column
-    return best
+    return level_of(column)
+
+
+def _order_by_levels(
+    best: ColumnProfile | None, columns: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
+) -> Order | None:
+    """Return the order by columns from coarse to fine ones, such as a date and a time of day.
+
+    It begins with the best single column, unless rows with a coarser level aren't sorted by this
+    one. Each column distinguishes rows of an id that are equal in those before. A time of day is
+    named like times of events, or the rows stand in its order. Other columns are an order if they
+    distinguish nearly all rows, and hours only if the rows stand in their order: they may cross
+    midnight.
+
+    Args:
+        best: The best single column, or None if none sorts the rows.
+        columns: Columns with a level.
+        ids: Code of the id of each row.
+        rows: Rows to look at.
+    """
+    alone, chosen = None, list[ColumnProfile]()
+    if best is not None:
+        alone = Order(best)
+        is_sorted = _is_sorted(best.numbers[rows], ids)
+        if is_sorted or not _is_within_another(best, columns, ids, rows):
+            chosen = [best]
+            if (growth(best.numbers[rows], ids, sort=True) != 0).all():
+                return alone
+    for column in sorted(columns, key=lambda x: _level(x) or 0):
+        if chosen and not _is_finer_level(column, chosen):
+            continue
+        joined = Order(*chosen, column)
+        numbers = joined.numbers[rows]
+        is_named = is_event_time(column) or level_of(column) is not None
+        if column.is_duration and not (is_named or _is_sorted(numbers, ids)):
+            continue
+        gaps = growth(numbers, ids, sort=True)
+        before = growth(Order(*chosen).numbers[rows], ids, sort=True) if chosen else gaps * 0
+        if np.count_nonzero(gaps) > np.count_nonzero(before):
+            chosen.append(column)
+    if len(chosen) < 2:
+        return alone
+    joined = Order(*chosen)
+    numbers = joined.numbers[rows]
+    gaps = growth(numbers, ids, sort=True)
+    is_hour = (_level(chosen[0]) or 0) >= LEVEL_OF_TIMES
+    if is_hour and not _is_sorted(numbers, ids):
+        return alone
+    if chosen[-1].is_duration or np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps):
+        return joined
+    return alone
+
+
+def _is_sorted(numbers: Floats, ids: Ids) -> bool:
+    """Return True if the rows of each id stand in the order of numbers."""
+    return bool((growth(numbers, ids) >= 0).all())
+
+
+def _is_finer_level(column: ColumnProfile, chosen: Sequence[ColumnProfile]) -> bool:
+    """Return True if a column has a finer level than the last of some columns.
+
+    After a column without a level, it must be finer than a date. A week is finer than a year, but
+    not than a month: the first days of January may be in week 52.
+    """
+    last = _level(chosen[-1])
+    level = _level(column) or 0
+    levels = {_level(each) for each in (*chosen, column)}
+    return level > (LEVEL_OF_DATES if last is None else last) and not levels >= MONTHS_AND_WEEKS
+
+
+def _is_within_another(
+    column: ColumnProfile, others: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
+) -> bool:
+    """Return True if a column begins again for each value of a column with a coarser level."""
+    level = _level(column)
+    if level is None or _holds_dates(column):
+        return False
+    by_id = np.lexsort((column.numbers[rows], ids))
+    inside = np.diff(ids[by_id]) == 0
+    coarser = [other for other in others if (_level(other) or 0) < level]
+    return any((np.diff(x.numbers[rows][by_id])[inside] < 0).any() for x in coarser)
+
+
+def crosses_midnight(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if rows stand in the order of times of day, which begin again at midnight."""
+    rows = sampled_ids(id)
+    return _level(column) == LEVEL_OF_TIMES and _wraps(column.numbers[rows], id.codes[rows])
+
+
+def _wraps(times: Floats, ids: Ids) -> bool:
+    """Return True if times of day only decrease by more than half a day from row to row."""
+    steps = growth(times, ids)
+    return bool((steps < 0).any() and (steps[steps < 0] < -DAY / 2).all())
 
 
 def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
@@ -129,10 +310,14 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     - They are times of day, durations, or named like times or counters, and never decrease.
     - The column has no name, and they always increase.
     - The rows have another order, such as newest first, and these numbers sort them.
+
+    Times of day that begin again at midnight aren't the order: the rows stand in it.
     """
-    if column.kind == "time" and not column.is_duration:
+    if _holds_dates(column):
         return True
     steps = growth(numbers, ids)
+    if column.is_duration and _level(column) == LEVEL_OF_TIMES and _wraps(numbers, ids):
+        return False
     if not len(steps):
         return is_time(column) or column.is_duration
     if steps.min() > 0 and are_equal(steps):
@@ -190,8 +375,7 @@ def are_equal(steps: Floats) -> bool:
 
 def is_dated(column: ColumnProfile) -> bool:
     """Return True if a column of times or numbers holds dates."""
-    is_date = column.kind == "time" and not column.is_duration
-    return is_date or is_calendar(column) or _are_epochs(column.value_numbers)
+    return _holds_dates(column) or is_calendar(column) or _are_epochs(column.value_numbers)
 
 
 def is_calendar(column: ColumnProfile) -> bool:

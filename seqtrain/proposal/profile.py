@@ -24,7 +24,7 @@ from seqtrain.tables.cells import (
 from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
-from seqtrain.tables.times import DURATION, NUMBER, SECOND, TIME_TYPES
+from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
 from seqtrain.text import counted, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -33,13 +33,11 @@ NUMBER_TEXT = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
 CLOCK_TIME = (
     r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
-    r"(?:\s?[AaPp]\.?[Mm]\.?)?"
+    r"(?:\s?[AaPp]\.?[Mm]\.?)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
 )
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
-MONTH = (
-    r"(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-    r"|Jän|Mär|Mai|Okt|Dez|fév|fev|avr|juin|juil|aoû|aout|déc|ene|abr|ago|dic)[^\W\d_]*"
-)
+MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
+MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
 CALENDAR_DAY = (
     r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
     r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*"
@@ -49,9 +47,11 @@ STAMP = (
     r"|[0-9]{8}[T -][0-9]{1,2}:[0-9]{2}.*"
 )
 WRITTEN = (
-    rf"(?:[^\W\d_]{{2,10}},? )?(?:{MONTH}[ .]+[0-9]"
-    rf"|[0-9]{{1,2}}(?:er)?\.?[ /-]?(?:de )?{MONTH}[ /-]?).*[0-9].*"
+    rf"(?:[^\W\d_-]{{2,14}}[.,]{{0,2}} )?"
+    rf"(?:{MONTH}[ ./-]+(?:[0-9]{{4}}|[0-9]{{1,2}}(?:st|nd|rd|th)?,? +[0-9].*)"
+    rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*)"
 )
+PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS)
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (
@@ -66,7 +66,7 @@ NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),
     "time": re.compile(
-        rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN})", re.DOTALL
+        rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}|{PART_OF_YEAR})", re.DOTALL
     ),
     "decimal": re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+"),
     "amount": re.compile(AMOUNT),
@@ -75,8 +75,6 @@ KIND_PATTERNS = {
     ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
-SENTINEL = re.compile(r"-?9{2,}(?:\.[09]+)?|-32768|32767|65535|-?2147483647|-2147483648")
-"""A number that programs write for a missing one."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
@@ -422,23 +420,6 @@ class ColumnProfile:
                 value = with_point(value) if "," in value else value
             if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
                 found[at] = float(value)
-        return found
-
-    @cached_property
-    def sentinels(self) -> list[Any]:
-        """Values such as -999 that repeat far outside of all others, as for missing numbers."""
-        numbers, found = self.value_numbers, list[Any]()
-        if self.kind != "number":
-            return found
-        is_sentinel = np.array([bool(SENTINEL.fullmatch(str(value))) for value in self.values])
-        others = numbers[np.isfinite(numbers) & ~is_sentinel]
-        if len(others) < FEWEST_MEASURED:
-            return found
-        low, high = others.min(), others.max()
-        for at in np.flatnonzero(is_sentinel & (self.counts > 1)).tolist():
-            distance = max(low - numbers[at], numbers[at] - high)
-            if distance > high - low:
-                found.append(self.values[at])
         return found
 
     @cached_property

@@ -6,14 +6,20 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.doubts import (
+    MOST_SHOWN,
+    doubtful_marks,
+    odd_cells,
+    rows_of_totals,
+    shared_owner,
+    spelled_alike,
+)
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
@@ -24,7 +30,7 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
-from seqtrain.proposal.order import MOST_TOTALS
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
@@ -40,13 +46,14 @@ from seqtrain.proposal.roles import (
     Roles,
     choose_label,
     columns_named,
+    joined_marks,
     odd_numbers,
     owner_of,
     row_table,
     set_command,
 )
 from seqtrain.proposal.settings import Setting, Settings, Situation, settings_for, share_to_hold_out
-from seqtrain.proposal.shell import perl_literal, rewriting
+from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.write import (
     column_settings,
@@ -56,11 +63,11 @@ from seqtrain.proposal.write import (
     write_config,
 )
 from seqtrain.sequences.dataset import prepare
-from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.pretrained import PretrainedEncoder
+from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Coded, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Name, missing_name
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -90,19 +97,12 @@ MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
-TOTAL = re.compile(
-    r"(?:grand |sub-?)?totals?:?|sums?:?|(?:gesamt)?summe:?|gesamt:?|insgesamt:?|somme:?|suma:?",
-    re.IGNORECASE,
-)
-"""Cell of a row of totals."""
 MOST_RARE = 2
 """Rows of a class up to which a warning names it."""
 GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 """Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
-MOST_SHOWN = 3
-"""Number of odd cells of a column that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,9 @@ def propose(
     warnings = [*sheets, *_doubts_about_labels(found)]
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
-    warnings += _totals(table)
+    warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
+    warnings += spelled_alike(roles.label, facts.separator, table)
+    warnings += rows_of_totals(table)
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:
@@ -280,7 +282,8 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     labels = columns_named(columns, options, "label")
     one_hot = labels if len(labels) > 1 else []
     if one_hot:
-        joined = _joined_marks(one_hot)
+        joined = joined_marks(one_hot)
+        _refuse_one_class(one_hot, joined)
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
     roles = step_table(columns, options)
@@ -291,7 +294,26 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     if roles.kind == "events":
         assign_fields(roles, options)
     roles.one_hot = one_hot
+    if one_hot:
+        roles.warnings += doubtful_marks(one_hot, joined)
     return roles
+
+
+def _refuse_one_class(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> None:
+    """Raise a DataError if at most one of the label columns marks rows.
+
+    Args:
+        columns: The label columns.
+        marked: Column of the names that each row has, joined by |.
+    """
+    names = [x for x in columns if any(str(x.name) in own.split("|") for own in marked.values)]
+    if not names:
+        raise DataError("--label: no row has a 1 in one of these columns; name others")
+    if len(names) == 1:
+        raise DataError(
+            f"--label: of these columns, only {names[0].shown} marks rows; if its 1 and 0 are two "
+            f"classes, name it alone: {shlex.join(['--label', str(names[0].name)])}"
+        )
 
 
 def _row_roles(
@@ -391,21 +413,6 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     return roles
 
 
-def _joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
-    """Return a column of the names of the columns that mark a label in a row, joined by |.
-
-    Raises:
-        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
-    """
-    reader = LabelReader(None)
-    cells = {column.name: Coded(column.codes, column.values) for column in columns}
-    codes, problems = reader.read_marks(cells)
-    if problems:
-        raise DataError(f"--label: column {next(iter(problems.values()))}")
-    name = str([column.name for column in columns])
-    return ColumnProfile(name, ["|".join(names) for names in reader.combinations], codes)
-
-
 def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
     """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
     present = [str(column.name) for column in columns]
@@ -423,26 +430,6 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
                 problems.append(f"--{option}: {missing}{hint}")
     if problems:
         raise DataError(*problems)
-
-
-def odd_cells(column: ColumnProfile, table: Table) -> str:
-    """Return the cells of a column that aren't of its kind, with their lines, for a message.
-
-    Args:
-        column: A column of the table, or a field of the objects in one.
-        table: The table.
-    """
-    rows = np.flatnonzero(column.is_odd)
-    if column.owners is None:
-        lines = table.lines
-    else:
-        lines = table.lines[column.owners]
-    shown = []
-    for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
-    more = len(rows) - len(shown)
-    names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
-    return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
 
 
 def _check_dropped(found: _Findings) -> None:
@@ -495,8 +482,7 @@ def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[
     if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
         return []
     file = matching_files(table.path)[0]
-    texts = "|".join(perl_literal(mark.replace('"', '""')) for mark in sorted(marks))
-    cell = rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n]|$)'
+    cell = replacing_cells(sorted(marks))
     blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
     if not all(map(LIMIT.fullmatch, marks)):
         return [f"  {blanks}"]
@@ -595,24 +581,6 @@ def _doubts_about_labels(found: _Findings) -> Iterator[str]:
     yield from facts.variants
 
 
-def _totals(table: Table) -> Iterator[str]:
-    """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
-    path, format = matching_files(table.path)[0], table.dialect.format
-    for column in table.columns:
-        for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
-            code = column.codes[row]
-            cell = column.values[code]
-            if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
-                continue
-            advice = "if so, remove it"
-            if row == table.rows - 1 and format in ("csv", "tsv"):
-                advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
-            yield (
-                f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
-                f"{column.shown} is {quote(cell, 30)}; {advice}"
-            )
-
-
 def _rare_classes(facts: Facts, unit: str) -> Iterator[str]:
     """Yield a warning about classes of one or two rows, which can't be learned and scored."""
     rare = sorted((count, name) for name, count in facts.classes.items() if count <= MOST_RARE)
@@ -681,7 +649,7 @@ def _facts_of_split(
     one_hot = [own[column.name] for column in roles.one_hot if column.name in own]
     label = own.get(roles.label.name)
     if one_hot and len(one_hot) == len(roles.one_hot):
-        label = _joined_marks(one_hot)
+        label = joined_marks(one_hot)
     if label is None or label.distinct == 0:
         return None
     if roles.id is None:
@@ -697,7 +665,7 @@ def _facts_of_split(
         sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
         id=roles.id and own[roles.id.name],
-        order=roles.order and own.get(roles.order.name),
+        order=_same_order(roles, own),
         one_hot=one_hot,
     )
     if roles.steps and roles.id is None:
@@ -705,6 +673,14 @@ def _facts_of_split(
     facts = facts_of(same, options, table.unread)
     _check_bad_rows(table, facts)
     return facts
+
+
+def _same_order(roles: Roles, own: Mapping[Name, ColumnProfile]) -> Order | None:
+    """Return the order of roles in the columns of another file, or None if this file lacks one."""
+    columns = [own.get(column.name) for column in roles.order.columns] if roles.order else []
+    if not columns or None in columns:
+        return None
+    return Order(*filter(None, columns))
 
 
 def _encoding_time(found: _Findings) -> str:
@@ -768,26 +744,6 @@ def _uses(found: _Findings, settings: Settings) -> Iterator[str]:
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
-
-
-def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
-    """Yield a warning if a random split can divide the rows of one owner, such as a customer.
-
-    There is no warning if data.group is set, or if no fraction of train is held out.
-
-    Args:
-        owner: Column that names the owner of each row, or None.
-        config: The config.
-    """
-    is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
-    if owner is None or not is_divided or config.data.group is not None:
-        return
-    name = owner.name
-    command = shlex.join(["--set", f"data.group={name}"])
-    yield (
-        f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
-        f"be too good for a new {name}; {command} keeps them together"
-    )
 
 
 def _few_rows(found: _Findings, config: Config) -> Iterator[str]:

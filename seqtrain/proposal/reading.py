@@ -20,6 +20,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.proposal.shell import rewriting
 from seqtrain.sequences.inputs import QUOTES
+from seqtrain.sequences.schema import EVERY
 from seqtrain.sequences.sources import table_named
 from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import (
@@ -252,8 +253,11 @@ def read_table(
         table.sheets = sheet_names(path)
     missing = options.get("na_values") or {}
     for at, column in enumerate(table.columns):
-        if str(column.name) in missing:
-            table.columns[at] = column.without(missing[str(column.name)])
+        own = list(missing.get(str(column.name), ()))
+        if column.is_measured:  # the column of the label isn't known yet
+            own += missing.get(EVERY, ())
+        if own:
+            table.columns[at] = column.without(own)
     if is_train and table.header is None:
         _check_shape(table, [])
     if is_train and table.header is False:

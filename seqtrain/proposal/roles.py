@@ -19,15 +19,19 @@ from seqtrain.proposal.names import (
     GROUP_NAMES,
     HEADLINE_NAMES,
     ROW_NAMES,
+    SHORT_NAMES,
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
     is_no_outcome,
     is_time,
+    may_own,
     names_outcome,
+    names_owner,
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
@@ -35,10 +39,13 @@ from seqtrain.proposal.profile import (
     LABEL_KINDS,
     LIST_KINDS,
     ColumnProfile,
+    Floats,
     are_codes,
     determines,
 )
-from seqtrain.tables.blocks import FILE, FOLDER
+from seqtrain.sequences.labels import LabelReader
+from seqtrain.sequences.schema import EVERY
+from seqtrain.tables.blocks import FILE, FOLDER, Coded
 from seqtrain.tables.cells import TRUTH_VALUES, items_of, name_of
 from seqtrain.text import counted, listed, quote
 
@@ -56,10 +63,17 @@ MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
 MOST_LISTED = 20
 """Number of columns that a message lists."""
-FEWEST_OWNERS = 10
-"""Fewest distinct values of a column that names the owner of each row, such as a customer."""
+FEWEST_OWNERS, FEWEST_NUMBERED_OWNERS = 10, 3
+"""Fewest distinct values of a column that names the owner of each row, such as a customer.
+
+The second number is for values with digits.
+"""
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
+ARROWS = ("->", "=>", "→", ">>", ">", "»")
+"""Marks between symbols that follow one another."""
+FEWEST_SYMBOLS = 3
+"""Fewest symbols of a list beside a text, on average, that may be a sequence."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
@@ -85,7 +99,7 @@ class Roles:
         columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
-        order: Column that sorts them, or None.
+        order: Columns that sort them, or None.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -104,7 +118,7 @@ class Roles:
     columns: Sequence[ColumnProfile] = ()
     all_others: bool = False
     id: ColumnProfile | None = None
-    order: ColumnProfile | None = None
+    order: Order | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -117,12 +131,27 @@ class Roles:
     one_hot: list[ColumnProfile] = field(default_factory=list)
 
     def number_columns(self) -> list[ColumnProfile]:
-        """Return the columns of numbers that sequences hold, and the order."""
+        """Return the columns of numbers that sequences hold."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        used = [column for column in self.columns if str(column.name) in names]
-        if self.order is None:
-            return used
-        return [*used, self.order]
+        return [column for column in self.columns if str(column.name) in names]
+
+    def numbers_and_order(self) -> list[ColumnProfile]:
+        """Return the columns of numbers that sequences hold, and those of the order."""
+        order = () if self.order is None else self.order.columns
+        return list(dict.fromkeys((*self.number_columns(), *order)))
+
+    def numbers(self) -> dict[str, Floats]:
+        """Return the numbers of the used columns, under their names in data.na_values.
+
+        The name of time steps in several columns is `EVERY`, and "" that of lists of numbers.
+        """
+        found = {str(column.name): column.numbers for column in self.number_columns()}
+        if self.kind == "features":
+            wide = [column.numbers for column in self.sequence if column.kind == "number"]
+            lists = [own for column in self.sequence for own in column.lists]
+            found |= {EVERY: np.concatenate(wide)} if wide else {}
+            found |= {"": np.concatenate(lists)} if lists else {}
+        return found
 
     def ignore(self, column: ColumnProfile, reason: str | None = None) -> None:
         """Note a column that isn't used, and warn if it gives the label away.
@@ -216,7 +245,10 @@ def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     if not values <= TRUTH_VALUES.keys():
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
-    return [f"  {set_command(setting)}  # a row can have several labels"]
+    marks = joined_marks(columns).values
+    if any("|" in own or not own for own in marks):
+        return [f"  {set_command(setting)}  # a row can have several labels"]
+    return [f"  {set_command(setting)}  # each row has one of them"]
 
 
 def set_command(setting: str) -> str:
@@ -226,11 +258,15 @@ def set_command(setting: str) -> str:
 
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
+    return _commands(option, [(x, counted(x.distinct, "value")) for x in columns])
+
+
+def _commands(option: str, columns: Sequence[tuple[ColumnProfile, str]]) -> list[str]:
+    """Return a line per column with a command that names it, and a comment."""
     lines = []
-    for column in columns:
+    for column, comment in columns:
         words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
-        command = either(words, f"{option}={column.name!r}")
-        lines.append(f"{command}  # {counted(column.distinct, 'value')}")
+        lines.append(f"{either(words, f'{option}={column.name!r}')}  # {comment}")
     return _lines(lines)
 
 
@@ -309,6 +345,7 @@ def row_table(
             roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
+    roles.owner = owner_of(unused)
     ids = [column for column in unused if _may_be_id(column, label)]
     is_asked = not options.named("sequence") and not options.get("group")
     if ids and roles.kind == "text" and is_asked:
@@ -324,10 +361,21 @@ def row_table(
             f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
             f"{shlex.join(['--set', f'data.sequence={joined}'])}"
         )
+    paths = [x for x in unused if _may_be_path(x)]
+    if paths and roles.kind == "text" and not options.named("sequence"):
+        roles.warnings.append(
+            f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
+            f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
+        )
     is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
     roles.all_others = is_wide and len(roles.ignored) == sum(x.name == "" for x in unused)
-    roles.owner = owner_of(unused)
     return roles
+
+
+def _may_be_path(column: ColumnProfile) -> bool:
+    """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
+    has_arrows = column.kind == "symbols" and column.mark in ARROWS
+    return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
 
 
 def about_splits(column: ColumnProfile) -> str:
@@ -383,7 +431,10 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(_few_numbers(others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
-    lines = _described(others) or ["  the label only"]
+    possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
+    lines = _described([x for x in others if x not in possible])
+    lines = lines if others else ["  the label only"]
+    lines += _commands("sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible])
     for column in others:
         if _may_be_id(column, label):
             words = f"{INIT_COMMAND} --id {shlex.quote(str(column.name))}"
@@ -516,6 +567,8 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     """Return the only column with a usual name, or else the only one left, or []."""
     candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
+    if any(column.is_free_text for column in candidates):  # next to it, these are names of things
+        named = [x for x in named if x.is_free_text or x.word not in SHORT_NAMES]
     if len(named) == 1:
         return named
     plausible = _plausible(found)
@@ -634,18 +687,39 @@ def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
     return FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4 and are_codes(rows)
 
 
-def owner_of(columns: Sequence[ColumnProfile]) -> ColumnProfile | None:
-    """Return the first column that seems to name the owner of each row, or None.
+def owners_of(
+    columns: Sequence[ColumnProfile], id: ColumnProfile | None = None
+) -> list[ColumnProfile]:
+    """Return the columns that seem to name the owner of each row, or of each sequence.
 
-    The column is named like codes or owners. It has ten or more distinct texts or whole numbers,
-    and at most half as many as rows.
+    Such a column is named like ids or owners. It has a few distinct texts or whole numbers, and at
+    most half as many as there are rows, or sequences. They are at least ten, or three if all have
+    digits: P1, but not mobile and desktop.
+
+    Args:
+        columns: Columns to choose from.
+        id: Column whose equal values mark the rows of a sequence, or None if each row is one.
     """
+    found = []
     for column in columns:
         is_value = column.kind in LABEL_KINDS and not column.has_no_labels
-        repeats = FEWEST_OWNERS <= column.distinct <= column.rows / 2
-        if is_value and repeats and is_code_or_owner(column):
-            return column
-    return None
+        if not is_value or not may_own(column):
+            continue
+        are_numbered = all(any(map(str.isdigit, str(x))) for x in column.values)
+        fewest = FEWEST_NUMBERED_OWNERS if are_numbered else FEWEST_OWNERS
+        sequences = column.rows if id is None else id.distinct
+        is_nested = id is None or (column is not id and determines(id, column))
+        if is_nested and fewest <= column.distinct <= sequences / 2:
+            found.append(column)
+    return found
+
+
+def owner_of(
+    columns: Sequence[ColumnProfile], id: ColumnProfile | None = None
+) -> ColumnProfile | None:
+    """Return the first of `owners_of`, or None. Names of owners come before ids."""
+    found = owners_of(columns, id)
+    return next((x for x in found if names_owner(x)), next(iter(found), None))
 
 
 def columns_named(
@@ -663,8 +737,23 @@ def columns_named(
     return [by_name[str(name)] for name in given]
 
 
+def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return a column of the names of the columns that mark a label in a row, joined by |.
+
+    Raises:
+        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
+    """
+    reader = LabelReader(None)
+    cells = {column.name: Coded(column.codes, column.values) for column in columns}
+    codes, problems = reader.read_marks(cells)
+    if problems:
+        raise DataError(f"--label: column {next(iter(problems.values()))}")
+    name = str([column.name for column in columns])
+    return ColumnProfile(name, ["|".join(names) for names in reader.combinations], codes)
+
+
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:
     """Yield each used column of numbers with cells of another kind."""
-    for column in (*roles.number_columns(), *roles.sequence):
+    for column in (*roles.numbers_and_order(), *roles.sequence):
         if column.is_odd.any():
             yield column

@@ -39,3 +39,12 @@ def rewriting(
 def perl_literal(text: str) -> str:
     """Return a text as a part of a pattern of perl, with a backslash before each mark."""
     return "".join(f"\\{x}" if x in string.punctuation or x == " " else x for x in text)
+
+
+def replacing_cells(cells: Sequence[str]) -> str:
+    """Return the beginning of a substitution of perl for whole cells of csv or tsv: s/PATTERN.
+
+    The cell, without quotes, is $2 in the replacement.
+    """
+    texts = "|".join(perl_literal(cell.replace('"', '""')) for cell in cells)
+    return rf's/(^|(?<=[,;|\t]))"?({texts})"?(?=[,;|\t\r\n]|$)'

@@ -18,8 +18,10 @@ from seqtrain.proposal.names import (
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import (
     NEARLY_ALL,
+    Order,
     RowSelection,
     are_equal,
+    crosses_midnight,
     doubtful_orders,
     find_order,
     growth,
@@ -37,6 +39,8 @@ from seqtrain.proposal.roles import (
     commands,
     likeliest_labels,
     other_labels,
+    owner_of,
+    owners_of,
     tells_label,
     wide_columns,
 )
@@ -113,8 +117,10 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         return None
     if not is_requested and not _have_names(columns):
         roles.warnings.append(_roles_by_values(roles))
-    StepColumns(columns, roles, options).assign()
-    if not roles.steps and is_requested:
+    assigned = StepColumns(columns, roles, options)
+    assigned.assign()
+    assigned.read_turns(columns_named(columns, options, "sequence"))
+    if not roles.steps and not roles.sequence and is_requested:
         if roles.ignored:
             ignored = f"; ignored: {listed(roles.ignored)}"
         else:
@@ -122,7 +128,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         raise DataError(
             f"--steps: no column is left{ignored}; a step needs at least one; name others"
         )
-    if roles.steps:
+    if roles.steps or roles.sequence:
         return roles
     return None
 
@@ -140,9 +146,10 @@ def _may_be_step_table(
         wide = wide_columns(columns)  # an id and a label are beside them
         is_wide = len(wide) > (len(columns) - 2 if _have_names(columns) else 0)
         return not (is_told or is_wide or _holds_sequence(columns))
-    if options.get("sequence"):
+    if options.get("sequence") and (options.get("steps") or not options.get("id")):
         raise DataError(
-            "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
+            "--sequence: a row is a time step with --order or --steps; leave out --sequence, or "
+            "give it with --id alone, if a row is a message"
         )
     return True
 
@@ -288,7 +295,8 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         label = choose_label(possible, fewest=1)
         doubts = other_labels(possible, label)
     varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
-    order = next(iter(columns_named(columns, options, "order")), None)
+    given = columns_named(columns, options, "order")
+    order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
@@ -347,7 +355,7 @@ def _windows_of(
     """
     others = [column for column in columns if column is not id]
     named = columns_named(columns, options, "order")
-    order = named[0] if named else find_order(others, id)
+    order = Order(*named) if named else find_order(others, id)
     if is_named:
         is_id = order is not None or _is_contiguous(id)
     else:
@@ -358,7 +366,8 @@ def _windows_of(
     rows = np.lexsort((times, id.codes))
     possible = columns_named(columns, options, "label")
     if not possible:
-        possible = [x for x in others if x is not order and _may_be_state(x, id, rows)]
+        sorting = () if order is None else order.columns
+        possible = [x for x in others if x not in sorting and _may_be_state(x, id, rows)]
         possible = likeliest_labels(possible)
     if len(possible) > 1:
         possible = [column for column in possible if column.distinct == 2]
@@ -366,7 +375,8 @@ def _windows_of(
         return None
     label = possible[0]
     runs = _runs(id.codes[rows], label.codes[rows])
-    is_measured = any(x.is_measured for x in others if x not in (order, label))
+    first = None if order is None else order.columns[0]
+    is_measured = any(x.is_measured for x in others if x not in (first, label))
     window = options.get("window")
     if window is None and (not is_measured or runs.mean() < SHORTEST_RUN):
         return None
@@ -475,8 +485,8 @@ def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions
     for id in possible:
         order = find_order([x for x in columns if x is not id], id)
         for label in possible:
-            if order is not None and label is not id and label is not order:
-                given = f"--id {id.name} --label {label.name} --order {order.name}"
+            if order is not None and label is not id and label not in order.columns:
+                given = f"--id {id.name} --label {label.name} --order {order.columns[0].name}"
                 lines.append(f"  {INIT_COMMAND} {given}")
     if lines and not options.named("label"):
         raise DataError(
@@ -523,6 +533,8 @@ class StepColumns:
         self.row_features = row_features
         self.columns, self.roles = columns, roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
+        # The others of an order, such as a time of day, tell more than the place of a step.
+        self.first = None if self.order is None else self.order.columns[0]
         self.chosen = columns_named(columns, options, "steps")
         self.per_id = {column for column in columns if determines(self.id, column)}
         self.rows = sampled_ids(self.id)
@@ -531,7 +543,10 @@ class StepColumns:
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        others = [x for x in self.columns if x not in (self.id, self.label, self.order)]
+        others = [x for x in self.columns if x not in (self.id, self.label, self.first)]
+        self.owners = owners_of([x for x in others if x in self.per_id], self.id)
+        if self.row_features:
+            roles.owner = owner_of(self.owners, self.id)
         for column in others:
             reason = self._reason_to_ignore(column)
             if reason is not None:
@@ -552,6 +567,41 @@ class StepColumns:
                     roles.steps[str(column.name)] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
 
+    def read_turns(self, named: Sequence[ColumnProfile]) -> None:
+        """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
+
+        If there are numbers, too, the texts aren't used, and a warning says how to read them.
+
+        Args:
+            named: Columns that the user names as the sequence, or [].
+        """
+        roles = self.roles
+        texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
+        if not texts and not named:
+            return
+        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
+        has_numbers = len(tokens) < len(set(roles.steps) - {ELAPSED})
+        if roles.window is not None or ((has_numbers or self.chosen) and not named):
+            options = ["--id", str(self.id.name)]
+            for column in (*tokens[:1], *texts):
+                options += ["--sequence", str(column.name)]
+            advice = f"to read the rows of one {self.id.shown} as turns of a chat: "
+            roles.warnings.append(
+                f"{listed([x.shown for x in texts], 3)}: texts that aren't used; "
+                f"{advice}{shlex.join(options)}"
+            )
+            return
+        roles.kind, roles.steps = "text", {}
+        roles.sequence = list(named) or [*tokens, *texts]
+        others = [x for x in self.columns if str(x.name) not in roles.static]
+        order = () if self.order is None else self.order.columns
+        used = (self.id, self.label, *order, *roles.sequence)
+        unused = [x.describe() for x in others if x not in used]
+        kept = [
+            line for line in roles.ignored if not any(line.startswith(x.shown) for x in used if x)
+        ]
+        roles.ignored = [*dict.fromkeys([*kept, *unused])] if named else kept
+
     def _reason_to_ignore(self, column: ColumnProfile) -> str | None:
         """Return the reason why a column is ignored, or None if it is used.
 
@@ -571,6 +621,8 @@ class StepColumns:
             return "names of splits"
         if column in self.per_id:
             reason = tells_label(column, self.label)
+            if column in self.owners and self.row_features and reason != "the label again":
+                return f"one of several {self.id.shown} each"
             if reason:
                 return reason
             if not self._holds_amounts(column) and determines(column, self.id):
@@ -662,14 +714,13 @@ class StepColumns:
         order = self.order
         if order is None:
             yield from self._doubts_without_order()
-        elif is_known(order, self.id):
-            times = order.numbers[self.rows]
-            steps = growth(times, self.ids, sort=True)
+        elif all(is_known(column, self.id) for column in order.columns):
+            steps = growth(order.keys[0][self.rows], self.ids, sort=True)
             is_even = not len(steps) or are_equal(steps)
             names = [column.name for column in self.columns]
-            if not (is_even or is_calendar(order) or ELAPSED in names):
+            if not (is_even or is_calendar(order.columns[0]) or ELAPSED in names):
                 self.roles.steps[ELAPSED] = "order"
-            yield from self._newest_first(growth(times, self.ids))
+            yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
             yield from self._mixed_sequences(order.codes[self.rows])
 
     def _newest_first(self, steps: Floats) -> Iterator[str]:
@@ -702,6 +753,13 @@ class StepColumns:
                     f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
                     "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
                 )
+            if crosses_midnight(column, self.id):
+                commands = shlex.join(["--order", "DATE", "--order", str(column.name)])
+                yield (
+                    f"the times of {column.shown} have no date and begin again at midnight: rows "
+                    "are used in the order of the file; if that isn't the order in time, add a "
+                    f"column with the date, and give {commands}"
+                )
         others = [x for x in self.columns if x not in (self.id, self.label)]
         possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
         if possible:
@@ -721,7 +779,7 @@ class StepColumns:
             return
         for column in self.columns:
             codes = column.codes[self.rows]
-            if column in (self.id, self.order) or 3 * _distinct(ids, codes) > rows:
+            if column in (self.id, self.first) or 3 * _distinct(ids, codes) > rows:
                 continue
             if _distinct(ids, codes, times) == rows:
                 order = "" if self.order is None else self.order.shown

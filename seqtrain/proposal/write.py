@@ -197,14 +197,18 @@ def _has_decimal_commas(roles: Roles) -> bool:
     if roles.kind == "features":
         columns = roles.sequence
     else:
-        columns = roles.number_columns()
-    return any(column.has_decimal_commas for column in columns if column is not roles.order)
+        columns = roles.numbers_and_order()
+    return any(column.has_decimal_commas for column in columns)
 
 
 def _sequence(roles: Roles) -> tuple[Any, str]:
     """Return the value of data.sequence, and its reason."""
-    if roles.id is not None or roles.all_others or not roles.has_names:
+    is_step = roles.id is not None and not roles.sequence
+    if is_step or roles.all_others or not roles.has_names:
         return None, ""
+    if roles.id is not None:
+        names = [column.name for column in roles.sequence]
+        return (names if len(names) > 1 else names[0]), "the text of a turn; a row is a turn"
     if roles.steps:
         return roles.sequence[0].name, "lists of objects; each object is a time step"
     if len(roles.sequence) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from seqtrain.sequences.columns.scaling import Features
+from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import Cells, Name, as_list
 from seqtrain.tables.cells import BadCellError, items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of
 from seqtrain.text import listed, quote
 
-TURN = " ¶ "
-"""Separator between the sentences of a list, or between the turns of a chat."""
+TURN, SAID = " ¶ ", " : "
+"""Separator between the sentences of a list, or between the turns of a chat; and within a turn."""
 ROLES = ("role", "from", "speaker", "author", "sender", "user", "name")
 """Usual names of the field of a turn with its speaker."""
 TEXT_FIELDS = (
@@ -42,6 +44,7 @@ def read_content(
     decimal: str = ".",
     separator: str | None = None,
     named: bool = True,
+    are_turns: bool = False,
 ) -> Sequence[Any]:
     """Return the sequence of each row, from the cells of its sequence columns.
 
@@ -58,6 +61,8 @@ def read_content(
         decimal: Decimal mark of numbers in text.
         separator: Text between the symbols of a cell, or None for blanks.
         named: False if columns have no names, so that messages can't give them.
+        are_turns: True if a row is a turn of a chat: several texts are joined as its speaker and
+            its text.
     """
     if kind == "features" and len(columns) > 1:
         return _wide(columns, problems, decimal)
@@ -83,7 +88,10 @@ def read_content(
         return parts[0]
     joined = zip(*parts, strict=True)
     if kind == "text":
-        return [" ".join(texts) for texts in joined]
+        mark = SAID if are_turns else " "
+        return [
+            mark.join(filter(None, texts)) if are_turns else " ".join(texts) for texts in joined
+        ]
     return [list(chain.from_iterable(lists)) for lists in joined]
 
 
@@ -145,6 +153,19 @@ def sentence_of(cell: Any) -> str:
     return TURN.join([_turn(each) for each in cell])
 
 
+def joined_turns(texts: Sequence[str], order: Ints, offsets: Ints) -> list[str]:
+    """Return the text of each sequence: the texts of its rows that aren't blank, as turns.
+
+    Args:
+        texts: Text of each row, (N,).
+        order: The rows, sorted by sequence and time, (N,).
+        offsets: Index of the first of these rows of each sequence, then N, (B + 1,).
+    """
+    turns = [texts[row] for row in order.tolist()]
+    pairs = itertools.pairwise(offsets.tolist())
+    return [TURN.join(filter(None, turns[start:end])) for start, end in pairs]
+
+
 def _turn(value: Any) -> str:
     """Return a sentence, or a turn of a chat as ``role : text``.
 
@@ -164,7 +185,7 @@ def _turn(value: Any) -> str:
             f"found a list of objects with the fields {fields}; expected turns with a text, such "
             'as {"role": …, "content": …}; the fields of events belong into data.steps'
         )
-    return f"{role} : {text}" if role else text
+    return SAID.join([role, text]) if role else text
 
 
 def symbols_of(cell: Any, separator: str | None = None) -> list[str]:

@@ -22,10 +22,11 @@ from seqtrain.sequences.lengths import LengthPolicy
 from seqtrain.sequences.loading import Loader, load_inputs
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.pretrained import PretrainedEncoder, default_cache
-from seqtrain.sequences.schema import Schema
+from seqtrain.sequences.schema import EVERY, Schema
+from seqtrain.sequences.sentinels import sentinel_doubts, sentinels_of
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import PartSize, hold_out
-from seqtrain.sequences.store import Ints, SequenceStore, counts_of, joined_stores, true_rows
+from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of, joined_stores, true_rows
 from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
 from seqtrain.sequences.word_vectors import WordVectors
@@ -201,6 +202,7 @@ class _Preparation:
         loader = Loader(Encoder(rules), labels, lenient=self.lenient)
         read, report = loader.load(train)
         report.remarks += labels.notices()
+        report.remarks += sentinel_doubts(_numbers_read(rules, read), self.config.data.na_values)
         if train[0].table is not None:
             rules = replace(rules, label_set=LabelSet(type=labels.type))
         parts, reports = self._parts(labels.combinations, read, report)
@@ -325,6 +327,28 @@ class _Preparation:
         for rows in found.values():
             is_learned[rows] = False
         return {"train": true_rows(is_learned), **found}
+
+
+def _numbers_read(rules: Preprocessing, store: SequenceStore) -> dict[str, Array]:
+    """Return the numbers of each column before the fit, under its name in data.na_values.
+
+    The name is "" for lists of numbers. Of several channels, the one with most numbers such as -999
+    is returned.
+    """
+    found, schema = dict[str, Array](), rules.schema
+    for table in (rules.sequence, rules.row_features):
+        if not isinstance(table, ColumnTable):
+            continue
+        columns = table.numbers_read(getattr(store, table.array)).T
+        if table.kind != "features":
+            kinds = {**(schema.static or {}), **(schema.steps or {})}
+            named = zip(table.numbers, columns, strict=True)
+            found |= {x.name: own for x, own in named if kinds[x.name] != "order"}
+        elif schema.is_wide or len(schema.sequence_columns) > len(columns):
+            found[EVERY] = columns
+        elif len(columns):
+            found[""] = max(columns, key=lambda own: len(sentinels_of(own)))
+    return found
 
 
 def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:

@@ -27,7 +27,7 @@ from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.sequences.word_vectors import WordVectors, read_vectors
-from seqtrain.text import quote
+from seqtrain.text import listed, quote
 
 
 def fit_preprocessing(
@@ -120,6 +120,12 @@ def _fit_labels(
     )
     if len(label_set) < 2:
         classes = ", ".join(map(quote, label_set.classes)) or "none"
+        if rules.schema.one_hot is not None:
+            columns = f"of the columns {listed(list(map(str, rules.schema.one_hot)), 8)}"
+            raise DataError(
+                f"data.label: {columns}, these mark rows of train: {classes}; expected at least "
+                "two; if the 1 and 0 of one column are the classes, name this column only"
+            )
         raise DataError(f"data.label: found one class in train ({classes}); expected at least two")
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
     return replace(rules, label_set=label_set), {

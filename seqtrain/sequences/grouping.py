@@ -1,4 +1,4 @@
-"""Sequences from tables with a row per time step: the rows of each id, in their order.
+"""Sequences from tables with a row per time step or per turn: the rows of each id, in their order.
 
 N rows, B ids.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.sequences.content import joined_turns
 from seqtrain.sequences.examples import Sequences, Steps, entries
 from seqtrain.sequences.labels import BLANK_LABEL
 from seqtrain.sequences.schema import Schema, number_columns, token_columns
@@ -18,11 +19,11 @@ from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
 from seqtrain.tables.blocks import Coded
-from seqtrain.tables.time_column import TimeColumn
+from seqtrain.tables.time_column import TimeColumn, sorting_times
 from seqtrain.text import quote
 
 
-def grouped(rows: Sequences, times: TimeColumn, schema: Schema) -> Sequences:
+def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequences:
     """Return the sequence of each id, in the order in which the ids first occur.
 
     A row that can't be used makes its sequence one that can't be used. If a row has no id because
@@ -32,13 +33,13 @@ def grouped(rows: Sequences, times: TimeColumn, schema: Schema) -> Sequences:
     Args:
         rows: The rows in the order of the file. Each has one step, and an id. Reasons why some
             can't be used are added to their problems. If labels were read, every id must have one.
-        times: Times of the rows, if the schema has an order.
+        times: Times of the rows in each column of the order.
         schema: Meaning of the columns.
     """
     ids, names = _ids_of(rows)
     first = np.zeros(len(names), np.int64)
     first[ids[::-1]] = np.arange(len(ids))[::-1]
-    moments = None if schema.order is None else times.times()
+    moments = sorting_times(times)
     order = sorted_rows(ids, moments)
     offsets = np.searchsorted(ids[order], np.arange(len(names) + 1))
 
@@ -74,17 +75,21 @@ def grouped(rows: Sequences, times: TimeColumn, schema: Schema) -> Sequences:
             check(f"{name}: ", numbers)
     if rows.weights is not None:
         check(f"{schema.weight}: ", rows.weights)
-    steps = rows.content[order]
+    if schema.steps is None:
+        content: Any = joined_turns(rows.content, order, offsets)
+    else:
+        content = rows.content[order]
     for place, name in enumerate(number_columns(schema.steps)):
-        if moments is not None and schema.steps is not None and schema.steps[name] == "order":
-            growth, too_large = times.growth(moments[order], offsets[:-1])
-            steps = Steps(steps.tokens, np.insert(steps.numbers, place, growth, axis=1))
+        if moments and schema.steps is not None and schema.steps[name] == "order":
+            growth, too_large = times[0].growth(moments[0][order], offsets[:-1])
+            numbers = np.insert(content.numbers, place, growth, axis=1)
+            content = Steps(content.tokens, numbers)
             for step, reason in too_large.items():
                 rows.problems.setdefault(int(order[step]), f"{name}: {reason}")
     found = replace(
         rows.at(first),
-        content=steps,
-        offsets=offsets,
+        content=content,
+        offsets=None if schema.steps is None else offsets,
         labels=labels,
         ids=Coded(np.arange(len(names), dtype=np.int32), names),
         kept=entries(rows.kept, order[offsets[:-1]]),
@@ -181,10 +186,9 @@ def _labels_of(rows: Sequences, labels: Coded, ids: Ints, first: Ints) -> Coded:
     return Coded(found, labels.values)
 
 
-def sorted_rows(ids: Ints, times: npt.NDArray[Any] | None) -> Ints:
-    """Return the rows sorted by id, then by time, then by their place in the file."""
-    if times is None:
-        return np.argsort(ids, kind="stable")
-    if times.dtype == object:
-        times = np.unique(times, return_inverse=True)[1]
-    return np.lexsort((times, ids))
+def sorted_rows(ids: Ints, times: list[npt.NDArray[Any]]) -> Ints:
+    """Return the rows sorted by id, then by their times, then by their place in the file."""
+    keys = [ids]
+    for each in times:
+        keys.append(np.unique(each, return_inverse=True)[1] if each.dtype == object else each)
+    return np.lexsort(keys[::-1])

@@ -67,7 +67,7 @@ class SequenceReader:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
             self._ids = CodedColumn(lambda text: name_of(text.strip()))
-            self._times = TimeColumn(schema.order_type, schema.decimal)
+            self._times = self._time_columns()
         if schema.static is not None:
             self._static = FeatureReader(schema.static, schema.decimal)
         if schema.group is not None:
@@ -148,7 +148,7 @@ class SequenceReader:
                 for name, line in own.items():
                     first_lines.setdefault(name, line)
                 yield found
-            self._times = TimeColumn(self.schema.order_type, self.schema.decimal)
+            self._times = self._time_columns()
             waiting.clear()
 
         for block in blocks:
@@ -184,13 +184,15 @@ class SequenceReader:
         offsets: Ints | None = None
         if schema.id is not None:
             ids = coded(self._ids, schema.id, columns[schema.id], problems)
-            if schema.order is not None:
-                _note(problems, schema.order, self._add_times(block))
+            for name, times in zip(schema.order_columns, self._times, strict=True):
+                _note(problems, name, self._add_times(name, times, block))
+        if schema.steps is not None and ids is not None:
             content: Any = self._steps.read(columns, problems, rows)
         elif schema.steps is not None:
             content, offsets = self._objects(columns[self.roles.content[0]], problems)
         else:
-            cells = {name: columns[name] for name in self.roles.content}
+            keys = () if schema.id is None else (schema.id, *schema.order_columns)
+            cells = {name: columns[name] for name in self.roles.content if name not in keys}
             content = read_content(
                 cells or self._others(block),
                 problems,
@@ -198,6 +200,7 @@ class SequenceReader:
                 decimal=schema.decimal,
                 separator=schema.symbol_separator,
                 named=self._format.columns != "none",
+                are_turns=schema.id is not None,
             )
         found = Sequences(content, block.lines, None, offsets, problems)
         if self.labels is not None:
@@ -290,17 +293,26 @@ class SequenceReader:
             _note(rows.problems, schema.weight, odd)
             rows.weights = weights.astype(np.float32)
 
-    def _add_times(self, block: Block) -> dict[int, str]:
+    def _time_columns(self) -> list[TimeColumn]:
+        """Return a column of times without rows for each column of the order."""
+        types = self.schema.order_types if self.schema.order_columns else ()
+        return [TimeColumn(type, self.schema.decimal) for type in types]
+
+    def _add_times(self, name: Column, times: TimeColumn, block: Block) -> dict[int, str]:
         """Append the times of a block, and return the reason for each that can't be read.
 
+        Args:
+            name: Name of the column.
+            times: Its times so far.
+            block: The block.
+
         Raises:
-            DataError: If only some dates of the order have a time zone.
+            DataError: If only some dates of the column have a time zone.
         """
-        assert self.schema.order is not None
         try:
-            return self._times.add(block.columns[self.schema.order], block.lines)
+            return times.add(block.columns[name], block.lines)
         except UnreadableError as error:
-            problems = [f"{self.schema.order}: {problem}" for problem in error.problems]
+            problems = [f"{name}: {problem}" for problem in error.problems]
             if self._has_files and block.file:
                 name = block.file
             else:

@@ -90,9 +90,11 @@ class Schema(Saved):
         group: Column with the name of the row's group, or None.
         weight: Column with the weight of the row, or None.
         id: Column with the id of the sequence to which a row belongs, or None if a row is a
-            sequence.
-        order: Column by which the rows of an id are sorted, or None if they are in order already.
-        order_type: Type of the values in `order`, one of `TIME_TYPES`, or None if unknown.
+            sequence. The row is a time step, or a text.
+        order: Column or columns by which the rows of an id are sorted, or None if they are in order
+            already.
+        order_type: Type of the values in `order`, one of `TIME_TYPES`, or None if unknown. If
+            `order` has several columns, the type of each of them.
         steps: Kinds of the columns of a time step, or None if a row is a sequence.
         static: Kinds of the columns of row features, or None.
         window: Number of steps of a window, distance of windows, and rule of the label, as in
@@ -125,8 +127,8 @@ class Schema(Saved):
     group: int | str | None = None
     weight: int | str | None = None
     id: int | str | None = None
-    order: int | str | None = None
-    order_type: str | None = None
+    order: int | str | tuple[int | str, ...] | None = None
+    order_type: str | tuple[str | None, ...] | None = None
     steps: dict[str, str | dict[str, bool | int | str]] | None = None
     static: dict[str, str | dict[str, bool | int | str]] | None = None
     window: dict[str, int | str] | None = None
@@ -147,11 +149,13 @@ class Schema(Saved):
 
     def __post_init__(self) -> None:
         one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()
-        has_rows_of_steps = self.steps is not None and self.sequence is None
+        is_step = self.steps is not None and self.sequence is None
+        may_have_id = is_step or (self.kind == "text" and self.sequence is not None)
         faults = {
             f"format: expected {', '.join(FORMATS)}": self.format not in FORMATS,
             f"order_type: expected null, {', '.join(TIME_TYPES)}": (
-                self.order_type not in (None, *TIME_TYPES)
+                len(self.order_types) != max(1, len(self.order_columns))
+                or not {*self.order_types} <= {None, *TIME_TYPES}
             ),
             "one_hot: expected columns in place of label, or null": (
                 one_hot is not None and (self.label is not None or not one_hot)
@@ -159,11 +163,12 @@ class Schema(Saved):
             "steps: expected columns if kind is steps, or else null": (
                 (self.steps is None) != (self.kind != "steps")
             ),
-            "id: expected a column if rows are time steps, or else null": (
-                (self.id is not None) != has_rows_of_steps
+            "id: expected a column if rows are time steps": is_step and self.id is None,
+            "id: expected null, because a row is a sequence": (
+                self.id is not None and not may_have_id
             ),
-            "order: expected null, because rows are no time steps": (
-                self.steps is None and self.order is not None
+            "order: expected null, because a row is a sequence": (
+                self.id is None and self.order is not None
             ),
             "order: expected a column, because a column of steps grows by it": (
                 grows and self.order is None
@@ -183,8 +188,9 @@ class Schema(Saved):
         named: dict[str, Any] = {name: getattr(data, name) for name in OF_CONFIG}
         named["join"] = tuple(data.join or ())
         named["sequence"] = data.sequence
-        if isinstance(data.sequence, list):
-            named["sequence"] = tuple(data.sequence)
+        for key in ("sequence", "order"):
+            if isinstance(named[key], list):
+                named[key] = tuple(named[key])
         if isinstance(data.label, list):
             named["one_hot"] = tuple(data.label)
         else:
@@ -204,7 +210,7 @@ class Schema(Saved):
     @property
     def names_columns(self) -> bool:
         """True if a column is identified by its name, False if all are by their index."""
-        named = {*self.sequence_columns, *self.label_columns, self.group, self.weight, self.order}
+        named = {*self.sequence_columns, *self.label_columns, self.group, self.weight}
         named.update(column_names(self.static))
         return any(isinstance(each, str) for each in named - {REST})
 
@@ -221,17 +227,34 @@ class Schema(Saved):
     def sequence_columns(self) -> tuple[Column, ...]:
         """Columns of the sequence. Empty if the format determines its place.
 
-        If a row is a time step, they are id and order, then token columns, then number columns.
+        If a row is a part of a sequence, they begin with id and order. Of time steps, token columns
+        follow, then number columns.
         """
+        keys = () if self.id is None else (self.id, *self.order_columns)
         if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
-            keys = [each for each in (self.id, self.order) if each is not None]
             return (*keys, *own)
         if isinstance(self.sequence, tuple):
-            return self.sequence
+            return (*keys, *self.sequence)
         if self.sequence is None:
             return ()
-        return (self.sequence,)
+        return (*keys, self.sequence)
+
+    @cached_property
+    def order_columns(self) -> tuple[Column, ...]:
+        """Columns by which the rows of an id are sorted. Empty if they are in order already."""
+        if isinstance(self.order, tuple):
+            return self.order
+        if self.order is None:
+            return ()
+        return (self.order,)
+
+    @cached_property
+    def order_types(self) -> tuple[str | None, ...]:
+        """Type of the values of each column of the order, or None if it is unknown."""
+        if isinstance(self.order_type, tuple):
+            return self.order_type
+        return (self.order_type,) * max(1, len(self.order_columns))
 
     @cached_property
     def has_columns(self) -> bool:
@@ -245,8 +268,8 @@ class Schema(Saved):
 
     @property
     def reads_tables(self) -> bool:
-        """True if only a table can hold an example: rows are time steps or have row features."""
-        return self.steps is not None or self.static is not None
+        """True if only a table can hold an example: it has several rows, or row features."""
+        return self.id is not None or self.steps is not None or self.static is not None
 
     def missing_names(self, column: Column) -> frozenset[str]:
         """Return the names of cells of a column that mean a missing value, besides blank ones."""

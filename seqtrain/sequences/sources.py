@@ -264,20 +264,29 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
         others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
         names = [name for name in _columns_of(first) if name not in others]
         return replace(schema, sequence=tuple(names) or None)
-    if schema.order is None:
-        return schema
-    cells = _cells_of(first, schema.order)
-    types = possible_types(next(cells, None))
-    order_type = max(types, default=None)
-    if types == {DAY_FIRST, MONTH_FIRST}:
-        every = (cell for each in inputs for cell in _cells_of(each, schema.order))
-        order_type = common_type(every, types)
-        if order_type is None:
-            raise DataError(
-                f"{first.name}: {schema.order}: its dates don't tell if the day or the month comes "
-                "first; write ISO dates, such as 2024-12-31"
-            )
-    return replace(schema, order_type=order_type)
+    types = tuple(_type_of_times(inputs, column) for column in schema.order_columns)
+    if isinstance(schema.order, tuple):
+        return replace(schema, order_type=types)
+    return replace(schema, order_type=next(iter(types), None))
+
+
+def _type_of_times(inputs: Sequence[Input], column: Column) -> str | None:
+    """Return the type of the times in a column of the training files, or None without a row.
+
+    Raises:
+        DataError: If neither order of day and month fits all dates, or both do.
+    """
+    types = possible_types(next(_cells_of(inputs[0], column), None))
+    if types != {DAY_FIRST, MONTH_FIRST}:
+        return max(types, default=None)
+    every = (cell for each in inputs for cell in _cells_of(each, column))
+    order_type = common_type(every, types)
+    if order_type is None:
+        raise DataError(
+            f"{inputs[0].name}: {column}: its dates don't tell if the day or the month comes "
+            "first; write ISO dates, such as 2024-12-31"
+        )
+    return order_type
 
 
 def _check_columns(source: Input) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -217,6 +218,18 @@ class TimeColumn:
         found = f"{quote(str(cell))} and {quote(example)} on line {other}"
         advice = f"only line {zoned} names a time zone, line {without} doesn't; write all with one"
         raise UnreadableError(line, f"{found}: {advice}")
+
+
+def sorting_times(columns: Sequence[TimeColumn]) -> list[npt.NDArray[Any]]:
+    """Return the times by which rows are sorted, (N,) each, those that decide first at first.
+
+    A date and a time of day in the column after it are one time.
+    """
+    found = [column.times() for column in columns]
+    if len(columns) > 1 and columns[0].type in READERS and columns[1].type == DURATION:
+        moments = map(operator.add, found[0].tolist(), found[1].tolist())
+        found[:2] = [_narrow(list(moments))]
+    return found
 
 
 def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:

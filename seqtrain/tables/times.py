@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from datetime import date
 from typing import TypeAlias
@@ -29,7 +30,21 @@ SECOND = 1_000_000_000
 DAY = 86_400
 """Number of seconds in a day."""
 EPOCH = date(1970, 1, 1).toordinal()
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = (
+    "january januar janvier januari enero gennaio janeiro janner",
+    "february februar fevrier februari febrero febbraio fevereiro feber",
+    "march marz maerz mars maart mrt marzo marco",
+    "april avril abril aprile",
+    "may mai mei mayo maggio maio",
+    "june juni juin junio giugno junho",
+    "july juli juillet julio luglio julho",
+    "august aout augustus agosto",
+    "september septembre septiembre setiembre settembre setembro",
+    "october oktober octobre octubre ottobre outubro",
+    "november novembre noviembre novembro",
+    "december dezember decembre diciembre dicembre dezembro",
+)
+"""Names of each month in some languages, without accents. A date has the first letters or all."""
 LOG_YEAR = 2000
 """Year of dates without a year, as syslog writes them. It is a leap year: Feb 29 is a date."""
 Moment: TypeAlias = tuple[int, bool]
@@ -42,8 +57,9 @@ CLOCK = (
     rf"(?:(?P=colon)(?P<second>\d\d){DECIMALS})?{HALF}"
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
-YEAR, WEEKDAY = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z]{3,9},? )?"
-MONTH_NAME = r"(?P<name>[A-Za-z]{3})[A-Za-z]*\.?"
+YEAR, WEEKDAY = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
+DAY_OF_MONTH, OF = r"(?P<day>\d\d?)(?:er|o|st|nd|rd|th|\.)?", r"(?:del? )?"
+MONTH_NAME = r"(?P<name>[A-Za-z]{3,})\.?"
 DATE_FORMS = (
     # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31, 2024.12.31
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
@@ -63,16 +79,31 @@ DATE_FORMS = (
     rf"(?P<second>\d\d){DECIMALS}",
     # Oct 18 18:02:25
     rf"{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}",
-    # 18/Oct/2015:18:02:40 +0000, 18-OCT-15 06.02.40 PM, 18OCT2015:18:02:40
-    rf"{WEEKDAY}(?P<day>\d\d?)[/ -]?{MONTH_NAME}[/ -]?{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
+    # 18/Oct/2015:18:02:40 +0000, 18-OCT-15 06.02.40 PM, 18OCT2015:18:02:40, 18. Oktober 2015,
+    # 18 de octubre de 2015
+    rf"{WEEKDAY}{DAY_OF_MONTH}[/ -]?{OF}{MONTH_NAME}[/ -]?{OF}{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
     # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015, 6:01 PM
-    rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?),? +(?P<year>\d{{4}})"
+    rf"{WEEKDAY}{MONTH_NAME} +{DAY_OF_MONTH},? +(?P<year>\d{{4}})"
     rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
     # Sun Oct 18 18:01:50 UTC 2015
     rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
+    # Dec 2024, Dezember 2024
+    rf"{MONTH_NAME}[ /-]{OF}(?P<year>\d{{4}})",
 )
 """Forms of dates. Brackets around a date, as in the logs of web servers, are left out before."""
-WEEK = re.compile(r"(\d{4})-?W(\d\d)(?:-?([1-7]))?", re.ASCII)
+CENTURIES, WEEK = r"(?P<year>(?:19|20)[0-9]{2})", r"(?:KW|W) ?(?P<week>[0-9]{1,2})"
+PERIOD_FORMS = (
+    # 2024-12, 12/2024
+    rf"{CENTURIES}[-/](?P<month>1[0-2]|0?[1-9])",
+    rf"(?P<month>1[0-2]|0?[1-9])[-/]{CENTURIES}",
+    # 2024-Q4, Q4 2024
+    rf"{CENTURIES}[ /-]?Q(?P<quarter>[1-4])",
+    rf"Q(?P<quarter>[1-4])[ /-]?{CENTURIES}",
+    # 2024-W51, 2024-W51-2, KW 51/2024
+    rf"{CENTURIES}[ /-]?{WEEK}(?:-?(?P<weekday>[1-7]))?",
+    rf"{WEEK}[ /-]{CENTURIES}",
+)
+"""Forms of months, quarters and weeks, which are read as their first day."""
 
 
 def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
@@ -83,7 +114,7 @@ def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
 
 
 FORMS = {
-    DATE: [re.compile(form, re.ASCII) for form in DATE_FORMS],
+    DATE: [re.compile(form, re.ASCII) for form in (*DATE_FORMS, *PERIOD_FORMS)],
     DAY_FIRST: _local_dates("day", "month", "./-"),
     MONTH_FIRST: _local_dates("month", "day", "/-"),
 }
@@ -93,10 +124,11 @@ TIME_OF_DAY = re.compile(
     rf"(?::(?P<second>[0-5]\d)(?:[.,](?P<decimals>\d+))?)?{HALF}",
     re.ASCII,
 )
-"""A time of day or a duration: HH:MM, HH:MM:SS, 3:04 PM, 2 days 03:04:05.
-
-10:30.5 isn't one: for ISO 8601 it is 30 seconds after half past ten, for a stopwatch 10.5 minutes.
-"""
+"""A time of day or a duration: HH:MM, HH:MM:SS, 3:04 PM, 2 days 03:04:05."""
+STOPWATCH = re.compile(
+    r"(?P<sign>[-+]?)(?P<minute>\d{1,9}):(?P<second>[0-5]\d)[.,](?P<decimals>\d+)", re.ASCII
+)
+"""Minutes and seconds of a stopwatch, such as 1:30.356. (For ISO 8601 these are hours, minutes.)"""
 ISO_DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d{1,9})W)?(?:([-+]?\d{1,9})D)?(?:T(?:([-+]?\d{1,9})H)?"
     r"(?:([-+]?\d{1,9})M)?(?:([-+]?)(\d{1,12})(?:\.(\d+))?S)?)?",
@@ -110,19 +142,12 @@ class BadTimeError(ValueError):
 
 
 def read_date(text: str) -> Moment:
-    """Return the moment of a date, with or without a time of day.
+    """Return the moment of a date, with or without a time of day, or of a month or a week.
 
     Raises:
         BadTimeError: If the text isn't a date that can be read in one way only.
     """
-    week = WEEK.fullmatch(text.strip())
-    if week is None:
-        return _read_date(text, DATE)
-    try:
-        day = date.fromisocalendar(int(week[1]), int(week[2]), int(week[3] or 1))
-    except ValueError:
-        raise _unlike(text, DATE) from None
-    return (day.toordinal() - EPOCH) * DAY * SECOND, False
+    return _read_date(text, DATE)
 
 
 def read_day_first(text: str) -> Moment:
@@ -156,6 +181,10 @@ def read_duration(text: str) -> int:
         seconds = hour * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
         clock = _signed(found["sign"], _nanoseconds(seconds, found["decimals"] or ""))
         return int(found["days"] or 0) * DAY * SECOND + clock
+    found = STOPWATCH.fullmatch(text)
+    if found is not None:
+        seconds = int(found["minute"]) * 60 + int(found["second"])
+        return _signed(found["sign"], _nanoseconds(seconds, found["decimals"]))
     found = ISO_DURATION.fullmatch(text)
     if found is None or text[-1:] in ("P", "T"):
         raise _unlike(text, DURATION)
@@ -175,7 +204,7 @@ READERS: dict[str, Callable[[str], Moment]] = {
 
 
 def _read_date(text: str, type: str) -> Moment:
-    stripped = text.strip().removeprefix("[").removesuffix("]")
+    stripped = without_accents(text.strip().removeprefix("[").removesuffix("]"))
     for form in FORMS[type]:
         found = form.fullmatch(stripped)
         if found is not None:
@@ -188,32 +217,50 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
 
     Args:
         parts: Texts of the year, month, day and so on, "" for a missing one. The year may have two
-            digits, `name` is the name of a month, and `half` the first letter of AM or PM.
+            digits, `name` is the name of a month, and `half` the first letter of AM or PM. A month,
+            a quarter or a week begins with its first day.
         text: The date, for the message.
         type: Type of the date, for the message.
     """
     decimals = parts.pop("decimals", "")
     found = {key: int(part) for key, part in parts.items() if part.isdigit()}
     hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
-    year, month = found.get("year", LOG_YEAR), found.get("month", 1)
+    year, month = found.get("year", LOG_YEAR), found.get("month", 3 * found.get("quarter", 1) - 2)
     if len(parts.get("year", "")) == 2:
         year += 1900 if year >= 70 else 2000
-    name = parts.get("name", "").lower()
-    if name and name not in MONTHS:
-        raise _unlike(text, type)
-    if name:
-        month = MONTHS.index(name) + 1
+    if parts.get("name"):
+        month = _month_named(parts["name"].lower())
     hour = _hour_of_day(hour, parts.get("half", ""), text)
     try:
-        days = date(year, month, found["day"]).toordinal() - EPOCH
+        if "week" in found:
+            day = date.fromisocalendar(year, found["week"], found.get("weekday", 1))
+        else:
+            day = date(year, month, found.get("day", 1))
     except ValueError:
         raise _unlike(text, type) from None
     is_midnight = hour == 24 and not (minute or second or decimals.strip("0"))
     if minute > 59 or second > 59 or (hour > 23 and not is_midnight):  # 24:00 as in ISO 8601
         raise _unlike(text, type)
     zone = parts.get("zone", "")
-    seconds = days * DAY + hour * 3600 + minute * 60 + second - _offset(zone, text)
+    seconds = (
+        (day.toordinal() - EPOCH) * DAY + hour * 3600 + minute * 60 + second - _offset(zone, text)
+    )
     return _nanoseconds(seconds, decimals), zone != ""
+
+
+def _month_named(start: str) -> int:
+    """Return the number of the month whose names begin with a text, or 0 if there isn't one."""
+    found = [number for number, names in enumerate(MONTHS, 1) if f" {start}" in f" {names}"]
+    if len(found) == 1:
+        return found[0]
+    return 0
+
+
+def without_accents(text: str) -> str:
+    """Return a text without the accents of its letters."""
+    if text.isascii():
+        return text
+    return "".join(x for x in unicodedata.normalize("NFKD", text) if not unicodedata.combining(x))
 
 
 def _hour_of_day(hour: int, half: str, text: str) -> int:

@@ -217,7 +217,7 @@ SINGLE = (check_vote, check_calibrated, check_stack)
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_tools_do_what_is_composed_by_hand(seed):
     draw = random.Random(seed)
     y, is_multi_label = random_labels(draw)

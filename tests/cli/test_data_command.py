@@ -190,8 +190,9 @@ def test_numbers_within_the_others_are_no_doubt(tmp_path, monkeypatch, cli):
     for cells, count in (((99, 99, 60, 120), 0), ((-999, 1, 2, 3), 0), ((-999, -999, 2, 3), 1)):
         lines = ["a,b,c,d,e,state"]
         for row in range(40):
-            own = [str(cells[row] if row < 4 else row % 17 + column / 10) for column in range(5)]
-            lines.append(",".join([*own, "uv"[row % 2]]))
+            usual = [row % 17 + column / 10 for column in range(5)]
+            own = [cells[row] if row < 4 and (count or not at) else x for at, x in enumerate(usual)]
+            lines.append(",".join([*map(str, own), "uv"[row % 2]]))
         Path("a.csv").write_text("\n".join(lines) + "\n")
         Path("c.yaml").write_text("data: {train: a.csv, kind: features, label: state}\n")
         out = cli("data", "c.yaml").out

@@ -504,7 +504,7 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.csv": LOG}, ["a.csv"], "several columns may hold the label"),
         ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
         ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "give --id and --label"),
-        ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--id", "run"], "--sequence: "),
+        ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--steps", "event"], "--sequence: "),
         ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "9"], "(line 1)"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv"], "it isn't clear which column holds"),

@@ -22,7 +22,7 @@ def problems(text: str, *options: str) -> tuple[str, ...]:
 
 
 CONFLICTS = [
-    "data.id=i",
+    "data.id=i data.kind=tokens",
     "data.steps={x: token} data.sequence=null",
     "data.kind=text data.steps={x: token} data.id=i",
     "data.kind=steps",

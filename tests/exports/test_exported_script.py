@@ -1,11 +1,9 @@
 """predict.py writes what `seqtrain predict` writes, with numpy and onnxruntime alone."""
 
 import gzip
-import io
 import json
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -28,6 +26,7 @@ from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.tokenizers import train_bpe
 from seqtrain.sequences.vocabulary import Vocabulary
 from tests.helpers.examples import seeds
+from tests.helpers.exported import by_script
 from tests.helpers.small_models import PARTS, WORDS, make_model
 from tests.helpers.tables import CONFIG, table, write_rows, write_table_project
 from tests.helpers.tiny import Cli, Ended, fit
@@ -100,20 +99,7 @@ class Both:
         return self.cli("predict", path, "--run", self.folder / "run", code=code)
 
     def by_script(self, *words: object, stdin: str = "") -> Ended:
-        """Run the exported script in this process."""
-        out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["predict.py", *map(str, words)])
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-            patch.setattr(sys, "path", [*sys.path])
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            try:
-                runpy.run_path(str(self.port / "predict.py"), run_name="__main__")
-            except SystemExit as ended:
-                code = int(str(ended.code))
-            out.seek(0)
-            return Ended(code, out.buffer.read().decode(), err.getvalue())
+        return by_script(self.port, *words, stdin=stdin)
 
     def by_script_alone(self, argument: str, given: bytes = b"", code: int = 0) -> Ended:
         """Run it in a process that has none of our modules, nor what they import."""
@@ -408,6 +394,7 @@ def test_missing_and_damaged_files_are_named_in_a_line(both, tmp_path):
             assert (ended.code, ended.out) == (2, "")
             assert ended.err.count("\n") == 1
             assert name in ended.err, ended.err
-        assert pair.by_script_alone(str(file), code=2).err == ended.err
+        if name == names[-1]:
+            assert pair.by_script_alone(str(file), code=2).err == ended.err
         path.write_bytes(content)
     assert pair.by_script_alone(str(file)).out.count("\n") == 2

@@ -77,7 +77,7 @@ def repeats_arguments(folder: Path) -> list[str]:
     return [*words, "--quiet", *SHORT, *(["--resume"] if (folder / "r").exists() else [])]
 
 
-@pytest.mark.parametrize("step", [24, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [48, pytest.param(1, marks=pytest.mark.slow)])
 def test_kill_at_every_call_of_a_fold_keeps_the_finished_fold(project, strace, step):
     """By default at some of the calls with which a fold starts, before it has a config."""
     text = (project / "c.yaml").read_text()

@@ -180,7 +180,7 @@ def test_changed_descriptions_are_refused_or_predict_finite_probabilities(model,
     documents = {x: json.loads(files[x]) for x in files if x.endswith(".json")}
     places = [(file, path) for file, x in documents.items() for path in paths_in(x)]
     loaded, faults = 0, list[Any]()
-    for seed in seeds(120):
+    for seed in seeds(40):
         draw = random.Random(seed)
         file, path = places[draw.randrange(len(places))]
         document = changed(documents[file], path, draw)
@@ -227,7 +227,7 @@ def test_changed_tensors_are_refused_or_predict_finite_probabilities(model, tmp_
     folder, name, files = model
     tensors = {x: safetensors.numpy.load(files[x]) for x in files if x.endswith(".safetensors")}
     faults = list[Any]()
-    for seed in seeds(25):
+    for seed in seeds(10):
         draw = random.Random(seed)
         file = draw.choice(sorted(tensors))
         content = safetensors.numpy.save(forged(tensors[file], draw))

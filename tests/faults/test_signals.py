@@ -54,7 +54,7 @@ def test_sigterm_loses_no_update(project, signals):
 
 @pytest.mark.parametrize("signals", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_signal_while_scoring_is_answered_before_the_next_batch(project, signals):
-    write_table(project / "long.tsv", rows(6000, seed=3))
+    write_table(project / "long.tsv", rows(2000, seed=3))
     fit(project, "whole", *LONG)
     run, draw = project / "r", random.Random(signals)
     for turn in range(signals):

@@ -10,11 +10,12 @@ import pytest
 from tests.helpers.tiny import Ended
 
 
-def by_script(port: Path, path: str) -> Ended:
-    """Run the script in an exported folder on a file."""
+def by_script(port: Path, *words: object, stdin: str = "") -> Ended:
+    """Run the script in an exported folder."""
     out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["predict.py", path])
+        patch.setattr(sys, "argv", ["predict.py", *map(str, words)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         patch.setattr(sys, "path", [*sys.path])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)

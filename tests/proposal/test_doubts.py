@@ -107,3 +107,176 @@ def test_classes_of_one_or_two_rows_are_said(tmp_path, draw):
     path = write(tmp_path / "a.csv", ["label", "text"], rows)
     warnings = propose([path], InitOptions()).warnings
     assert any("'odd' (1)" in line and "'rare' (2)" in line for line in warnings)
+
+
+OWNERS = {
+    "patient": "P{:03}",
+    "machine_nr": "{}",
+    "driver": "d{}",
+    "user_id": "{:05}",
+    "device": "dev-{}",
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_the_owner_of_several_ids_is_a_group_and_no_input(tmp_path, monkeypatch, draw, cli, owner):
+    """Names of owners with few values that aren't numbered, and codes of a place, are inputs."""
+    monkeypatch.chdir(tmp_path)
+    rows, id = [], draw.choice(["visit", "cycle_id", "tour_id"])
+    for number in range(120):
+        own = [OWNERS[owner].format(number // 8), f"v{number}"]
+        own += [draw.choice(["north", "south"]), draw.randrange(10000, 10030)]
+        state = draw.choice(["good", "bad"])
+        rows += [[*own, k, round(draw.gauss(state == "bad", 1), 2), state] for k in range(5)]
+    write(Path("a.csv"), [owner, id, "client", "zip", "step", "heat", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.id, config.data.group) == (id, None)
+    assert set(config.data.static) == {"client", "zip"}
+    (option,) = set(re.findall(r"--set data\.group=\S+", said))
+    assert owner in option
+    assert option in cli("data", "c.yaml").out
+    assert option in cli("data", "c.yaml", "--set", f"data.static={{{owner}: token}}").out
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *option.split())
+    assert parse_config(Path("c.yaml").read_text()).data.group == owner
+    assert "data.group" not in cli("data", "c.yaml").out
+
+
+def spelled(draw: random.Random, label: str) -> str:
+    return draw.choice([label, label, label.upper(), label.title(), f" {label}", f"{label}\xa0"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+def test_labels_that_differ_in_case_are_said_with_a_command(
+    tmp_path, monkeypatch, draw, cli, ending
+):
+    """By init and data; the command spells them alike, and nothing else in the file changes."""
+    monkeypatch.chdir(tmp_path)
+    labels, mark = [f"{name(draw)} x", "a.b-c", "o'k"], "," if ending == "csv" else "\t"
+    rows = [[spelled(draw, labels[i % 3]), sentence(draw, "A.B-C")] for i in range(150)]
+    write(Path(f"a.{ending}"), [] if ending == "txt" else ["tag", "text"], rows, mark)
+    said = cli("init", f"a.{ending}", "-o", "c.yaml").err
+    (command,) = re.findall(r"spell them alike: (.*)", said)
+    assert command in cli("data", "c.yaml").out
+    assert "alike" not in cli("data", "c.yaml", "--json").err
+    subprocess.run(command, shell=True, check=True)
+    written = Path(f"a-labels.{ending}")
+    old, new = Path(f"a.{ending}").read_text().lower(), written.read_text()
+    assert new.lower() == old
+    said = cli("init", str(written), "-o", "d.yaml").err
+    assert "3 classes" in said
+    assert "alike" not in said
+
+
+@pytest.mark.parametrize(
+    ("form", "sentinel"),
+    [
+        ("steps", -999),
+        ("steps", -1),
+        ("static", 9999),
+        ("wide", -1),
+        ("wide", -99.9),
+        ("lists", 99),
+    ],
+)
+def test_numbers_for_missing_ones_are_said_by_init_fit_and_data(
+    tmp_path, monkeypatch, cli, form, sentinel
+):
+    """With keys that take the doubt away: the numbers are missing then."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(form)
+    numbers = [[round(draw.uniform(0.5, 9.5), 1) for _ in range(9)] for _ in range(60)]
+    for row in range(0, 60, 7):
+        numbers[row][3 if form == "wide" else 0] = sentinel
+    if form == "wide":
+        rows = [[*own, "ab"[i % 2]] for i, own in enumerate(numbers)]
+        write(Path("a.csv"), [*(f"t{k}" for k in range(9)), "label"], rows)
+    elif form == "lists":
+        rows = [[str(own), "ab"[i % 2]] for i, own in enumerate(numbers)]
+        write(Path("a.csv"), ["pulse", "label"], rows)
+    else:
+        rows = [
+            [f"u{i}", k, own[k] if form == "steps" else own[0], draw.choice("xyz"), "ab"[i % 2]]
+            for i, own in enumerate(numbers)
+            for k in range(4)
+        ]
+        write(Path("a.csv"), ["unit_id", "step", "heat", "kind", "label"], rows)
+    options = ["--set", "data.validation=0.2", "--set", "training.max_epochs=1"]
+    options += ["--set", "training.refit=false"]
+    said = cli("init", "a.csv", "-o", "c.yaml", *options)
+    others = cli("fit", "c.yaml", "--run-dir", "r").err, cli("data", "c.yaml").out
+    for text in (said.err, *others):
+        assert f"{sentinel} in " in text
+        assert "data.missing: mask" in text
+    if form == "lists":
+        return
+    (cells,) = set(re.findall(r"set data\.na_values: (.*) and", said.err))
+    keys = ["--set", f"data.na_values={cells}", "--set", "data.missing=mask"]
+    assert "data.na_values" not in cli("data", "c.yaml", *keys).out
+    assert "for a missing" not in cli("init", "a.csv", "-o", "-", *options, *keys[:2]).err
+
+
+@pytest.mark.parametrize("mark", [" > ", "->", " → ", " » "])
+def test_paths_beside_a_text_are_said_with_the_option_that_reads_them(
+    tmp_path, monkeypatch, draw, cli, mark
+):
+    """A column called name isn't the text if another one holds sentences."""
+    monkeypatch.chdir(tmp_path)
+    pages = [name(draw) for _ in range(6)]
+    rows = [
+        [mark.join(draw.choices(pages, k=draw.randint(3, 9))), name(draw), sentence(draw, x * 3), x]
+        for x in "uv" * 60
+    ]
+    write(Path("a.csv"), ["journey", "name", "remark", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == "remark"
+    (option,) = re.findall(r"--sequence \w+", said)
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *option.split())
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.kind, data.sequence, data.symbol_separator) == ("tokens", "journey", mark.strip())
+
+
+def test_a_question_about_the_sequence_has_a_command_for_each_column(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["remark", "answer_text", "path", "state"]
+    rows = [
+        [sentence(draw), sentence(draw), "|".join(draw.choices("abcdef", k=5)), draw.choice("uv")]
+        for _ in range(120)
+    ]
+    write(Path("a.csv"), names, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    commands = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    assert [c for c in names[:3] if any(f"--sequence {c}" in each for each in commands)] == names[
+        :3
+    ]
+    for command in commands:
+        cli(*command.split(), "--force")
+
+
+def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
+    tmp_path, monkeypatch, draw, cli
+):
+    """A single column with marks is refused, with the option that reads its 1 and 0 as classes."""
+    monkeypatch.chdir(tmp_path)
+    columns = [f"is_{name(draw)}{k}" for k in range(4)]
+    labels = [option for column in columns for option in ("--label", column)]
+
+    def table(marked: list[int | None]) -> None:
+        rows = [[sentence(draw), *(int(k == at) for k in range(4))] for at in marked * 30]
+        write(Path("a.csv"), ["text", *columns], rows)
+
+    table([0, 1, 2, 3])
+    assert "# each row has one of them" in cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert "label columns" not in cli("init", "a.csv", "-o", "c.yaml", *labels).err
+    assert "label columns" not in cli("data", "c.yaml").out
+    table([0, 1, 2, None])
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels).err
+    for text in (said, cli("data", "c.yaml").out):
+        assert f"label columns: '{columns[3]}' marks no row" in text
+        assert "30 rows of 120 have no label" in text
+    table([1, None])
+    refused = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels, code=2).err
+    cli("init", "a.csv", "-o", "d.yaml", *refused.split(": ")[-1].split())
+    assert columns[1] in cli("fit", "c.yaml", "--run-dir", "r", code=2).err

@@ -19,6 +19,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, Proposal, propose
 from seqtrain.sequences.dataset import prepare
 from seqtrain.text import one_line
+from tests.helpers.examples import some
 
 SYLLABLES = ["fen", "gor", "hal", "jin", "kep", "lur", "mos", "nid", "pra", "quo", "rix", "sul"]
 
@@ -58,7 +59,7 @@ def proposed(path: str, **options: Any) -> tuple[Config, Proposal]:
     return config, proposal
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=some([1, 2, 3], 3))
 def draw(request) -> random.Random:
     return random.Random(request.param)
 

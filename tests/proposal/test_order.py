@@ -1,6 +1,9 @@
-"""The column by which `init` sorts the rows of an id, where the file has them in another order."""
+"""The columns by which `init` sorts the rows of an id, where the file has them in another order."""
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,9 @@ import pytest
 
 from seqtrain.config import Config, parse_config
 from seqtrain.proposal import InitOptions, Proposal, propose
+from seqtrain.sequences.inputs import Input
+from seqtrain.sequences.schema import Schema
+from tests.helpers.reading import completed, read_rows
 from tests.proposal.test_roles import write
 
 STARTS = 1_700_000_000
@@ -134,3 +140,102 @@ def test_prefixes_of_event_logs(tmp_path, form, when):
     assert (data.id, data.order, data.label) == (own["id"], when, own["label"])
     assert (data.steps[own["place"]], data.steps[own["amount"]]) == ("token", "number")
     assert (data.static, data.steps["org:resource"]) == ({"case:kind": "token"}, "token")
+
+
+MONTH_NAMES = {
+    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "fr": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+    "es": "ene feb mar abr may jun jul ago sep oct nov dic",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre "
+    "dicembre",
+    "pt": "jan fev mar abr mai jun jul ago set out nov dez",
+    "nl": "jan. feb. mrt. apr. mei juni juli aug. sept. okt. nov. dec.",
+}
+
+
+def in_words(language: str, form: str) -> Callable[[datetime], list[Any]]:
+    names = MONTH_NAMES[language].split()
+    return lambda at: [form.format(at.day, names[at.month - 1], at.year), f"{at:%H:%M}"]
+
+
+MOMENTS: dict[str, tuple[list[str], int, Callable[[datetime], list[Any]]]] = {
+    "iso": (["date", "time"], 60, lambda at: [f"{at:%Y-%m-%d}", f"{at:%H:%M:%S}"]),
+    "points": (["Datum", "Uhrzeit"], 60, lambda at: [f"{at:%d.%m.%Y}", f"{at:%H:%M}"]),
+    "us": (["when", "hour:minute"], 60, lambda at: [f"{at:%m/%d/%Y}", f"{at:%I:%M %p}"]),
+    "whole": (["date", "start_time"], 60, lambda at: [f"{at:%Y%m%d}", f"{at.hour}:{at:%M}"]),
+    "day": (["day", "time"], 60, lambda at: [(at - DAY_ONE).days, f"{at:%H:%M}"]),
+    "step": (["session", "turn"], 60, lambda at: [(at - DAY_ONE).days, at.hour * 60 + at.minute]),
+    "hours": (["day", "hour"], 7200, lambda at: [(at - DAY_ONE).days, at.hour]),
+    "months": (["year", "month"], 86400 * 31, lambda at: [at.year, at.month]),
+    "days": (["year", "month", "day"], 86400, lambda at: [at.year, at.month, at.day]),
+    "quarters": (["quarter"], 86400 * 95, lambda at: [f"{at.year}-Q{(at.month + 2) // 3}"]),
+    "Q": (["period"], 86400 * 95, lambda at: [f"Q{(at.month + 2) // 3} {at.year}"]),
+    "weeks": (["week"], 86400 * 7, lambda at: ["{}-W{:02}".format(*at.isocalendar())]),
+    "KW": (["woche"], 86400 * 7, lambda at: ["KW {1}/{0}".format(*at.isocalendar())]),
+    "month": (["month"], 86400 * 31, lambda at: [f"{at:%Y-%m}"]),
+    "MM/YYYY": (["period"], 86400 * 31, lambda at: [f"{at:%m/%Y}"]),
+    **{
+        language: (["d", "time"], 60, in_words(language, form))
+        for language, form in [
+            ("de", "{}. {} {}"), ("fr", "{} {} {}"), ("es", "{} de {} de {}"), ("it", "{} {} {}"),
+            ("pt", "{}-{}-{}"), ("nl", "{} {} {}"),
+        ]
+    },
+}  # fmt: skip
+DAY_ONE = datetime(2023, 1, 1)
+
+
+def moments(form: str, shape: str) -> tuple[list[str], list[list[Any]]]:
+    """Return the names and rows of a table whose events count the steps of each id."""
+    names, seconds, cells_of = MOMENTS[form]
+    draw, rows = random.Random(form + shape), list[list[Any]]()
+    for unit in range(40):
+        at = DAY_ONE + timedelta(hours=draw.randrange(24 * 600))
+        for step in range(draw.randint(5, 9)):
+            value = draw.gauss(unit % 2, 1)
+            rows.append([f"u{unit}", *cells_of(at), f"e{step}", f"{value:.3f}", "xy"[unit % 2]])
+            at += timedelta(seconds=seconds * draw.randint(1, 4 if seconds > 60 else 400))
+    if shape == "shuffled":
+        draw.shuffle(rows)
+    elif shape == "newest":
+        rows.reverse()
+    return ["unit_id", *names, "event", "value", "label"], rows
+
+
+def are_sorted(path: str, config: Config) -> bool:
+    """Return True if the events of each id that `fit` reads count its steps."""
+    source = Input(path, Schema.from_config(config.data, path))
+    place = [name for name, kind in (config.data.steps or {}).items() if "token" in kind]
+    for example in read_rows(replace(source, schema=completed(source))):
+        assert example.problem is None, example.problem
+        events = example.sequence.token_texts()[place.index("event")]
+        if events != [f"e{step}" for step in range(len(events))]:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("shape", ["in order", "shuffled", "newest"])
+@pytest.mark.parametrize("form", MOMENTS)
+def test_rows_are_sorted_by_all_columns_that_tell_when(tmp_path, form, shape):
+    """A date and a time of day, a day and a step, a year and a month, quarters, weeks, months."""
+    path = write(tmp_path / "a.csv", *moments(form, shape))
+    config, _ = proposed(path, label="label")
+    assert are_sorted(path, config)
+    assert config.data.order is not None
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_times_of_day_across_midnight_keep_the_order_of_the_file(tmp_path, is_mixed):
+    draw, rows = random.Random(2), list[list[Any]]()
+    for unit in range(40):
+        at = DAY_ONE + timedelta(hours=23, minutes=draw.randint(40, 59))
+        for step in range(8):
+            value = draw.gauss(unit % 2, 1)
+            rows.append([f"u{unit}", f"{at:%H:%M:%S}", f"e{step}", value, "xy"[unit % 2]])
+            at += timedelta(seconds=draw.randint(60, 900))
+    if is_mixed:
+        rows.sort(key=lambda row: row[2])
+    path = write(tmp_path / "a.csv", ["unit_id", "time", "event", "value", "label"], rows)
+    config, proposal = proposed(path, label="label")
+    assert are_sorted(path, config)
+    assert any("midnight" in line and "'time'" in line for line in proposal.warnings)

@@ -90,3 +90,18 @@ def test_a_bad_cell_does_not_hide_which_number_is_the_day(other, tmp_path):
     assert found[0].problem is not None
     source = file_source(str(tmp_path / "a.csv"), "csv", **SCHEMA)
     assert completed(source).order_type == "day_first"
+
+
+def test_several_columns_sort_and_a_date_and_a_time_of_day_are_one_time(tmp_path):
+    keys: dict[str, Any] = {**SCHEMA, "order": ("day", "t"), "steps": {**SCHEMA["steps"]}}
+    for days, expected, growth in (
+        (["2.1.2024", "31.12.2023"], [3, 1, 2, 0], [0, 7200, 126000, 3600]),
+        (["2", "1"], [3, 1, 2, 0], [0, 0, 1, 0]),
+    ):
+        hours = enumerate([12, 24, 11, 22])
+        lines = [f"i,{days[row % 2]},{hour}:00,{row},x" for row, hour in hours]
+        (tmp_path / "a.csv").write_text("\n".join(["id,day,t,place,l", *lines, ""]))
+        source = file_source(str(tmp_path / "a.csv"), "csv", **keys)
+        found = list(read_rows(source.with_schema(completed(source))))
+        assert order_of(found) == expected
+        assert found[0].sequence.numbers[:, 0].tolist() == growth

@@ -114,10 +114,11 @@ def test_half_days():
         read_month_first("12/31/2024 15:05 AM")
 
 
-def test_minutes_with_decimals_are_refused_because_they_have_two_meanings():
-    for text in ("10:30.5", "-10:30.5", "1:02.25"):
-        with pytest.raises(BadTimeError):
-            read_duration(text)
+def test_minutes_and_seconds_of_a_stopwatch():
+    for text, seconds in (("1:30.356", 90.356), ("-10:30.5", -630.5), ("0:02,25", 2.25)):
+        assert read_duration(text) == round(seconds * 1000) * 1_000_000
+    with pytest.raises(BadTimeError):
+        read_duration("1:61.5")
 
 
 @pytest.mark.parametrize(

@@ -52,13 +52,13 @@ PHASES = sets(
 GRAMS = sets(
     "model.ngrams=[1, 2]", "model.subwords=[3, 4]", "training.optimizer=sgd", "data.min_count=2",
     "model.ngrams_spelling=true",
-    "training.max_epochs=2", "batching.sort=module", "training.refit=true",
+    "training.max_epochs=1", "batching.sort=module", "training.refit=true",
     "model.initial_state=random", "model.embedding_dropout=0.3", "training.label_smoothing=0.1",
 )  # fmt: skip
 
 SERIES = sets(
     "data={train: x.npz, validation: 0.3, kind: features}", "model.kernels=true",
-    "training.max_epochs=2", "training.refit=true",
+    "training.max_epochs=1", "training.refit=true",
 )  # fmt: skip
 
 
@@ -343,6 +343,7 @@ def launching(folder: Path, processes: int, *options: str) -> Iterator[tuple[Any
         yield launcher, sorted(map(int, children.read_text().split()))
 
 
+@pytest.mark.slow
 def test_lost_ranks_are_started_again_and_the_run_resumes(project):
     fit_together(project, "whole", 2, *sets("training.max_epochs=5"))
     with launching(project, 2, "--max-restarts=1") as (launcher, ranks):

@@ -38,7 +38,9 @@ ID = option(
     "COLUMN",
 )
 ORDER = option(
-    "Column that sorts the rows within one --id, such as a time. Default: detected.", "COLUMN"
+    "Column that sorts the rows within one --id, such as a time. Can be repeated: the next one "
+    "sorts rows that are equal in those before. Default: detected.",
+    "COLUMN",
 )
 STEPS = option(
     "Column with a value for each time step. Can be repeated. Default: all whose values change "
@@ -72,7 +74,7 @@ def init(
     label: list[str] | None = LABEL,
     sequence: list[str] | None = SEQUENCE,
     id: list[str] | None = ID,
-    order: str | None = ORDER,
+    order: list[str] | None = ORDER,
     steps: list[str] | None = STEPS,
     header: bool | None = HEADER,
     test: str | None = TEST,

@@ -392,6 +392,10 @@ class ColumnTable(Saved):
     def _cells(self, values: Features) -> ColumnValues:
         return dict(zip(self.names, values.T, strict=False))
 
+    def numbers_read(self, values: Features) -> Features:
+        """Return the numbers of encoded steps as read, NaN for missing ones, (N, F)."""
+        return self._observed(values)[:, len(self.tokens) :]
+
     def _observed(self, values: Features) -> Features:
         """Return ids and numbers as read, with NaN for numbers that were carried forward."""
         if not self.carries:

@@ -1,0 +1,123 @@
+"""Numbers such as -999 that may stand for missing ones, and doubts about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqtrain.config.document import flow
+from seqtrain.sequences.schema import EVERY
+from seqtrain.sequences.store import Array
+from seqtrain.tables.cells import is_number
+from seqtrain.text import counted, listed, quote
+
+NINES = re.compile(r"-?9{2,}(?:\.[09]+)?")
+"""A number that people write for a missing one."""
+LIMITS = {float(np.float32(x)): x for x in (-32768, 32767, 65535, 2147483647, -2147483648)}
+"""Maps numbers that programs write for a missing one, as float32, to the exact ones."""
+FEWEST_OTHERS = 8
+"""Fewest distinct other numbers for one to be far from all of them."""
+ENDS = 3
+"""Number of distinct numbers that are looked at, from the smallest and from the largest on."""
+MOST_COLUMNS = 3
+"""Largest number of columns that doubts name one by one."""
+
+
+def sentinel_doubts(
+    columns: Mapping[str, Array], known: Mapping[str, Sequence[Any]] | None
+) -> Iterator[str]:
+    """Yield doubts about numbers of columns that may stand for missing ones.
+
+    Args:
+        columns: Maps the name of each column to its numbers, NaN for missing ones, in any shape.
+            The name `EVERY` stands for all columns, and "" for lists of numbers in cells.
+        known: Value of data.na_values.
+    """
+    named = {float(cell) for own in (known or {}).values() for cell in own if is_number(str(cell))}
+    found = dict[str, list[int | float]]()
+    for name, numbers in columns.items():
+        own = [number for number in sentinels_of(numbers) if number not in named]
+        if own:
+            found[name] = own
+    if len(found) <= MOST_COLUMNS:
+        for name, own in found.items():
+            yield _doubt(name, own, columns[name], _shown(name))
+        return
+    numbers = np.concatenate([columns[name].reshape(-1) for name in found])
+    first, every = next(iter(found)), sorted({number for own in found.values() for number in own})
+    yield _doubt(EVERY, every, numbers, f"{quote(first)} and {len(found) - 1} more columns")
+
+
+def sentinels_of(numbers: Array) -> list[int | float]:
+    """Return the numbers such as -999 or 9999 that repeat far outside of all others.
+
+    -1 is one of them among positive numbers, and among decimals from 0 on.
+
+    Args:
+        numbers: The numbers, NaN for missing ones.
+    """
+    numbers = numbers[np.isfinite(numbers)].astype(np.float32)
+    if not len(numbers) or not any(map(_may_be_missing, (numbers.min(), numbers.max()))):
+        return []
+    values, counts = np.unique(numbers, return_counts=True)
+    ends = {*range(min(ENDS, len(values))), *range(max(0, len(values) - ENDS), len(values))}
+    candidates = [at for at in sorted(ends) if _may_be_missing(values[at])]
+    others = np.delete(values, candidates)
+    if len(others) < FEWEST_OTHERS:
+        return []
+    low, high = float(others[0]), float(others[-1])
+    has_decimals = bool((others != np.rint(others)).any())
+    found = list[int | float]()
+    for at in candidates:
+        number = float(values[at])
+        is_far = max(low - number, number - high) > high - low
+        if number == -1:
+            is_far = low > 0 or (low == 0 and has_decimals)
+        if is_far and counts[at] > 1:
+            found.append(_exact(number))
+    return found
+
+
+def _may_be_missing(number: Any) -> bool:
+    text = np.format_float_positional(number, trim="-")
+    return number == -1 or float(number) in LIMITS or NINES.fullmatch(text) is not None
+
+
+def _exact(number: float) -> int | float:
+    """Return a number as people write it: a whole one as an integer, and -999.9 of float32."""
+    if number in LIMITS:
+        return LIMITS[number]
+    if number.is_integer():
+        return int(number)
+    return float(np.format_float_positional(np.float32(number), trim="-"))
+
+
+def _shown(name: str) -> str:
+    if name == EVERY:
+        return "the columns of numbers"
+    return quote(name) if name else "the sequences"
+
+
+def _doubt(name: str, found: Sequence[int | float], numbers: Array, shown: str) -> str:
+    """Return the doubt about some numbers of columns, with the keys that make them missing.
+
+    Args:
+        name: Name of the columns in data.na_values, or "" for lists in cells.
+        found: The doubtful numbers.
+        numbers: All numbers of the columns.
+        shown: Name of the columns for the message.
+    """
+    is_found = np.isin(numbers.astype(np.float32), np.array(found, np.float32))
+    others = numbers[~is_found]
+    if name:
+        keys = f"set data.na_values: {flow({name: list(found)})} and data.missing: mask"
+    else:
+        keys = "write null or NaN there, and set data.missing: mask"
+    return (
+        f"{listed(list(map(str, found)))} in {counted(int(is_found.sum()), 'cell')} of {shown}, "
+        f"where the others are {np.nanmin(others):g} to {np.nanmax(others):g}; if it stands for a "
+        f"missing number, {keys}"
+    )
