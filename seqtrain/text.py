@@ -103,9 +103,11 @@ def one_line(problem: str) -> str:
 
     If the message is too long, the beginnings of long paths are replaced by "…". If this isn't
     enough, the text before the last semicolon is cut. What follows there is the remedy, which stays
-    whole if it fits.
+    whole if it fits. A command stays whole, too: it begins with two blanks.
     """
     line = printable(problem)
+    if line.startswith("  "):
+        return line
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
         excess = len(line) - PROBLEM_LENGTH
         kept = max(PATH_KEPT, len(path) - excess - 1)

@@ -121,6 +121,7 @@ SHOWN_KINDS = {
     "amount": "numbers",
     "time": "dates",
     "events": "lists of objects",
+    "nested": "nested lists",
 }
 """Maps kinds of columns to words for messages."""
 
@@ -679,7 +680,8 @@ def parsed_numbers(values: Sequence[Any]) -> Floats | None:
 def kind_of_cell(cell: Any) -> str:
     """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, or list kind.
 
-    A list holds numbers, strings, turns (objects with a text) or events (other objects).
+    A list holds numbers, strings, turns (objects with a text) or events (other objects). Else it is
+    nested: lists of unequal lengths, or of lists of lists.
     """
     if not isinstance(cell, str):
         return _kind_of_items(cell)
@@ -722,9 +724,11 @@ def _kind_of_items(items: Any) -> str:
             return "turns"
         return "events"
     try:
-        np.asarray(items, np.float64)
+        numbers = np.asarray(items, np.float64)
     except (ValueError, TypeError):
-        return "text"
+        return "nested"
+    if numbers.ndim > 2:
+        return "nested"
     return "numbers"
 
 
