@@ -103,7 +103,8 @@ def one_line(problem: str) -> str:
 
     If the message is too long, the beginnings of long paths are replaced by "…". If this isn't
     enough, the text before the last semicolon is cut. What follows there is the remedy, which stays
-    whole if it fits. A command stays whole, too: it begins with two blanks.
+    whole if it fits. A line that begins with two blanks is a command, which must work: it isn't
+    cut.
     """
     line = printable(problem)
     if line.startswith("  "):

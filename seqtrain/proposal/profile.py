@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import Codes, Name, UnreadableError
+from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
     MISSING_NUMBERS,
     BadCellError,
@@ -21,7 +21,6 @@ from seqtrain.tables.cells import (
     name_of,
     with_point,
 )
-from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
@@ -84,6 +83,10 @@ WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
+MARKS_IN_WORDS = ("/", "_", "+", "-", ".")
+"""Marks that can join symbols, but stand in words, codes, dates and numbers, too."""
+FEWEST_LENGTHS = 3
+"""Fewest numbers of parts of cells that are sequences. Codes such as EU-17-B have one or two."""
 PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
 """Prefix of the name of a column, such as event. or case: or (case)."""
 EVENT_LOG_NAMES = {"case:concept:name": "case_id", "concept:name": "event"}
@@ -357,12 +360,14 @@ class ColumnProfile:
         if self.repeats_as_labels or not self.are_texts:
             return None
         texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
-        for mark in MARKS:
+        for mark in (*MARKS, *MARKS_IN_WORDS):
             lists = [[part.strip() for part in text.split(mark)] for text in texts]
             parts = Counter(part for each in lists for part in each)
             are_many = 2 * sum(len(each) > 1 for each in lists) > len(lists)
             if are_many and parts.total() >= REPEATS * len(parts):
                 has_blank = any(len(part.split()) > 1 for part in parts)
+                if mark in MARKS_IN_WORDS and (has_blank or not _are_paths(lists, parts)):
+                    continue
                 least = 2 * REPEATS if has_blank else REPEATS
                 if parts.total() >= least * len(parts):
                     return mark
@@ -629,6 +634,17 @@ class ColumnProfile:
         else:
             kind = SHOWN_KINDS.get(self.kind, f"text, {self.words:.3g} words per row")
         return f"{name} ({kind})"
+
+
+def _are_paths(lists: Sequence[Sequence[str]], parts: Counter[str]) -> bool:
+    """Return True if lists are of many lengths, and their items are words or codes, no numbers.
+
+    Args:
+        lists: The lists.
+        parts: Number of occurrences of each item.
+    """
+    words = sum(any(map(str.isalpha, part)) for part in parts)
+    return len(set(map(len, lists))) >= FEWEST_LENGTHS and words > len(parts) / 2
 
 
 def without_prefixes(name: str) -> str:

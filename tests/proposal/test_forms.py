@@ -387,9 +387,12 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw, 
 
 
 @pytest.mark.parametrize(
-    "mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / ", " - ", " » "]
+    ("mark", "words"),
+    [
+        *((mark, 1) for mark in [">", "|", "→", ", ", " - ", "/", "-", "_", ".", "+"]),
+        *((mark, 2) for mark in ["->", " > ", ";", " >> ", " / ", " » "]),
+    ],
 )
-@pytest.mark.parametrize("words", [1, 2])
 def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
     pages = [" ".join(name(draw) for _ in range(words)) for _ in range(6)]
     rows = [[mark.join(draw.choices(pages, k=draw.randint(1, 9))), i % 2] for i in range(200)]
@@ -397,6 +400,16 @@ def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
     assert (config.data.symbol_separator or "").strip() == mark.strip()
     assert "symbols = path" in proposal.uses[0]
+
+
+def test_codes_with_marks_are_no_symbols(tmp_path, draw):
+    """Their parts come again, but all have equally many."""
+    rows = [
+        [f"u{draw.randrange(9)}-{name(draw)}-{'xyz'[i % 3]}", sentence(draw, "vw"[i % 2]), i % 2]
+        for i in range(200)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["device", "note", "label"], rows))
+    assert config.data.sequence == "note"
 
 
 @pytest.mark.parametrize("form", [list, ";".join, ", ".join, str])
