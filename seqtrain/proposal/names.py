@@ -6,6 +6,7 @@ Names are in English, German, French, Spanish, Portuguese and Italian, without a
 import re
 
 from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.sequences.content import TEXT_FIELDS
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -50,6 +51,8 @@ BODY_NAMES = _words(
     contenu texto contenido mensaje mensagem conteudo testo
     """
 )
+MESSAGE_NAMES = (*BODY_NAMES, *TEXT_FIELDS)
+"""Names of the texts of messages."""
 GROUP_NAMES = _words(
     """
     session session_id conversation conversation_id dialogue dialog_id sitzung gesprach seance
@@ -147,13 +150,14 @@ LEVELS = (
     "hour|stunde|heure|hora|ora|uur",
     "minute|minuto|minuut",
     "second|sekunde|seconde|segundo|secondo",
-    f"{STEPS}|{COUNTED_ROWS}|index|idx|lineno|rowno|schritt|zeile",
+    f"{STEPS}|(?:{COUNTED_ROWS}) (?:nr|no|num|number|index|idx)|index|idx|lineno|rowno"
+    "|schritt|zeile",
 )
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
 MONTHS_AND_WEEKS = {2, 3}
-LEVEL_OF_DATES, LEVEL_OF_TIMES = 4, 10
-"""Places in `LEVELS`: of months and weeks, and of dates and times of day."""
+LEVEL_OF_DATES, LEVEL_OF_TIMES, COUNTERS = 4, 10, 13
+"""Places in `LEVELS`: of months and weeks, of dates, of times of day and of counters of rows."""
 
 
 MOST_WORDS = 3
