@@ -1,5 +1,6 @@
 """Tables with rows of totals, rare classes, dates in other languages, and nearly unique symbols."""
 
+import json
 import random
 import re
 import shlex
@@ -148,7 +149,7 @@ def spelled(draw: random.Random, label: str) -> str:
     return draw.choice([label, label, label.upper(), label.title(), f" {label}", f"{label}\xa0"])
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "jsonl"])
 def test_labels_that_differ_in_case_are_said_with_a_command(
     tmp_path, monkeypatch, draw, cli, ending
 ):
@@ -157,6 +158,9 @@ def test_labels_that_differ_in_case_are_said_with_a_command(
     labels, mark = [f"{name(draw)} x", "a.b-c", "o'k"], "," if ending == "csv" else "\t"
     rows = [[spelled(draw, labels[i % 3]), sentence(draw, "A.B-C")] for i in range(150)]
     write(Path(f"a.{ending}"), [] if ending == "txt" else ["tag", "text"], rows, mark)
+    if ending == "jsonl":
+        objects = [{"text": text, "tag": tag.replace("\xa0", " ")} for tag, text in rows]
+        Path("a.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in objects))
     said = cli("init", f"a.{ending}", "-o", "c.yaml").err
     (command,) = re.findall(r"spell them alike: (.*)", said)
     assert command in cli("data", "c.yaml").out
