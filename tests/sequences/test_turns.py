@@ -67,6 +67,9 @@ def test_texts_beside_numbers_are_named_with_the_options_that_read_them(tmp_path
     cli("init", "a.csv", *shlex.split(options), "-o", "c.yaml", "--force", *KEYS)
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.id, data.order, data.sequence) == ("case_id", "at", ["who", "note"])
+    for column in ("size", "who"):  # no messages
+        refused = cli("init", "a.csv", "--id", "case_id", "--sequence", column, code=2).err
+        assert f"--steps {column}" in refused
 
 
 def test_short_messages_are_texts_and_no_symbols(tmp_path, monkeypatch, cli):
