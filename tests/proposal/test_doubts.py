@@ -270,8 +270,11 @@ def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
     labels = [option for column in columns for option in ("--label", column)]
 
     def table(marked: list[int | None]) -> None:
-        rows = [[sentence(draw), *(int(k == at) for k in range(4))] for at in marked * 30]
-        write(Path("a.csv"), ["text", *columns], rows)
+        rows = [
+            [sentence(draw), *(int(k == at) for k in range(4)), "ns"[k % 2]]
+            for k, at in enumerate(marked * 30)
+        ]
+        write(Path("a.csv"), ["text", *columns, "zone"], rows)
 
     table([0, 1, 2, 3])
     assert "# each row has one of them" in cli("init", "a.csv", "-o", "c.yaml", code=2).err
