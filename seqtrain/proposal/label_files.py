@@ -3,19 +3,34 @@
 import glob
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from seqtrain.files.reading import uncompressed
+from seqtrain.errors import DataError
+from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.options import FileLayout, InitOptions
-from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.tables.blocks import FILE, FOLDER
+from seqtrain.proposal.reading import ReadingProgress, first_lines, read_table
+from seqtrain.proposal.shell import rewriting
+from seqtrain.tables.blocks import FILE, FOLDER, Dialect
+from seqtrain.tables.delimited import form_of
+from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import matching_files
+from seqtrain.text import display_name, quote
 
 MOSTLY_DIFFERENT = 0.8
 """Smallest share of different keys: a few rows may be there twice."""
 RECORDING = "recording"
 """Name of the column with the key of a recording, if that of the file can't be used."""
+
+
+SHORTENING = (
+    'import csv, os, sys; r = csv.reader(sys.stdin, delimiter="%s"); '
+    'w = csv.writer(sys.stdout, delimiter="%s"); '
+    'name = lambda x: os.path.splitext(os.path.basename(x.replace(chr(92), "/")))[0]; '
+    "w.writerows([*x[:%d], name(x[%d]), *x[%d:]] for x in r)"
+)
+"""Program of Python that writes names of files in a column of csv without folders and endings."""
 
 
 class LabelFile(NamedTuple):
@@ -61,6 +76,44 @@ def label_file(
                 others = [str(x.name) for x in table.columns if x is not column]
                 return LabelFile(pattern, {"file": path, "on": on}, others)
     return None
+
+
+def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str]) -> None:
+    """Raise a DataError if names in a file of labels are recordings' but for folders and endings.
+
+    Args:
+        path: The file.
+        recordings: Paths of the recordings.
+        given: The recordings as the user gave them.
+
+    Raises:
+        DataError: The error has a command that writes the names without folders and endings.
+    """
+    dialect = Dialect(resolve_format(path, "auto") or "csv")
+    if dialect.format not in ("csv", "tsv") or compression_of(path):
+        return
+    stems = {_stem(each) for each in recordings}
+    table = read_table([path], FileLayout({}, InitOptions()), ReadingProgress(), is_train=False)
+    for index, column in enumerate(table.columns):
+        known = [_stem(str(value)) for value in column.values]
+        if len(stems) != len(recordings) or len(stems) >= 2 * len(stems.intersection(known)):
+            continue
+        if len(set(known)) < MOSTLY_DIFFERENT * table.rows:
+            continue
+        mark = form_of(first_lines(path, dialect), dialect).delimiter
+        code = SHORTENING % (mark, mark, index, index, index + 1)
+        command, target = rewriting(["python3", "-c", code], path, "names")
+        raise DataError(
+            f"{display_name(path)}: {column.shown} has names of recordings with other folders or "
+            f"endings, such as {quote(str(column.values[0]), 40)}; to write them without:",
+            f"  {command}",
+            f"  seqtrain init {shlex.join(given)} {target}",
+        )
+
+
+def _stem(path: str) -> str:
+    """Return the name of a file without its folders, also those of Windows, and its endings."""
+    return os.path.splitext(uncompressed(re.split(r"[/\\]", path)[-1]))[0]
 
 
 def key_patterns(group: str, depth: int, recording: str) -> Iterator[str]:

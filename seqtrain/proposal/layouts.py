@@ -7,7 +7,7 @@ option by which a user chooses it. If several are possible, all are listed as co
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Container, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.class_files import MOST_CLASSES, are_classes, class_pattern
-from seqtrain.proposal.label_files import label_file, pattern_of
+from seqtrain.proposal.label_files import label_file, pattern_of, refuse_other_names
 from seqtrain.proposal.names import OWNER_NAMES, is_no_outcome, names_outcome
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
@@ -48,6 +48,8 @@ MOST_LABEL_FILES = 4
 """Largest number of files that are compared with the names of recordings."""
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
+MOST_OTHERS = 2
+"""Largest number of files among recordings that are none, such as a README.txt."""
 FEWEST_FILES = 4
 """Fewest files whose names are compared."""
 RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
@@ -496,7 +498,10 @@ def _recordings_and_labels(
     recordings = _recordings(others) or matching_files(others[0])
     if len(others) > 1:
         recordings = others
-    return _with_label_file(others, recordings, found[0], options, progress)
+    layout = _with_label_file(others, recordings, found[0], options, progress)
+    if layout is None and len(recordings) >= FEWEST_FILES:
+        refuse_other_names(found[0], recordings, others)
+    return layout
 
 
 def _may_hold_labels(path: str) -> bool:
@@ -730,6 +735,10 @@ def _recordings(files: Sequence[str], options: InitOptions | None = None) -> lis
         return []
     given = None if options is None else options.get("format")
     found, deeper = _two_levels(files[0])
+    if given is None:  # a page about the recordings may be beside them
+        others = [path for path in found if resolve_format(path, "auto") in (None, "txt")]
+        if len(others) <= MOST_OTHERS < len(found) - len(others):
+            found = [path for path in found if path not in others]
     formats = {given or resolve_format(path, "auto") for path in found}
     if len(formats) == 1 and formats <= set(RECORDINGS) and not deeper:
         return found
@@ -747,11 +756,17 @@ def _two_levels(folder: str) -> tuple[list[str], list[str]]:
     return sorted(files), deeper
 
 
-def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
+def name_patterns(
+    files: Sequence[str], allowed: Container[str] = ("label",)
+) -> list[tuple[str, set[str]]]:
     """Return the ways to read labels from the names of recordings, and the labels of each.
 
     A way is a value of data.path. Names must have equally many parts, such as `walking_003.csv`. A
-    label is a part of letters that several files share.
+    label is a part that several files share.
+
+    Args:
+        files: Paths of the recordings.
+        allowed: Kinds of parts that may be labels. Letters are labels, codes may be subjects.
     """
     names = [uncompressed(os.path.basename(file)) for file in files]
     stems = [os.path.splitext(name)[0] for name in names]
@@ -766,7 +781,7 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
     kinds, texts = zip(*map(_kind_of_part, columns), strict=True)
     patterns = []
     for label, values in enumerate(columns):
-        if kinds[label] != "label" or not 2 <= len(set(values)) <= len(values) / 2:
+        if kinds[label] not in allowed or not 2 <= len(set(values)) <= len(values) / 2:
             continue
         pattern = ""
         for at, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
@@ -781,6 +796,27 @@ def name_patterns(files: Sequence[str]) -> list[tuple[str, set[str]]]:
             pattern += text + re.escape("".join(separators[at : at + 1]))
         patterns.append((pattern, set(values)))
     return patterns
+
+
+def commands_for_names(table: Table) -> list[str]:
+    """Return lines with a command for each part of the names of recordings that may be the label.
+
+    These are numbers and codes: letters are proposed.
+    """
+    layout = table.layout
+    train = layout.splits.get("train")
+    if layout.pattern or layout.options.named("label") or not train:
+        return []
+    files = [train] if isinstance(train, str) else list(train)
+    found = name_patterns(_recordings(files_of("train", train), layout.options), KINDS_OF_PART)
+    patterns = [pattern for pattern, labels in found if len(labels) <= MOST_CLASSES]
+    lines = [
+        f"  {shlex.join(['seqtrain', 'init', *files, '--set', f'data.path={flow(pattern)}'])}"
+        for pattern in patterns
+    ]
+    if lines:
+        lines.insert(0, "or, if each file is a recording, and a part of its name the label:")
+    return lines
 
 
 def _kind_of_part(values: Sequence[str]) -> tuple[str, str]:

@@ -29,6 +29,7 @@ from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.layouts import (
     NUMBER_IN_NAME,
     RECORDINGS,
+    commands_for_names,
     commands_for_recordings,
     find_layout,
 )
@@ -211,7 +212,7 @@ def propose(
     except DataError as error:
         pieces = commands_for_pieces(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
-        raise DataError(*error.lines, *sheets, *pieces) from None
+        raise DataError(*error.lines, *sheets, *pieces, *commands_for_names(table)) from None
     warnings = [*sheets, *_doubts_about_labels(found)]
     if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
         warnings += commands_for_pieces(table)

@@ -533,3 +533,34 @@ def test_a_few_rows_of_labels_have_a_header_if_it_has_the_key(tmp_path, monkeypa
     write(Path("d/y_train.csv"), ["trip_id", "move"], labels)
     Path("c.yaml").write_text(propose(["d"], InitOptions()).text)
     assert sorted(class_counts("c.yaml").values()) == [2, 3, 3]
+
+
+@pytest.mark.parametrize("key", ["{}.wav", "/mnt/x y/{}.csv", "C:\\takes\\{}.txt"])
+def test_names_of_recordings_with_other_folders_and_endings(tmp_path, monkeypatch, draw, cli, key):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        write(Path(f"my rec/r_{i:02d}.csv"), ["ax", "ay"], recording(draw, i % 2))
+    rows = [[key.format(f"r_{i:02d}"), "ab"[i % 2]] for i in range(24)]
+    mark = draw.choice(",;")
+    write(Path("my labels.csv"), ["clip", "label"], rows, mark)
+    refused = cli("init", "my rec", "my labels.csv", code=2).err
+    shorten, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(shorten, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"a": 12, "b": 12}
+
+
+@pytest.mark.parametrize("names", [("A1_{}", "B2_{}"), ("take {} 7", "take {} 8")])
+def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
+    tmp_path, monkeypatch, draw, cli, names
+):
+    """A page about the recordings is none of them."""
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        path = Path(f"my rec/{names[i % 2].format(f'{i:03d}')}.csv")
+        write(path, ["ax", "ay"], recording(draw, i % 2))
+    Path("my rec/README.txt").write_text("Recordings\n")
+    refused = cli("init", "my rec", code=2).err
+    (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    assert sorted(class_counts("c.yaml").values()) == [12, 12]
