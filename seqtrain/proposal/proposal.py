@@ -17,6 +17,7 @@ from seqtrain.proposal.doubts import (
     MOST_SHOWN,
     doubtful_marks,
     odd_cells,
+    odd_lines,
     rows_of_totals,
     scattered_rows,
     shared_owner,
@@ -277,12 +278,11 @@ def roles_of(table: Table) -> Roles:
         )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    for column in odd_numbers(roles):
+    for line in odd_lines([*odd_numbers(roles)], table):
         rows = "Rows" if roles.id is None else "Sequences"
         roles.warnings.append(
-            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a "
-            "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
-            "blank cell or NA"
+            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
+            "a missing number, write a blank cell or NA"
         )
     return roles
 
@@ -481,9 +481,8 @@ def _check_dropped(found: _Findings) -> None:
     columns = list(odd_numbers(found.roles))
     for column in columns:
         _refuse_thousands(column, table)
-    odd = [odd_cells(column, table) for column in columns]
     raise DataError(
-        *(f"{table.name}: {each}; the others are numbers" for each in odd),
+        *(f"{table.name}: {line}" for line in odd_lines(columns, table)),
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
         "rows out would lose too many, or a class",
         f"{table.name}: write missing numbers as blank cells or NA, or name the other columns "
