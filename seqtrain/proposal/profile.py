@@ -333,7 +333,7 @@ class ColumnProfile:
         """Yield the kinds that the column may have, and the kinds of cells that belong to each."""
         counts = self.kind_counts
         if counts["numbers"] > counts["number"]:  # a list may have one number, or two: "1,2"
-            members = ("numbers", "number", "decimal")
+            members: tuple[str, ...] = ("numbers", "number", "decimal")
             if self.units.keys() == {""} and counts["numbers"] > counts["amount"]:  # 12,305,305
                 members += ("amount",)
             yield "numbers", members
