@@ -150,13 +150,14 @@ LEVELS = (
     "hour|stunde|heure|hora|ora|uur",
     "minute|minuto|minuut",
     "second|sekunde|seconde|segundo|secondo",
-    f"{STEPS}|{COUNTED_ROWS}|index|idx|lineno|rowno|schritt|zeile",
+    f"{STEPS}|(?:{COUNTED_ROWS}) (?:nr|no|num|number|index|idx)|index|idx|lineno|rowno"
+    "|schritt|zeile",
 )
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
 MONTHS_AND_WEEKS = {2, 3}
-LEVEL_OF_DATES, LEVEL_OF_TIMES = 4, 10
-"""Places in `LEVELS`: of months and weeks, and of dates and times of day."""
+LEVEL_OF_DATES, LEVEL_OF_TIMES, COUNTERS = 4, 10, 13
+"""Places in `LEVELS`: of months and weeks, of dates, of times of day and of counters of rows."""
 
 
 MOST_WORDS = 3
