@@ -60,7 +60,7 @@ PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FO
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (
-    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3})+(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
+    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,4}(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
     r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
 )
 SIGN = r"[-+\N{MINUS SIGN}]?"
@@ -101,6 +101,10 @@ WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
+MARKS_IN_WORDS = ("/", "_", "+", "-", ".")
+"""Marks that can join symbols, but stand in words, codes, dates and numbers, too."""
+FEWEST_LENGTHS = 3
+"""Fewest numbers of parts of cells that are sequences. Codes such as EU-17-B have one or two."""
 PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
 """Prefix of the name of a column, such as event. or case: or (case)."""
 EVENT_LOG_NAMES = {"case:concept:name": "case_id", "concept:name": "event"}
@@ -140,6 +144,7 @@ SHOWN_KINDS = {
     "amount": "numbers",
     "time": "dates",
     "events": "lists of objects",
+    "nested": "nested lists",
 }
 """Maps kinds of columns to words for messages."""
 
@@ -386,8 +391,9 @@ class ColumnProfile:
     def _readings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the kinds that the column may have, and the kinds of cells that belong to each."""
         counts = self.kind_counts
-        if counts["numbers"] > counts["number"] or self._are_lists_of_codes():
-            # A list may have one number, or two: "1,2".
+        singles = max(counts["number"], counts["grouped"])
+        if counts["numbers"] > singles or self._are_lists_of_codes():
+            # A list may have one number, or two or three: "1,2" and "12,305,305".
             yield "numbers", ("numbers", "number", "decimal", "grouped")
         elif counts["decimal"] or counts["grouped"]:
             yield "number", ("number", "decimal", "grouped")
@@ -437,20 +443,29 @@ class ColumnProfile:
         Most cells have the mark, and parts repeat: if some have a blank inside, as Paid Search has,
         twice as often, for parts of sentences may repeat too. Cells that repeat are labels instead.
         """
-        if self.repeats_as_labels or not self.are_texts:
+        if self.repeats_as_labels or self.has_lists:
             return None
         texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
-        for mark in MARKS:
+        for mark in (*MARKS, *MARKS_IN_WORDS):
             lists = [[part.strip() for part in text.split(mark)] for text in texts]
             parts = Counter(part for each in lists for part in each)
             are_many = 2 * sum(len(each) > 1 for each in lists) > len(lists)
             if are_many and parts.total() >= REPEATS * len(parts):
                 has_blank = any(len(part.split()) > 1 for part in parts)
+                if mark in MARKS_IN_WORDS and (has_blank or not _are_paths(lists, parts)):
+                    continue
                 least = 2 * REPEATS if has_blank else REPEATS
                 if parts.total() >= least * len(parts):
                     return mark
                 return None
         return None
+
+    @cached_property
+    def has_lists(self) -> bool:
+        """True if a cell is a list, or the text of one in brackets."""
+        pairs = zip(self.values, self.cell_kinds, strict=True)
+        in_brackets = (x for x, kind in pairs if kind != "text" and x.startswith(LIST_STARTS))
+        return not self.are_texts or any(in_brackets)
 
     def strings_of(self, value: Any) -> list[str]:
         """Return the strings of a list in the column, also of one written in a cell of text."""
@@ -471,7 +486,8 @@ class ColumnProfile:
     def is_odd(self) -> Mask:
         """True for each row with a cell of another kind that isn't missing, (rows,)."""
         allowed = {"missing", *self.main_kind[1]}
-        if self.kind in ("text", "blank") or self.kind_counts.keys() <= allowed:
+        has_kind = self.main_kind[0] != "text" and self.kind not in ("text", "blank")
+        if not has_kind or self.kind_counts.keys() <= allowed:
             return np.zeros(self.rows, dtype=bool)
         found: Mask = np.array([kind not in allowed for kind in self.cell_kinds])[self.codes]
         return found
@@ -506,7 +522,7 @@ class ColumnProfile:
             value = self.values[at]
             own = self.cell_kinds[at]
             is_plain = isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value)
-            if is_plain or (own in NUMBER_KINDS and own in members):
+            if is_plain or (kind != "numbers" and own in NUMBER_KINDS and own in members):
                 with suppress(BadCellError):
                     text = value.replace(self.unit, "") if kind == "amount" else value
                     found[at] = float(with_point(text, decimal))
@@ -554,11 +570,17 @@ class ColumnProfile:
 
     @cached_property
     def are_list_codes(self) -> bool:
-        """True if lists of one line hold whole numbers from 0 on, and neighbours aren't similar."""
+        """True if lists of one line hold whole numbers from 0 on, and neighbours aren't similar.
+
+        Numbers without brackets that commas or semicolons join must repeat, as those of a>b>c do.
+        """
         for value in self.sampled_values:
             if isinstance(value, str):
+                marks = [mark for mark in ",;" if mark in value]
                 is_bare = not value.startswith(("[", "("))
-                if any(x in value for x in ("[[", ";", "\n")) or (is_bare and "," in value):
+                if "[[" in value or "\n" in value or (";" in marks and not is_bare):
+                    return False
+                if is_bare and marks not in ([], [self.mark]):
                     return False
             elif np.asarray(value).dtype.kind not in "iu" or np.ndim(value) > 1:
                 return False
@@ -726,6 +748,17 @@ class ColumnProfile:
         return f"{name} ({kind})"
 
 
+def _are_paths(lists: Sequence[Sequence[str]], parts: Counter[str]) -> bool:
+    """Return True if lists are of many lengths, and their items are words or codes, no numbers.
+
+    Args:
+        lists: The lists.
+        parts: Number of occurrences of each item.
+    """
+    words = sum(any(map(str.isalpha, part)) for part in parts)
+    return len(set(map(len, lists))) >= FEWEST_LENGTHS and words > len(parts) / 2
+
+
 def without_prefixes(name: str) -> str:
     """Return the name of a column without prefixes: id for event.id, outcome for (case) outcome."""
     known = EVENT_LOG_NAMES.get(name.lower())
@@ -781,7 +814,8 @@ def parsed_numbers(values: Sequence[Any]) -> Floats | None:
 def kind_of_cell(cell: Any) -> str:
     """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, or list kind.
 
-    A list holds numbers, strings, turns (objects with a text) or events (other objects).
+    A list holds numbers, strings, turns (objects with a text) or events (other objects). Else it is
+    nested: lists of unequal lengths, or of lists of lists.
     """
     if not isinstance(cell, str):
         return _kind_of_items(cell)
@@ -824,9 +858,11 @@ def _kind_of_items(items: Any) -> str:
             return "turns"
         return "events"
     try:
-        np.asarray(items, np.float64)
+        numbers = np.asarray(items, np.float64)
     except (ValueError, TypeError):
-        return "text"
+        return "nested"
+    if numbers.ndim > 2:
+        return "nested"
     return "numbers"
 
 
