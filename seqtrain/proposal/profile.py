@@ -95,8 +95,8 @@ COMMA_NUMBER = re.compile(
     r"(?:\s*;\s*|\s+(?=\S)|$)"
 )
 """Number with a decimal comma or none, in a list whose items have blanks or ; between them."""
-NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]")
-"""An item without a comma, or decimals such as ,05: then 1,5;2,7 isn't a list of pairs."""
+NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]|[0-9]\.[0-9]{3},")
+"""An item without a comma, decimals such as ,05, or 1.234,5: then 1,5;2,7 isn't a list of pairs."""
 WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
@@ -347,10 +347,13 @@ class ColumnProfile:
         numbers: list[str] = self.values_of("number") + self.values_of("decimal")
         if self.kind == "amount":
             numbers += self._amounts
+        if self.kind == "series":
+            texts = [value for value in self.sampled_values if isinstance(value, str)]
+            numbers = [word for text in texts for word in re.split(r"[][\s;]+", text) if word]
         marked = [value for value in numbers if mark in value]
         wholes = [value for value in numbers if mark not in value]
         is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
-        if self.kind not in ("number", "amount") or not marked or not wholes or is_long:
+        if self.kind not in ("number", "amount", "series") or not marked or not wholes or is_long:
             return None
         if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
             return marked[0]
