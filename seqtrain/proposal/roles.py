@@ -340,7 +340,10 @@ def row_table(
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
-    chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    try:
+        chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    except DataError as error:  # another label may be the reason
+        raise DataError(*error.lines, *doubts) from None
     found = kind_of_sequence(chosen)
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if options.kind is None and _may_be_codes(chosen):
