@@ -1,8 +1,10 @@
 """Profiles of columns: distinct cells and codes, kinds, counts and numbers, from all rows."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -12,35 +14,37 @@ import numpy.typing as npt
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import Codes, Name, UnreadableError
+from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
+    GROUPED,
+    MINUS,
     MISSING_NUMBERS,
     BadCellError,
+    Names,
     is_multi_hot,
     items_of,
     name_of,
     with_point,
 )
-from seqtrain.tables.join import SPLIT_VALUES
-from seqtrain.tables.series import series_of
+from seqtrain.tables.series import series_of, with_points
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
 from seqtrain.text import counted, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-NUMBER_TEXT = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+NUMBER_TEXT = r"[-+\N{MINUS SIGN}]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
 CLOCK_TIME = (
     r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
-    r"(?:\s?[AaPp]\.?[Mm]\.?)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
+    r"(?:\s?[AaPp]\.?[Mm]\.?|\s?Uhr)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
 )
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
 MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
 MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
 CALENDAR_DAY = (
     r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
-    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*"
+    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*|[0-9]{4}年[0-9]{1,2}月.*"
 )
 STAMP = (
     r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
@@ -49,37 +53,50 @@ STAMP = (
 WRITTEN = (
     rf"(?:[^\W\d_-]{{2,14}}[.,]{{0,2}} )?"
     rf"(?:{MONTH}[ ./-]+(?:[0-9]{{4}}|[0-9]{{1,2}}(?:st|nd|rd|th)?,? +[0-9].*)"
-    rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*)"
+    rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*"
+    rf"|[0-9]{{4}}[ /-]{MONTH}(?:[ /-][0-9]{{1,2}})?)"
 )
 PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS)
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (
-    r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
-    rf"|[0-9]{{1,3}}(?:\s[0-9]{{3}})+(?:,[0-9]+)?(?=\s?[{CURRENCY_SIGNS}])"
+    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3})+(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
+    r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
 )
+SIGN = r"[-+\N{MINUS SIGN}]?"
 AMOUNT = (
-    rf"(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})"
-    rf"\s?(?P<after>{UNIT})"
+    rf"{SIGN}(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?{SIGN}"
+    rf"(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})\s?(?P<after>{UNIT})"
 )
+SCALES = {"k", "K", "M", "bn", "mio", "Mio", "Mrd", "mln", "tsd", "Tsd", "mn"}
+"""Units that may stand for a thousand, a million or more."""
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),
     "time": re.compile(
         rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}|{PART_OF_YEAR})", re.DOTALL
     ),
-    "decimal": re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+"),
+    "decimal": re.compile(
+        r"[-+\N{MINUS SIGN}]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+(?:[eE][-+]?[0-9]+)?"
+    ),
+    "grouped": re.compile(rf"{SIGN}(?:{GROUPED_DIGITS})"),
     "amount": re.compile(AMOUNT),
     "numbers": re.compile(
         rf"{BETWEEN}*{NUMBER_ITEM}(?:{BETWEEN}+(?:{NUMBER_ITEM}|\.\.\.))*{BETWEEN}*"
     ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
+NUMBER_KINDS = ("number", "decimal", "grouped", "amount")
+"""Kinds of cells of one number."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
-THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
-COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)|$)")
-"""Number with a decimal comma or none, in a list whose items have blanks between them."""
+COMMA_NUMBER = re.compile(
+    rf"(?:{SIGN}(?:[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|\?|[nN]a[nN])"
+    r"(?:\s*;\s*|\s+(?=\S)|$)"
+)
+"""Number with a decimal comma or none, in a list whose items have blanks or ; between them."""
+NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]")
+"""An item without a comma, or decimals such as ,05: then 1,5;2,7 isn't a list of pairs."""
 WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
@@ -93,6 +110,8 @@ LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LABEL_KINDS = ("text", "number", "amount")
 """Kinds of columns whose short values can be labels."""
+CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,6}[-_ ]?[0-9]{1,12}"), 10
+"""A code of letters and a number, and the fewest different ones that are codes of things."""
 LONGEST_NUMBER = 15
 """Whole numbers of more digits are codes: float64 doesn't hold them."""
 MOSTLY = 0.98
@@ -135,11 +154,29 @@ class ColumnProfile:
         codes: Index of the value of each row, (rows,).
         owners: Row of the list to which each object belongs, if the column is a field of objects
             in lists, else None.
+
+    Attributes:
+        written: The column with all spellings of equal values, such as 3 and 3.0.
     """
 
     def __init__(self, name: Name, values: list[Any], codes: Codes, owners: Any = None) -> None:
         self.name, self.values, self.codes, self.owners = name, values, codes, owners
-        self.rows = len(codes)
+        self.rows, self.written = len(codes), self
+
+    def by_value(self) -> "ColumnProfile":
+        """Return the column with one code for equal values, which has the first spelling of them.
+
+        Values that don't repeat, such as texts, stay as they are.
+        """
+        if not self.are_texts or 2 * len(self.values) > self.rows:
+            return self
+        names = Names()
+        table = np.array([names[value] for value in self.values], np.int32)
+        if len(names.names) == len(self.values):
+            return self
+        found = ColumnProfile(self.name, names.spellings, table[self.codes], self.owners)
+        found.written = self
+        return found
 
     def without(self, cells: Sequence[Any]) -> "ColumnProfile":
         """Return the column with some cells blank, as data.na_values makes them."""
@@ -156,20 +193,20 @@ class ColumnProfile:
 
     @cached_property
     def word(self) -> str:
-        """Name without prefixes, in lower case, or "" if the column has only an index."""
+        """Name without prefixes and accents, in lower case. "" if the column has only an index."""
         if isinstance(self.name, int):
             return ""
-        return without_prefixes(self.name).lower()
+        return _plain(without_prefixes(self.name))
 
     @cached_property
     def name_words(self) -> str:
-        """Words of the name without prefixes, in lower case with a blank between: case id.
+        """Words of the name, plain as in `word`, with a blank between: case id.
 
         A capital letter after a small one begins a word: EventTime has two.
         """
         if isinstance(self.name, int):
             return ""
-        parts = CAPITAL.sub(" ", without_prefixes(self.name)).lower()
+        parts = _plain(CAPITAL.sub(" ", without_prefixes(self.name)))
         return " ".join(BETWEEN_WORDS.split(parts)).strip()
 
     @property
@@ -261,7 +298,7 @@ class ColumnProfile:
 
     @cached_property
     def units(self) -> dict[str, str]:
-        """Maps each unit of amounts to the first cell with it. The unit of 1,000 is ""."""
+        """Maps each unit of amounts to the first cell with it. Numbers with a comma have ""."""
         found: dict[str, str] = {}
         for value in self.values_of("amount") + self.values_of("decimal"):
             match = KIND_PATTERNS["amount"].fullmatch(value)
@@ -269,15 +306,50 @@ class ColumnProfile:
                 found.setdefault(match["before"] + match["after"], value)
         return found
 
+    @property
+    def unit(self) -> str:
+        """The only unit of a column of amounts, as it is written."""
+        return next((unit for unit in self.units if unit), "")
+
+    @property
+    def _amounts(self) -> list[str]:
+        """Numbers of amounts without their unit."""
+        return [value.replace(self.unit, "").strip() for value in self.values_of("amount")]
+
     @cached_property
     def has_decimal_commas(self) -> bool:
         """True if commas are decimal: not all of them can separate thousands, as in 1,000."""
-        decimals = self.values_of("decimal")
-        if decimals and "numbers" not in self.kind_counts:
-            return not all(map(THOUSANDS.fullmatch, decimals)) and not self.values_of("amount")
+        marked = self.values_of("decimal") + self.values_of("grouped")
+        if self.kind_counts["amount"] and len(self.units) == 1:
+            marked = self._amounts
+        marked = [value for value in marked if "," in value or value.count(".") > 1]
+        if marked and self.kind_counts["numbers"] <= self.kind_counts["number"]:
+            return not all(GROUPED["."].fullmatch(value) for value in marked)
         lists = [value for value in self.values_of("numbers") if isinstance(value, str)]
-        has_commas = any("," in value for value in lists)
-        return has_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
+        are_commas = any("," in value for value in lists)
+        if any(";" in value for value in lists):
+            are_commas = any("," in value and NO_PAIR.search(value) for value in lists)
+        return are_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
+
+    def possible_thousands(self, mark: str) -> str | None:
+        """Return a number whose decimals may be thousands, or None if there isn't one.
+
+        Others have no decimals, and at most three digits: 2.531 beside 458.
+
+        Args:
+            mark: The decimal mark.
+        """
+        numbers: list[str] = self.values_of("number") + self.values_of("decimal")
+        if self.kind == "amount":
+            numbers += self._amounts
+        marked = [value for value in numbers if mark in value]
+        wholes = [value for value in numbers if mark not in value]
+        is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
+        if self.kind not in ("number", "amount") or not marked or not wholes or is_long:
+            return None
+        if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
+            return marked[0]
+        return None
 
     @cached_property
     def main_kind(self) -> tuple[str, tuple[str, ...]]:
@@ -311,14 +383,23 @@ class ColumnProfile:
     def _readings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the kinds that the column may have, and the kinds of cells that belong to each."""
         counts = self.kind_counts
-        if counts["numbers"] > counts["number"]:  # a list may have one number, or two: "1,2"
-            yield "numbers", ("numbers", "number", "decimal")
-        elif self.has_decimal_commas:
-            yield "number", ("number", "decimal")
-        for kind in counts.keys() - {"missing", "decimal", "amount"}:
+        if counts["numbers"] > counts["number"] or self._are_lists_of_codes():
+            # A list may have one number, or two: "1,2".
+            yield "numbers", ("numbers", "number", "decimal", "grouped")
+        elif counts["decimal"] or counts["grouped"]:
+            yield "number", ("number", "decimal", "grouped")
+        for kind in counts.keys() - {"missing", "decimal", "grouped", "amount"}:
             yield kind, (kind,)
-        if len(self.units) == 1:
-            yield "amount", ("amount", "decimal", "number")
+        if counts["amount"] and len(self.units.keys() - {""}) == 1:
+            yield "amount", ("amount", "number", "decimal", "grouped")
+
+    def _are_lists_of_codes(self) -> bool:
+        """Return True if blanks between numbers don't separate thousands, as in 101 305.
+
+        All of the first numbers have three digits, and single numbers are rare.
+        """
+        texts = [value for value in self.values_of("grouped") if " " in value]
+        return self.kind_counts["number"] < len(texts) and all(x[3:4] == " " for x in texts)
 
     @cached_property
     def kind(self) -> str:
@@ -413,13 +494,19 @@ class ColumnProfile:
         if kind == "time":
             found[[x == "time" for x in self.cell_kinds]] = self._times[1]
             return found
-        found = self._looked[1].copy()
+        decimal = "."
+        if self.has_decimal_commas:
+            decimal = ","
+        else:
+            found = self._looked[1].copy()
         for at in np.flatnonzero(np.isnan(found)).tolist():
             value = self.values[at]
-            if isinstance(value, str) and "decimal" in members:
-                value = with_point(value) if "," in value else value
-            if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
-                found[at] = float(value)
+            own = self.cell_kinds[at]
+            is_plain = isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value)
+            if is_plain or (own in NUMBER_KINDS and own in members):
+                with suppress(BadCellError):
+                    text = value.replace(self.unit, "") if kind == "amount" else value
+                    found[at] = float(with_point(text, decimal))
         return found
 
     @cached_property
@@ -455,10 +542,9 @@ class ColumnProfile:
             if not isinstance(value, str):
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
+                plain = value.replace(MINUS, "-")
                 if self.has_decimal_commas:
-                    plain = value.replace(",", ".")
-                else:
-                    plain = value
+                    plain = with_points(plain)
                 plain = plain.replace("True", "1").replace("False", "0")
                 found.append(np.array(re.findall(NUMBER_TEXT, plain), dtype=np.float64))
         return found
@@ -533,7 +619,7 @@ class ColumnProfile:
         """True if any cell can't be a label: a list, a number with decimals, or a long text."""
         if self.longest > LONGEST_LABEL or self.kind in LIST_KINDS:
             return True
-        return self.kind == "number" and self.has_decimals
+        return self.kind in ("number", "amount") and self.has_decimals
 
     @cached_property
     def can_be_label(self) -> bool:
@@ -580,6 +666,12 @@ class ColumnProfile:
         return self.has_no_labels or self.distinct > self.rows / 2
 
     @cached_property
+    def holds_codes(self) -> bool:
+        """True if all texts are letters and a number, such as K017, and ten or more of them."""
+        texts = [value for value in self.values if value != ""]
+        return len(texts) >= FEWEST_CODES and self.are_texts and all(map(CODE.fullmatch, texts))
+
+    @cached_property
     def is_contiguous(self) -> bool:
         """True if the rows of each value follow each other."""
         return bool(np.count_nonzero(np.diff(self.codes)) == len(self.values) - 1)
@@ -587,7 +679,9 @@ class ColumnProfile:
     @property
     def is_unique(self) -> bool:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
-        return not self.has_no_labels and self.distinct == self.rows and self.words < 1.5
+        if self.has_no_labels or self.is_duration:
+            return False
+        return self.distinct == self.rows and self.words < 1.5
 
     @property
     def is_category(self) -> bool:
@@ -607,11 +701,10 @@ class ColumnProfile:
         return self.kind == "text" and self.differs and self.words >= FREE_WORDS
 
     def unit_problem(self) -> str:
-        """Return an error message about the first number with a comma or a unit."""
-        value = next(iter(self.units.values()))
+        """Return an error message about the first number with a unit."""
+        value = self.units[self.unit]
         row = int(np.argmax(self.codes == self.values.index(value))) + 1
-        advice = "write decimals with a point, thousands without a comma, and no units"
-        return f"{self.shown}: found {quote(value, 20)} (row {row:,}); {advice}"
+        return f"{self.shown}: found {quote(value, 20)} (row {row:,}); write numbers without units"
 
     def describe(self) -> str:
         """Return the name and the kind of content of the column, such as `'age' (numbers)`."""
@@ -636,6 +729,12 @@ def without_prefixes(name: str) -> str:
     if known is not None:
         return known
     return PREFIX.sub("", name, count=1)
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case and without accents."""
+    letters = unicodedata.normalize("NFKD", name.lower())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:

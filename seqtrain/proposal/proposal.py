@@ -12,14 +12,15 @@ from dataclasses import dataclass, field, replace
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
 from seqtrain.proposal.doubts import (
-    MOST_SHOWN,
     doubtful_marks,
     odd_cells,
     rows_of_totals,
     scattered_rows,
     shared_owner,
     spelled_alike,
+    written_in_two_ways,
 )
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
@@ -30,9 +31,10 @@ from seqtrain.proposal.layouts import (
     commands_for_recordings,
     find_layout,
 )
+from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile
 from seqtrain.proposal.reading import (
     NO_LABELS,
     ReadingProgress,
@@ -88,6 +90,8 @@ SEQUENCE_NAMES = {
     "steps": "a time step",
 }
 """Maps kinds of sequences to words for the user."""
+MOST_COLUMNS = 8
+"""Largest number of columns whose odd cells a command names."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
 FEW_ROWS_OF_LABEL = 100
@@ -100,8 +104,6 @@ MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
 MOST_RARE = 2
 """Rows of a class up to which a warning names it."""
-GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-"""Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
 
@@ -204,10 +206,15 @@ def propose(
         _check_bad_rows(table, facts)
         _check_classes(found)
     except DataError as error:
-        raise DataError(*error.lines, *sheets) from None
+        pieces = commands_for_pieces(table)
+        pieces[:1] = [f"or, {line}" for line in pieces[:1]]
+        raise DataError(*error.lines, *sheets, *pieces) from None
     warnings = [*sheets, *_doubts_about_labels(found)]
+    if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
+        warnings += commands_for_pieces(table)
     found.rows["train"] = facts.rows
-    warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
+    warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
+    warnings += roles.warnings
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
     warnings += spelled_alike(roles.label, facts.separator, table)
     warnings += rows_of_totals(table)
@@ -240,6 +247,12 @@ def propose(
     return Proposal(text, list(_uses(found, settings)), warnings)
 
 
+def _are_wide_numbers(roles: Roles) -> bool:
+    """Return True if columns of a number each are the sequence of a row."""
+    numbers = [column.kind == "number" for column in roles.sequence]
+    return roles.kind == "features" and len(numbers) > 1 and all(numbers)
+
+
 def roles_of(table: Table) -> Roles:
     """Return the roles of the columns of a table.
 
@@ -248,20 +261,44 @@ def roles_of(table: Table) -> Roles:
     """
     columns, group = _without_keys(table), table.column(table.layout.group)
     roles = _roles_of(table, columns)
-    if group not in (None, roles.label, roles.id):
-        others = [column for column in columns if column is not group]
+    facts = _unused_facts(table, roles)
+    group = group or next(filter(names_owner, facts), None)
+    if facts or group not in (None, roles.label, roles.id):
+        others = [column for column in columns if column not in (group, *facts)]
         roles = _roles_of(table, others)
         roles.group = group
+    facts = [column for column in facts if column is not group]
+    if facts:
+        types = {c.name: "number" if c.kind == "number" else "token" for c in facts}
+        roles.warnings.append(
+            f"{listed([column.shown for column in facts])}: columns of the file of labels, which "
+            "aren't used, for an input to predict lacks them; to use them: "
+            f"{shlex.join(['--set', f'data.static={flow(types)}'])}"
+        )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
+        setting, advice = _setting_for_missing([column]), "write a blank cell or NA"
+        if setting:
+            advice = shlex.join(["--set", setting])
         roles.warnings.append(
             f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a "
-            "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
-            "blank cell or NA"
+            f"cell are left out (data.bad_rows: drop); if it stands for a missing number: {advice}"
         )
+    roles.warnings += written_in_two_ways(roles, table)
     return roles
+
+
+def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
+    """Return the columns of a file of labels but the label, unless the user names them."""
+    options = table.layout.options
+    used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
+    used += [*map(str, options.get("static") or ()), str(options.get("group"))]
+    if str(roles.label.name) not in table.layout.facts:
+        return []
+    found = [column for column in map(table.column, table.layout.facts) if column is not None]
+    return [x for x in found if x is not roles.label and str(x.name) not in used]
 
 
 def _without_keys(table: Table) -> list[ColumnProfile]:
@@ -445,55 +482,41 @@ def _check_dropped(found: _Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = list(odd_numbers(found.roles))
-    for column in columns:
-        _refuse_thousands(column, table)
     odd = [odd_cells(column, table) for column in columns]
+    advice, setting = "write missing numbers as blank cells or NA", _setting_for_missing(columns)
+    if setting:
+        advice = f"to read such cells as missing numbers: {set_command(setting)}"
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
         "rows out would lose too many, or a class",
-        f"{table.name}: write missing numbers as blank cells or NA, or name the other columns "
-        "(--steps, --sequence)",
-        *_command_for_blanks(table, columns),
+        f"{table.name}: {advice}; or name the other columns (--steps, --sequence)",
+        *_command_for_limits(table, columns),
     )
 
 
-def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
-    """Raise a DataError if all odd cells of a column are numbers such as 2,074.68."""
-    values = [str(column.values[code]) for code in column.odd_codes]
-    if not all(map(GROUPED.fullmatch, values)):
-        return
-    lines = [
-        f"{table.name}: {odd_cells(column, table)}: numbers with commas between thousands",
-        f"{table.name}: write {values[0].replace(',', '')} in place of {values[0]}",
-    ]
-    if table.dialect.format == "csv":
-        code = r's/"([-+]?\d{1,3}(,\d{3})+(\.\d+)?)"/$1 =~ tr{,}{}dr/ge'
-        file = matching_files(table.path)[0]
-        lines.append(f"  {rewriting(['perl', '-pe', code], file, 'plain')[0]}")
-    raise DataError(*lines)
+def _setting_for_missing(columns: Sequence[ColumnProfile]) -> str:
+    """Return the setting that reads odd cells as missing, or "" for many different ones.
 
-
-def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return commands that replace odd cells, or [] for many different ones.
-
-    They write blank cells, or the number in a limit such as <0.5.
+    It is also "" for the fields of objects.
     """
+    cells = dict[str, list[str]]()
+    for column in columns:
+        cells[str(column.name)] = [str(column.values[code]) for code in column.odd_codes]
+    is_long = len(cells) > MOST_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
+    if is_long or any(column.owners is not None for column in columns):
+        return ""
+    return f"data.na_values={flow(cells)}"
+
+
+def _command_for_limits(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    are_plain = all(mark.isprintable() for mark in marks)
-    if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
+    if not all(map(LIMIT.fullmatch, marks)) or table.dialect.format not in ("csv", "tsv"):
         return []
-    file = matching_files(table.path)[0]
-    cell = replacing_cells(sorted(marks))
-    blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
-    if not all(map(LIMIT.fullmatch, marks)):
-        return [f"  {blanks}"]
-    numbers, _ = rewriting(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge"], file, "limits")
-    return [
-        f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
-        f"  {blanks}",
-        f"  {numbers}",
-    ]
+    code = f"{replacing_cells(sorted(marks))}/$2 =~ tr{{<>= }}{{}}dr/ge"
+    command, _ = rewriting(["perl", "-pe", code], matching_files(table.path)[0], "limits")
+    return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
 
 
 def _check_bad_rows(table: Table, facts: Facts) -> None:

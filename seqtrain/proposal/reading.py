@@ -152,6 +152,7 @@ class Table:
         bad_cells: Maps each column to its cells in these rows.
         header: True if the first row of csv or tsv names the columns, None for other formats.
         warnings: Doubts about how the files are read.
+        notices: Lines about the rows that were read.
         leaves_out: True if files that aren't UTF-8 are left out.
         sheets: Names of the sheets of a workbook, if the user named none.
         step_columns: Names of the columns of arrays whose rows are time steps, a sequence per file.
@@ -166,6 +167,7 @@ class Table:
     bad_cells: dict[Name, list[Any]] = field(default_factory=dict)
     header: bool | None = None
     warnings: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     leaves_out: bool = False
     sheets: list[str] = field(default_factory=list)
     step_columns: list[str] = field(default_factory=list)
@@ -286,7 +288,7 @@ def _is_utf_16(path: str, format: str) -> bool:
 
 def _format_of_lines(table: Table) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
-    lines = _first_lines(table.path, table.dialect)
+    lines = first_lines(table.path, table.dialect)
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
     fields = [line.split("\t") for line in lines]
@@ -333,7 +335,8 @@ def _has_names(table: Table) -> bool:
     return False
 
 
-def _first_lines(path: str, dialect: Dialect) -> list[str]:
+def first_lines(path: str, dialect: Dialect) -> list[str]:
+    """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
     blocks = _first_blocks(path, replace(dialect, format="lines"))
     return [line for block in blocks for line in as_list(block.columns[TEXT])]
 
@@ -343,7 +346,7 @@ def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
 
     A user who names a column wants rows as they are.
     """
-    lines = _first_lines(path, replace(dialect, blank_lines=True))
+    lines = first_lines(path, replace(dialect, blank_lines=True))
     lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
     rows = [line.split() for line in lines if line.strip()]
     blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
@@ -449,7 +452,9 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         size = sum(map(os.path.getsize, files))
     progress.step(f"reading {table.name}", size)
     columns = columns_of_format(dialect.format)
-    selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
+    selection = Selection()
+    if FILE in layout.options.named("id"):
+        selection = Selection(optional=(FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
         selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
@@ -462,6 +467,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
         builder.add(block)
     builder.finalize()
+    table.notices = source.notices()
 
 
 class _TableBuilder:
@@ -502,7 +508,7 @@ class _TableBuilder:
         for name, column in self._columns.items():
             column.fill(self.rows)
             if name not in (FILE, FOLDER) or len(column.distinct) > 1:
-                columns.append(ColumnProfile(name, column.distinct, column.codes()))
+                columns.append(ColumnProfile(name, column.distinct, column.codes()).by_value())
         self.table.columns = columns
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 
@@ -638,7 +644,7 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
     name = table.name
     if table.dialect.format == "txt" and table.problems and not table.rows:
         if os.path.isfile(table.path):
-            lines = _first_lines(table.path, table.dialect)
+            lines = first_lines(table.path, table.dialect)
         else:
             lines = []
         if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
@@ -684,7 +690,7 @@ def refuse_labels_before_blanks(table: Table) -> None:
     """Raise a DataError with a command if the first word of each line may be its label."""
     if not os.path.isfile(table.path):
         return
-    lines = [line for line in _first_lines(table.path, table.dialect) if line.strip()]
+    lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
     words = Counter(line.split()[0] for line in lines)
     have_texts = all(len(line.split()) > 1 for line in lines)
     if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.names import (
+    MESSAGE_NAMES,
     TEXT_NAMES,
+    is_amount,
     is_code,
     is_code_or_owner,
     is_counter,
@@ -25,12 +27,14 @@ from seqtrain.proposal.order import (
     doubtful_orders,
     find_order,
     growth,
+    has_years_last,
     is_calendar,
     is_known,
+    is_time_of_day,
     sampled_ids,
 )
 from seqtrain.proposal.prediction import information
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats, determines
+from seqtrain.proposal.profile import LIST_KINDS, SCALES, ColumnProfile, Floats, determines
 from seqtrain.proposal.roles import (
     Roles,
     about_splits,
@@ -597,10 +601,13 @@ class StepColumns:
         """
         roles = self.roles
         texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
+        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
+        if not texts:  # short ones, such as "ok" and "thank you"
+            texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
+            tokens = [x for x in tokens if x not in texts]
         if not texts and not named:
             return
-        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
-        has_numbers = len(tokens) < len(set(roles.steps) - {ELAPSED})
+        has_numbers = any("number" in kind for kind in roles.steps.values())
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
             options = ["--id", str(self.id.name)]
             for column in (*tokens[:1], *texts):
@@ -647,7 +654,8 @@ class StepColumns:
                 return reason
             if not self._holds_amounts(column) and determines(column, self.id):
                 return "the id again"
-        if column.kind == "text" and column not in self.per_id and self._is_unread_time(column):
+        is_text = column.kind == "text" and column not in self.per_id
+        if (is_text and self._is_unread_time(column)) or has_years_last(column):
             example = quote(str(next(x for x in column.values if x)), 30)
             self.roles.warnings.append(
                 f"{column.shown} looks like a time that can't be read, such as {example}: not "
@@ -668,21 +676,24 @@ class StepColumns:
         """Make a column a time step or a row feature.
 
         Raises:
-            DataError: If numbers have units.
+            DataError: If numbers have units such as k for thousands.
         """
         if column.kind == "amount" and not is_code(column):
-            raise DataError(f"--steps: {column.unit_problem()}")
+            if column.unit in SCALES and column.kind_counts["number"]:
+                raise DataError(f"--steps: {column.unit_problem()}")
+            self.roles.units[str(column.name)] = column.unit
         kind = "number" if self._holds_amounts(column) else "token"
         if column in self.per_id and self.row_features:
             self.roles.static[str(column.name)] = kind
             return
-        if kind == "number" and not column.is_duration and self._are_codes(column):
+        if column.kind == "number" and kind == "number" and self._are_codes(column):
             kind = "token"
         self.roles.steps[str(column.name)] = kind
 
     def _holds_amounts(self, column: ColumnProfile) -> bool:
         """Return True for durations, and numbers that the column's name doesn't call codes."""
-        is_number = column.kind == "number" and (column.has_decimals or not is_code(column))
+        is_number = column.kind in ("number", "amount")
+        is_number &= column.has_decimals or not is_code(column)
         return column.is_duration or is_number
 
     def _is_unread_time(self, column: ColumnProfile) -> bool:
@@ -694,6 +705,13 @@ class StepColumns:
         order = np.argsort(np.argsort(np.array(list(map(str, column.values)))))
         steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
+
+    def _may_be_time(self, column: ColumnProfile) -> bool:
+        """Return True for texts with digits that are named like times, and not like steps."""
+        if column.kind != "text" or not is_time(column) or is_counter(column):
+            return False
+        has_digits = [any(map(str.isdigit, value)) for value in column.values if value]
+        return not column.word.endswith("order") and 2 * sum(has_digits) > len(has_digits)
 
     def _are_codes(self, column: ColumnProfile) -> bool:
         """Return True if whole numbers of time steps are codes, and not measurements.
@@ -741,7 +759,22 @@ class StepColumns:
             if not (is_even or is_calendar(order.columns[0]) or ELAPSED in names):
                 self.roles.steps[ELAPSED] = "order"
             yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
+            yield from self._undecided_ties(order)
             yield from self._mixed_sequences(order.codes[self.rows])
+
+    def _undecided_ties(self, order: Order) -> Iterator[str]:
+        """Yield options by which times of day may sort rows that are equal in the order."""
+        ties = order.ties(self.ids, self.rows)
+        for column in self.columns:
+            if column in order.columns or not is_time_of_day(column) or is_amount(column):
+                continue
+            longer = Order(*order.columns, column)
+            if 2 * longer.ties(self.ids, self.rows) < ties:
+                names = [word for each in longer.columns for word in ("--order", str(each.name))]
+                yield (
+                    f"{counted(ties, 'row')} of one {self.id.shown} with an equal {order.shown} "
+                    f"stay as in the file; if {column.shown} sorts them: {shlex.join(names)}"
+                )
 
     def _newest_first(self, steps: Floats) -> Iterator[str]:
         """Yield a warning if nearly all rows come after a newer one of their id in the file.
@@ -772,6 +805,11 @@ class StepColumns:
                     f"rows are used in the order of the file: the dates of {column.shown}, "
                     f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
                     "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
+                )
+            if self.roles.steps.get(str(column.name)) == "token" and self._may_be_time(column):
+                yield (
+                    f"rows are used in the order of the file: the cells of {column.shown}, such as "
+                    f"{quote(column.values[0], 30)}, can't be read as times, and are tokens"
                 )
             if crosses_midnight(column, self.id):
                 commands = shlex.join(["--order", "DATE", "--order", str(column.name)])

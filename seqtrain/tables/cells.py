@@ -101,12 +101,19 @@ NO = (
 )
 TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
-WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-"""A whole number with decimals, as pandas writes it where a cell of the column is missing."""
+SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
+"""A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
-GROUPED_WITH_COMMA = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
-"""A number with a decimal comma, and points between thousands."""
+MINUS = "\N{MINUS SIGN}"
+GROUPED = {
+    decimal: re.compile(
+        rf"[-+]?[1-9][0-9]{{0,2}}(?P<mark>[{mark}'\u2019\u00a0\u2009\u202f ])[0-9]{{3}}"
+        rf"(?:(?P=mark)[0-9]{{3}})*(?:[{decimal}][0-9]+)?"
+    )
+    for decimal, mark in ((".", ","), (",", "."))
+}
+"""Maps decimal marks to numbers with marks between thousands, such as 1,234.5 and 1 234."""
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
     r"(?:frozenset|set|list|tuple|array|tensor)\((?P<list>[\[({].*[])}])(?:, dtype=[\w.]+)?\)",
@@ -164,15 +171,15 @@ def text_of(cell: Any) -> str:
 def name_of(text: str) -> str:
     """Return the name that a cell stands for, as a token, a label or an id, or "" if it is blank.
 
-    Equal values have one name in every format: "2.0" is 2, and "TRUE" is true.
+    Equal values have one name in every format: "2.0" and "+2" are 2, and "TRUE" is true.
     """
     if not text or text.isspace():
         return ""
-    whole = WHOLE_DECIMAL.fullmatch(text)
+    whole = SIGNED_WHOLE.fullmatch(text)
     if whole is not None:
-        if whole[1] == "-0":
-            return "0"
-        return whole[1]
+        if whole["sign"] == "-" and whole["digits"] != "0":
+            return f"-{whole['digits']}"
+        return whole["digits"]
     lower = text.lower()
     if lower in TRUTH:
         return lower
@@ -248,6 +255,15 @@ def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
         is_missing = is_value and name_of(text_of(cell).strip()) in missing
         found.append(None if is_missing else cell)
     return found
+
+
+def without_unit(cells: Cells, unit: str) -> Cells:
+    """Return cells in which texts lack a unit, such as km in 12 km."""
+    if isinstance(cells, Coded):
+        return Coded(cells.codes, [*without_unit(cells.values, unit)])
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb":
+        return cells
+    return [x.replace(unit, "").strip() if isinstance(x, str) else x for x in as_list(cells)]
 
 
 class CodedColumn:
@@ -359,16 +375,24 @@ def is_number(text: str) -> bool:
     return _parsed(text) is not None
 
 
-def with_point(text: str) -> str:
-    """Return a text with a point in place of a decimal comma, and 1.234,5 without the first point.
+def with_point(text: str, decimal: str = ",") -> str:
+    """Return the text of a number with a decimal point, and without marks between thousands.
+
+    Args:
+        text: The text.
+        decimal: Its decimal mark.
 
     Raises:
-        BadCellError: If it is a number with a point: 1.5 may mean 15, too.
+        BadCellError: If it is a number with a decimal point in place of a comma.
     """
-    if "." in text and _parsed(text) is not None:
+    text = text.strip().replace(MINUS, "-")
+    grouped = GROUPED[decimal].fullmatch(text)
+    if grouped is not None:
+        text = text.replace(grouped["mark"], "")
+    if decimal == ".":
+        return text
+    if "." in text and _parsed(text.replace(",", "")) is not None:
         raise BadCellError(f"found a point in {quote(text)}; data.decimal is ',': write commas")
-    if GROUPED_WITH_COMMA.fullmatch(text):
-        text = text.replace(".", "")
     return text.replace(",", ".")
 
 
@@ -552,8 +576,7 @@ def _number_in(cell: Any, decimal: str) -> float | None:
         return float("nan")
     if lower in TRUTH:
         return TRUTH[lower]
-    if decimal == ",":
-        text = with_point(text)
+    text = with_point(text, decimal)
     number = _parsed(text)
     if number is not None:
         return number

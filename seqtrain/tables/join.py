@@ -13,6 +13,7 @@ from typing import Any
 from seqtrain.errors import DataError
 from seqtrain.tables.blocks import (
     EVERYTHING,
+    SPLIT_VALUES,
     TEXT,
     Block,
     Cells,
@@ -29,13 +30,6 @@ from seqtrain.text import counted, listed, quote
 
 ROW = "row"
 """Value of `on` of a join of files that are aligned row by row."""
-SPLIT_NAMES = {
-    "validation": {"valid", "validation", "val", "dev", "eval"},
-    "test": {"test", "testing"},
-    "train": {"train", "training"},
-}
-"""Maps each split to the words that name it, in files and in cells. The first match decides."""
-SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""
@@ -115,6 +109,10 @@ class JoinedSource(Source):
         """Return the paths of the files that are read."""
         joined = [path for join in self.joins for path in join.source.files()]
         return [*self.source.files(), *joined]
+
+    def notices(self) -> list[str]:
+        """Return lines about the rows of the source, without its joins: see `join_notices`."""
+        return self.source.notices()
 
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return a SHA-256 of the content of all files."""

@@ -30,7 +30,7 @@ from tests.helpers.examples import seeds
     ("cells", "name"),
     [
         (["0", "0.0", 0, 0.0, "-0.0", np.int8(0), np.float32(0), Decimal(0), "0.00"], "0"),
-        (["1", "1.0", 1, 1.0, np.int64(1), np.float64(1)], "1"),
+        (["1", "1.0", 1, "+1", "+1.0", 1.0, np.int64(1), np.float64(1)], "1"),
         (["-12", "-12.0", -12, -12.0], "-12"),
         (["True", "TRUE", "true", True, np.bool_(True)], "true"),
         (["False", "FALSE", "false", False], "false"),
@@ -45,7 +45,7 @@ def test_equal_values_have_one_name_in_every_form(cells, name):
     assert column.known.names == [name]
 
 
-@pytest.mark.parametrize("text", ["007", "1.50", "v1.0", "1e3", "+1", "Tru", " x", "1.0.0", "1,0"])
+@pytest.mark.parametrize("text", ["007", "1.50", "v1.0", "1e3", "+01", "Tru", " x", "1.0.0", "1,0"])
 def test_other_texts_are_names_as_they_are_written(text):
     assert name_of(text) == text
 
@@ -190,7 +190,21 @@ def test_columns_of_random_forms_have_the_codes_of_a_plain_dict():
         assert len(set(column.known.names)) == len(column.known.names)
 
 
-def test_points_between_thousands_beside_decimal_commas():
-    found, wrong = numbers_of(["1.234,5", "-12.345.678,25", " 1,5", "7", "1.234", "1.2345,5"], ",")
-    assert found[:4].tolist() == [1234.5, -12345678.25, 1.5, 7]
-    assert list(wrong) == [4, 5]
+def test_marks_between_thousands():
+    cells = ["1.234,5", "-12.345.678,25", " 1,5", "7", "1.234", "1 234", "2\u202f345,5", "1.2345,5"]
+    found, wrong = numbers_of([*cells, "0.234", "1,234.5"], ",")
+    expected = [1234.5, -12345678.25, 1.5, 7, 1234, 1234, 2345.5]
+    assert found[:7].tolist() == expected
+    assert list(wrong) == [7, 8, 9]
+    cells = [
+        "1,234.5",
+        "-12'345",
+        "1,234",
+        "\N{MINUS SIGN}1 234 567.5",
+        "0,234",
+        "1,5",
+        "1.234.567",
+    ]
+    found, wrong = numbers_of(cells)
+    assert found[:4].tolist() == [1234.5, -12345, 1234, -1234567.5]
+    assert list(wrong) == [4, 5, 6]
