@@ -20,7 +20,7 @@ from tests.helpers.reading import (
     schema_of,
     table_given,
 )
-from tests.helpers.tables import Row, shuffled, table, write_rows
+from tests.helpers.tables import Row, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}
 COLUMNS = {"kind": "steps", "id": "id", "label": "l", "order": "t", "steps": STEPS}
@@ -55,38 +55,6 @@ def test_ids_are_equal_by_value_and_shown_as_first_written(tmp_path: Path, endin
     found = read(write_rows(tmp_path / f"a.{ending}", rows))
     sizes = {x.id: len(x.sequence) for x in found}
     assert sizes == {"4.0": 2, "7": 2, "07": 1, "TRUE": 2}
-
-
-def test_every_format_and_order_of_rows_gives_the_same_sequences(tmp_path: Path) -> None:
-    rows = table(30, seed=3)
-    keys: dict[str, Any] = {
-        "id": "visit",
-        "order": "time",
-        "label": "who",
-        "steps": STEPS | {"mood": "token"},
-        "static": {"country": "token", "age": "number"},
-    }
-    expected = [content(x) for x in read(write_rows(tmp_path / "a.csv", rows), **keys)]
-    assert len(expected) == 30
-    of_first = [row for row in rows if row["visit"] == "v0"]
-    assert expected[0] == (
-        "v0",
-        of_first[0]["who"],
-        (tuple(row["place"] for row in of_first), tuple(row["mood"] for row in of_first)),
-        [
-            [pytest.approx(row["heat"]), max(0, row["time"] - of_first[max(0, i - 1)]["time"])]
-            for i, row in enumerate(of_first)
-        ],
-        (((of_first[0]["country"],),), [[of_first[0]["age"]]]),
-    )
-    for ending in ("tsv", "jsonl", "parquet"):
-        path = write_rows(tmp_path / f"a.{ending}", rows)
-        assert [content(x) for x in read(path, **keys)] == expected
-    mixed = shuffled(rows)
-    for ending in ("csv", "parquet"):
-        found = [content(x) for x in read(write_rows(tmp_path / f"b.{ending}", mixed), **keys)]
-        assert sorted(found) == sorted(expected)
-        assert [x[0] for x in found] == list(dict.fromkeys(row["visit"] for row in mixed))
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
