@@ -1,5 +1,6 @@
 """Tables with rows of totals, rare classes, dates in other languages, and nearly unique symbols."""
 
+import json
 import random
 import re
 import shlex
@@ -148,7 +149,7 @@ def spelled(draw: random.Random, label: str) -> str:
     return draw.choice([label, label, label.upper(), label.title(), f" {label}", f"{label}\xa0"])
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "jsonl"])
 def test_labels_that_differ_in_case_are_said_with_a_command(
     tmp_path, monkeypatch, draw, cli, ending
 ):
@@ -157,6 +158,9 @@ def test_labels_that_differ_in_case_are_said_with_a_command(
     labels, mark = [f"{name(draw)} x", "a.b-c", "o'k"], "," if ending == "csv" else "\t"
     rows = [[spelled(draw, labels[i % 3]), sentence(draw, "A.B-C")] for i in range(150)]
     write(Path(f"a.{ending}"), [] if ending == "txt" else ["tag", "text"], rows, mark)
+    if ending == "jsonl":
+        objects = [{"text": text, "tag": tag.replace("\xa0", " ")} for tag, text in rows]
+        Path("a.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in objects))
     said = cli("init", f"a.{ending}", "-o", "c.yaml").err
     (command,) = re.findall(r"spell them alike: (.*)", said)
     assert command in cli("data", "c.yaml").out
@@ -266,8 +270,11 @@ def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
     labels = [option for column in columns for option in ("--label", column)]
 
     def table(marked: list[int | None]) -> None:
-        rows = [[sentence(draw), *(int(k == at) for k in range(4))] for at in marked * 30]
-        write(Path("a.csv"), ["text", *columns], rows)
+        rows = [
+            [sentence(draw), *(int(k == at) for k in range(4)), "ns"[k % 2]]
+            for k, at in enumerate(marked * 30)
+        ]
+        write(Path("a.csv"), ["text", *columns, "zone"], rows)
 
     table([0, 1, 2, 3])
     assert "# each row has one of them" in cli("init", "a.csv", "-o", "c.yaml", code=2).err
@@ -328,6 +335,24 @@ def test_scattered_rows_without_an_order_are_said(tmp_path, monkeypatch, draw, c
     write(Path("b.csv"), names[:2] + names[3:], [[*row[:2], row[3]] for row in rows])
     assert "scattered" not in cli("data", "b.yaml").out
     assert "scattered" not in cli("data", "a.yaml", "--set", "data.order=k_1").out
+
+
+@pytest.mark.parametrize(("odd", "is_said"), [(-1, True), (99, True), (0, False), (5, False)])
+def test_a_number_that_may_stand_for_a_missing_label_is_said(
+    tmp_path, monkeypatch, cli, odd, is_said
+):
+    """Beside classes from 1 to 4: 0 and 5 go on counting."""
+    monkeypatch.chdir(tmp_path)
+    labels = [odd if number % 3 else number // 3 % 4 + 1 for number in range(240)]
+    lines = [f"some words about {number} things,{label}" for number, label in enumerate(labels)]
+    Path("t.csv").write_text("text,grade\n" + "\n".join(lines) + "\n")
+    said = cli("init", "t.csv", "-o", "c.yaml").err
+    assert ("data.na_values" in said) == is_said
+    if is_said:
+        (cells,) = re.findall(r"set data\.na_values: (.*) and", said)
+        keys = ["--set", f"data.na_values={cells}", "--set", "data.bad_rows=drop"]
+        assert f"'{odd}'" not in cli("data", "c.yaml", *keys).out
+        assert re.search(r"\b4 classes|classes +4", cli("data", "c.yaml", *keys).out)
 
 
 def sequences_of(draw: random.Random, form: str) -> tuple[list[str], list[list[list[Any]]]]:
