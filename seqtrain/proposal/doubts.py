@@ -13,7 +13,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
@@ -59,9 +59,8 @@ def column_doubts(config: Config) -> Iterator[str]:
         return
     sequence = data.sequence if isinstance(data.sequence, list) else [data.sequence]
     used = {*map(str, sequence), *(data.steps or ()), *(data.static or ())}
-    for column in table.columns:
-        if column.is_odd.any():
-            yield f"{odd_cells(column, table)}; the others are {column.kind}s"
+    odd = [column for column in table.columns if column.is_odd.any()]
+    yield from (line for _, line in odd_lines(odd, table))
     if isinstance(data.label, list):
         label = None
     else:
@@ -91,6 +90,29 @@ def column_doubts(config: Config) -> Iterator[str]:
             else:
                 use = "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
+
+
+def odd_lines(
+    columns: Sequence[ColumnProfile], table: Table
+) -> Iterator[tuple[list[ColumnProfile], str]]:
+    """Yield a line about the cells of columns that aren't of their kinds, after these columns.
+
+    Columns with such cells in the same rows, as a row of units has, share a line.
+
+    Args:
+        columns: Columns with such cells.
+        table: The table.
+    """
+    groups = dict[bytes, list[ColumnProfile]]()
+    for column in columns:
+        groups.setdefault(column.is_odd.tobytes(), []).append(column)
+    for own in groups.values():
+        found = odd_cells(own[0], table)
+        others = [f"{x.values[x.codes[np.argmax(x.is_odd)]]!r} of {x.shown}" for x in own[1:]]
+        if others:
+            found += f", and beside it {listed(others)}"
+        kinds = dict.fromkeys(SHOWN_KINDS[x.kind] for x in own)
+        yield own, f"{found}; the others are {' and '.join(kinds)}"
 
 
 def odd_cells(column: ColumnProfile, table: Table) -> str:

@@ -144,6 +144,13 @@ class Roles:
         order = () if self.order is None else self.order.columns
         return list(dict.fromkeys((*self.number_columns(), *order)))
 
+    def odd_sequences(self) -> list[ColumnProfile]:
+        """Return the columns of the sequence in which cells of another kind can't be read.
+
+        Where a sequence is of tokens, every text can, except if others are lists.
+        """
+        return [x for x in self.sequence if self.kind != "tokens" or x.has_lists]
+
     def numbers(self) -> dict[str, Floats]:
         """Return the numbers of the used columns, under their names in data.na_values.
 
@@ -333,7 +340,10 @@ def row_table(
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
-    chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    try:
+        chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    except DataError as error:  # another label may be the reason
+        raise DataError(*error.lines, *doubts) from None
     found = kind_of_sequence(chosen)
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if options.kind is None and _may_be_codes(chosen):
@@ -769,6 +779,6 @@ def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:
     """Yield each used column of numbers with cells of another kind."""
-    for column in (*roles.numbers_and_order(), *roles.sequence):
+    for column in (*roles.numbers_and_order(), *roles.odd_sequences()):
         if column.is_odd.any():
             yield column

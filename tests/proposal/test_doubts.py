@@ -259,6 +259,9 @@ def test_a_question_about_the_sequence_has_a_command_for_each_column(
     ]
     for command in commands:
         cli(*command.split(), "--force")
+    rows = [[*row, "mn"[at % 2]] for at, row in enumerate(rows)]
+    write(Path("a.csv"), [*names[:3], "name", "zone"], rows)
+    assert "--label name" in cli("init", "a.csv", "-o", "d.yaml", code=2).err
 
 
 def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
