@@ -70,7 +70,7 @@ from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Name, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Name, missing_name
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -706,6 +706,9 @@ def _facts_of_split(
     options = layout.options
     if found.table.header is not None:
         options = options.with_given(header=found.table.header)
+    if any(column.name == REST for column in roles.sequence):
+        first = [column.name for column in found.table.columns if column.name != REST]
+        options = options.with_given(sequence=REST, label=first)
     layout = replace(layout, options=options, joins=joins)
     table = read_table(files, layout, reports, is_train=False)
     own = {column.name: column for column in table.columns}
