@@ -12,7 +12,7 @@ from seqtrain.config import Config
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
@@ -62,7 +62,8 @@ def column_doubts(config: Config) -> Iterator[str]:
     else:
         label = table.column(LABEL if data.label is None else data.label)
     order = data.order if isinstance(data.order, list) else [data.order]
-    others = (data.label, data.id, data.group, *order, "file", "folder")
+    ids = data.id if isinstance(data.id, list) else [data.id]
+    others = (data.label, *ids, data.group, *order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
     if isinstance(data.label, list):
         marks = [column for column in table.columns if column.name in data.label]
@@ -70,7 +71,8 @@ def column_doubts(config: Config) -> Iterator[str]:
             yield from doubtful_marks(marks, joined_marks(marks))
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
-    id = None if data.id is None else table.column(data.id)
+    parts = [x for x in table.columns if x.name in ids]
+    id = joined_column(parts) if parts else None
     per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
     for column in table.columns:

@@ -25,7 +25,7 @@ from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
-from seqtrain.text import counted, quote
+from seqtrain.text import counted, delimited_line, listed, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -178,6 +178,19 @@ class ColumnProfile:
         if isinstance(self.name, str):
             return quote(self.name, LONGEST_LABEL)
         return f"column {self.name}"
+
+    @property
+    def parts(self) -> "tuple[ColumnProfile, ...]":
+        """The column, or the columns that it joins."""
+        return (self,)
+
+    @property
+    def key(self) -> Name | list[Name]:
+        """Value of a key of the config for the column: its name, or a list of names."""
+        names = [part.name for part in self.parts]
+        if len(names) == 1:
+            return names[0]
+        return names
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
@@ -623,6 +636,58 @@ class ColumnProfile:
         else:
             kind = SHOWN_KINDS.get(self.kind, f"text, {self.words:.3g} words per row")
         return f"{name} ({kind})"
+
+
+class JoinedColumn(ColumnProfile):
+    """Columns whose cells are one value together, such as an id of a subject and a trial.
+
+    A value is blank if one of its cells is.
+
+    Args:
+        parts: The columns, at least one.
+    """
+
+    kind = "text"  # type: ignore[assignment] # not that of a decimal number: 7,3
+
+    def __init__(self, *parts: ColumnProfile) -> None:
+        codes = np.zeros(parts[0].rows, np.int64)
+        for part in parts:
+            pairs = codes * len(part.values) + part.codes
+            codes = np.unique(pairs, return_inverse=True)[1]
+        codes[np.any([part.is_blank for part in parts], axis=0)] = -1
+        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # that of first appearance
+        rows = first[order]
+        cells = zip(
+            *([part.values[code] for code in part.codes[rows]] for part in parts), strict=True
+        )
+        values = [delimited_line(list(map(str, own)), ",") if all(own) else "" for own in cells]
+        super().__init__(
+            ", ".join(str(part.name) for part in parts), values, np.argsort(order)[codes]
+        )
+        self._parts = parts
+
+    @property
+    def parts(self) -> tuple[ColumnProfile, ...]:
+        """The columns."""
+        return self._parts
+
+    @property
+    def shown(self) -> str:
+        """Names for messages."""
+        return listed([part.shown for part in self.parts])
+
+    @property
+    def is_odd(self) -> Mask:
+        """True for each row with an odd cell, (rows,)."""
+        return np.any([part.is_odd for part in self.parts], axis=0)
+
+
+def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return one column as it is, or several as a `JoinedColumn`."""
+    if len(columns) == 1:
+        return columns[0]
+    return JoinedColumn(*columns)
 
 
 def without_prefixes(name: str) -> str:
