@@ -74,6 +74,7 @@ def column_doubts(config: Config) -> Iterator[str]:
     parts = [x for x in table.columns if x.name in ids]
     id = joined_column(parts) if parts else None
     per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
+    yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
     for column in table.columns:
         if label is None or column is label or column.name in others:
@@ -179,6 +180,22 @@ def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
         f"be too good for a new {name}; {command} keeps them together"
+    )
+
+
+def scattered_rows(id: ColumnProfile | None, config: Config) -> Iterator[str]:
+    """Yield a warning if the rows of an id are scattered over the file, and no column sorts them.
+
+    Args:
+        id: Column of the id, or None if a row is a sequence.
+        config: The config.
+    """
+    if id is None or config.data.order is not None or id.is_contiguous:
+        return
+    yield (
+        f"rows of one {id.shown} are scattered over the file, and used in its order: if they are "
+        "shuffled, what grows or drifts within them is lost; name the column that sorts them in "
+        "data.order (init --order)"
     )
 
 

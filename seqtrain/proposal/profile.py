@@ -592,6 +592,11 @@ class ColumnProfile:
         """True if most rows have a value of their own, or one that can't be a label."""
         return self.has_no_labels or self.distinct > self.rows / 2
 
+    @cached_property
+    def is_contiguous(self) -> bool:
+        """True if the rows of each value follow each other."""
+        return bool(np.count_nonzero(np.diff(self.codes)) == len(self.values) - 1)
+
     @property
     def is_unique(self) -> bool:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""

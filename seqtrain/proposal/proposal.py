@@ -17,6 +17,7 @@ from seqtrain.proposal.doubts import (
     doubtful_marks,
     odd_cells,
     rows_of_totals,
+    scattered_rows,
     shared_owner,
     spelled_alike,
 )
@@ -234,7 +235,8 @@ def propose(
             text, config, settings = found.config()
             prepared = prepare(config)
         warnings += number_doubts(prepared)
-    warnings += [*shared_owner(roles.owner, config), *_few_rows(found, config)]
+    warnings += [*scattered_rows(roles.id, config), *shared_owner(roles.owner, config)]
+    warnings += _few_rows(found, config)
     return Proposal(text, list(_uses(found, settings)), warnings)
 
 

@@ -101,13 +101,18 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     if id is None or (label is not None and not determines(id, label, labelled=True)):
         roles = _windowed_roles(columns, options)
     if roles is None and id is not None and label is not None:
-        _check_labels(id, label)
+        _check_labels(id, label, columns, options)
     if roles is None and id is not None:
         roles = _roles(columns, id, options)
         may_be_wide = wide_columns(columns) or not _have_names(columns)
         if roles.order is None and not is_requested and may_be_wide:
             return None
     if roles is None and is_requested:
+        given = columns_named(columns, options, "id")
+        possible = [x for x in columns if x.can_be_label and x not in given]
+        likely = [label] if label is not None else likeliest_labels(possible)
+        if given and len(likely) == 1:
+            _check_labels(given[0], likely[0], columns, options)
         raise DataError(
             "--id: no such column has values that repeat, each with one label, and several of each "
             "label; give --id and --label"
@@ -163,7 +168,7 @@ def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
     possible = [column for column in columns if can_be_sequence(column)]
     if not possible:
         return False
-    ids = [x for x in columns if x.can_be_label and is_code(x) and _is_contiguous(x)]
+    ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]
     labels = [x for x in columns if x.can_be_label and not is_code(x)]
     has_id = any(
         determines(id, label) and not determines(label, id) for id in ids for label in labels
@@ -250,7 +255,7 @@ def _likeliest_ids(
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
     and numbers that repeat, if another column holds measurements or times.
     """
-    rules = (lambda x: is_code(x) and _is_contiguous(x), is_code, _is_contiguous)
+    rules = (lambda x: is_code(x) and x.is_contiguous, is_code, lambda x: x.is_contiguous)
     for rule in rules:
         likely = [column for column in found if rule(column)]
         if likely:
@@ -271,13 +276,8 @@ def _is_ordinal(column: ColumnProfile) -> bool:
 
 def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if a column counts the rows of an id that follow each other."""
-    is_id = column is not id and id.can_be_label and _is_contiguous(id)
+    is_id = column is not id and id.can_be_label and id.is_contiguous
     return is_id and find_order([column], id) is not None
-
-
-def _is_contiguous(column: ColumnProfile) -> bool:
-    """Return True if the rows of each value follow each other."""
-    return bool(np.count_nonzero(np.diff(column.codes)) == len(column.values) - 1)
 
 
 def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions) -> Roles:
@@ -327,16 +327,18 @@ def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> R
     possible = [x for x in possible if x not in taken]
     candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
     if not given and not _have_names(columns):
-        candidates = [x for x in candidates if _is_contiguous(x) or x.kind == "number"]
+        candidates = [x for x in candidates if x.is_contiguous or x.kind == "number"]
     found = []
     for id in candidates[:MOST_CANDIDATES]:
         is_named = id in given or is_code_or_owner(id)
         roles = _windows_of(columns, id, options, is_named=is_named)
         if roles is not None:
             found.append(roles)
-    for is_likely in (_is_contiguous, lambda id: id.kind == "number"):
-        likely = [roles for roles in found if roles.id is not None and is_likely(roles.id)]
-        found = likely if len(found) > 1 and likely else found
+    follow = [roles for roles in found if roles.id is not None and roles.id.is_contiguous]
+    found = follow or found
+    numbered = [roles for roles in found if roles.id is not None and roles.id.kind == "number"]
+    if len(found) > 1:
+        found = numbered or found
     if len(found) == 1:
         return found[0]
     return None
@@ -357,7 +359,7 @@ def _windows_of(
     named = columns_named(columns, options, "order")
     order = Order(*named) if named else find_order(others, id)
     if is_named:
-        is_id = order is not None or _is_contiguous(id)
+        is_id = order is not None or id.is_contiguous
     else:
         is_id = order is not None and _distinct(id.codes, order.codes) == id.rows
     if not is_id:
@@ -452,10 +454,17 @@ def _power_of_two(length: float, most: int) -> int:
     return steps
 
 
-def _check_labels(id: ColumnProfile, label: ColumnProfile) -> None:
+def _check_labels(
+    id: ColumnProfile,
+    label: ColumnProfile,
+    columns: Sequence[ColumnProfile],
+    options: InitOptions,
+) -> None:
     """Raise a DataError if many rows have another label than most rows of their id.
 
-    If only a few have, the reader names their lines.
+    If only a few have, the reader names their lines. Windows are advised if the label stays for
+    some rows, or a column sorts them. Otherwise a row is a sequence, if it has one, or rows aren't
+    in time.
     """
     rows = np.flatnonzero(~label.is_blank)
     pairs = id.codes[rows].astype(np.int64) * len(label.values) + label.codes[rows]
@@ -464,13 +473,24 @@ def _check_labels(id: ColumnProfile, label: ColumnProfile) -> None:
     np.maximum.at(most, pairs // len(label.values), counts)
     if most.sum() >= (1 - MOST_CONFLICTS) * len(rows):
         return
-    runs = _runs(id.codes[rows], label.codes[rows])
-    window = "{steps: 16, stride: 8, label: last}"
-    raise DataError(
-        f"--label: {label.shown} changes within {id.shown}, after {runs.mean():.1f} rows on average"
-        "; for a label of the last row of each 16 of them, add the option: "
-        f"--set {shlex.quote(f'data.window={window}')}"
-    )
+    rows = rows[np.argsort(id.codes[rows], kind="stable")]
+    mean = _runs(id.codes[rows], label.codes[rows]).mean()
+    changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
+    others = [column for column in columns if column not in (id, label)]
+    has_sequence = any(map(can_be_sequence, others))
+    is_sorted = bool(options.named("order")) or find_order(others, id) is not None
+    if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
+        window = shlex.quote("data.window={steps: 16, stride: 8, label: last}")
+        advice = f"for a label of the last row of each 16 of them, add the option: --set {window}"
+    elif has_sequence:
+        group = shlex.join(["--set", f"data.group={id.name}"])
+        advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
+    else:
+        advice = (
+            "so they aren't in time, or belong to several sequences: name the column that sorts "
+            "them (--order), or that tells these apart (--id)"
+        )
+    raise DataError(f"{changes}; {advice}")
 
 
 def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:

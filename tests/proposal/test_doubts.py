@@ -2,6 +2,7 @@
 
 import random
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -280,3 +281,49 @@ def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
     refused = cli("init", "a.csv", "-o", "c.yaml", "--force", *labels, code=2).err
     cli("init", "a.csv", "-o", "d.yaml", *refused.split(": ")[-1].split())
     assert columns[1] in cli("fit", "c.yaml", "--run-dir", "r", code=2).err
+
+
+@pytest.mark.parametrize("given", [["--label", "target"], []])
+def test_windows_are_advised_only_where_the_label_stays(tmp_path, monkeypatch, draw, cli, given):
+    """Where ids simply repeat, a row with a text is a sequence, and other rows need an order."""
+    monkeypatch.chdir(tmp_path)
+    owners = [f"u{draw.randrange(20)}" for _ in range(400)]
+    texts = [[x, sentence(draw), draw.choice("ab")] for x in owners]
+    write(Path("a.csv"), ["unit_id", "note", "target"], texts)
+    refused = cli("init", "a.csv", "--id", "unit_id", "-o", "c.yaml", *given, code=2).err
+    (option,) = re.findall(r"--set \S+", refused)
+    cli("init", "a.csv", "-o", "c.yaml", *option.split())
+    assert parse_config(Path("c.yaml").read_text()).data.group == "unit_id"
+    numbers = [[x, f"{draw.random():.3f}", draw.choice("ab")] for x in owners]
+    write(Path("a.csv"), ["unit_id", "heat", "target"], numbers)
+    refused = cli("init", "a.csv", "--id", "unit_id", "-o", "d.yaml", *given, code=2).err
+    assert "--order" in refused
+    assert "data.window" not in refused
+    stays = [[f"u{k // 40}", draw.choice("wxyz"), "ab"[k % 40 > 19]] for k in range(400)]
+    write(Path("a.csv"), ["unit_id", "dose", "target"], stays)
+    refused = cli("init", "a.csv", "--id", "unit_id", "-o", "d.yaml", *given, code=2).err
+    (option,) = re.findall(r"--set 'data\.window=.*'", refused)
+    cli("init", "a.csv", "--id", "unit_id", "-o", "d.yaml", *given, *shlex.split(option))
+
+
+def test_scattered_rows_without_an_order_are_said(tmp_path, monkeypatch, draw, cli):
+    """Not where a column sorts them, or the rows of an id follow each other."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for case in range(60):
+        drift = draw.choice([-0.3, 0.3])
+        for k in range(8):
+            rows.append([f"c{case}", round(drift * k + draw.random(), 3), k, "ud"[drift > 0]])
+    mixed, names = draw.sample(rows, len(rows)), ["case_id", "level", "k_1", "trend"]
+    write(Path("a.csv"), names, mixed)
+    said = cli("init", "a.csv", "-o", "a.yaml", "--steps", "level", "--label", "trend").err
+    is_sorted = parse_config(Path("a.yaml").read_text()).data.order is not None
+    assert ("scattered" in said) != is_sorted
+    write(Path("b.csv"), names[:2] + names[3:], [[*row[:2], row[3]] for row in mixed])
+    said = cli("init", "b.csv", "-o", "b.yaml").err
+    assert "scattered" in said
+    assert "data.order" in said
+    assert "scattered" in cli("data", "b.yaml").out
+    write(Path("b.csv"), names[:2] + names[3:], [[*row[:2], row[3]] for row in rows])
+    assert "scattered" not in cli("data", "b.yaml").out
+    assert "scattered" not in cli("data", "a.yaml", "--set", "data.order=k_1").out
