@@ -175,10 +175,17 @@ LEVELS = (
 )
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
+LEVEL_OF_STEPS = len(LEVELS) - 1
 MONTHS_AND_WEEKS = {2, 3}
+LONG_TERM = {4, 5, 6}
 LEVEL_OF_DATES, LEVEL_OF_TIMES = 4, 10
-"""Places in `LEVELS`: of months and weeks, and of dates and times of day."""
-
+"""Places in `LEVELS`: of steps; of months and weeks; of dates, sessions and visits; of dates and
+times of day."""
+REPETITIONS = re.compile(
+    "(?:.* )?(?:recording|experiment|take|attempt|repetition|rep|clip|video|file|series|sequence"
+    f"|Durchgang|Versuch|Fahrt){NUMBERED}".lower()
+)
+"""Words for parts of a recording beside those of `LEVELS`."""
 
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
@@ -235,6 +242,23 @@ def is_event_time(column: ColumnProfile) -> bool:
 def is_counter(column: ColumnProfile) -> bool:
     """Return True if the column is named like numbers that count steps, such as week or seq_no."""
     return bool(COUNTER_NAME.fullmatch(column.name_words))
+
+
+def is_counting(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times, or like numbers that count steps."""
+    return is_time(column) or is_counter(column) or level_of(column) == LEVEL_OF_STEPS
+
+
+def is_part_of_id(column: ColumnProfile) -> bool:
+    """Return True if the column is named like dates, trials or recordings of an owner."""
+    level = level_of(column)
+    is_part = level is not None and LEVEL_OF_DATES <= level < LEVEL_OF_TIMES
+    return is_part or bool(REPETITIONS.fullmatch(column.name_words))
+
+
+def is_repetition(column: ColumnProfile) -> bool:
+    """Return True unless a column is named like dates, sessions or visits in one long sequence."""
+    return level_of(column) not in LONG_TERM
 
 
 def is_span(column: ColumnProfile) -> bool:

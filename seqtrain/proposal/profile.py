@@ -652,7 +652,7 @@ class JoinedColumn(ColumnProfile):
         parts: The columns, at least one.
     """
 
-    kind = "text"  # type: ignore[assignment] # not that of a decimal number: 7,3
+    kind = "text"  # not that of a decimal number: 7,3
 
     def __init__(self, *parts: ColumnProfile) -> None:
         codes = np.zeros(parts[0].rows, np.int64)
@@ -663,13 +663,13 @@ class JoinedColumn(ColumnProfile):
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         order = np.argsort(first)  # that of first appearance
         rows = first[order]
-        cells = zip(
-            *([part.values[code] for code in part.codes[rows]] for part in parts), strict=True
-        )
-        values = [delimited_line(list(map(str, own)), ",") if all(own) else "" for own in cells]
-        super().__init__(
-            ", ".join(str(part.name) for part in parts), values, np.argsort(order)[codes]
-        )
+        cells = ([part.values[code] for code in part.codes[rows]] for part in parts)
+        values = [
+            delimited_line(list(map(str, own)), ",").removesuffix("\n") if all(own) else ""
+            for own in zip(*cells, strict=True)
+        ]
+        name = ", ".join(str(part.name) for part in parts)
+        super().__init__(name, values, np.argsort(order)[codes].astype(np.int32))
         self._parts = parts
 
     @property
@@ -685,7 +685,8 @@ class JoinedColumn(ColumnProfile):
     @property
     def is_odd(self) -> Mask:
         """True for each row with an odd cell, (rows,)."""
-        return np.any([part.is_odd for part in self.parts], axis=0)
+        found: Mask = np.any([part.is_odd for part in self.parts], axis=0)
+        return found
 
 
 def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:

@@ -32,7 +32,7 @@ from seqtrain.proposal.layouts import (
 )
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile, joined_column
 from seqtrain.proposal.reading import (
     NO_LABELS,
     ReadingProgress,
@@ -657,7 +657,7 @@ def _facts_of_split(
     if roles.id is None:
         needed = roles.sequence
     else:
-        needed = [*roles.sequence, roles.id]
+        needed = [*roles.sequence, *roles.id.parts]
     missing = [str(column.name) for column in needed if column.name not in own]
     if missing:
         raise DataError(f"{table.name}: {missing_name('column', missing[0], list(map(str, own)))}")
@@ -666,7 +666,7 @@ def _facts_of_split(
         label=label,
         sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
-        id=roles.id and own[roles.id.name],
+        id=roles.id and joined_column([own[part.name] for part in roles.id.parts]),
         order=_same_order(roles, own),
         one_hot=one_hot,
     )

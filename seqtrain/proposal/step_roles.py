@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code,
@@ -30,7 +31,13 @@ from seqtrain.proposal.order import (
     sampled_ids,
 )
 from seqtrain.proposal.prediction import information
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats, determines
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Floats,
+    determines,
+    joined_column,
+)
 from seqtrain.proposal.roles import (
     Roles,
     about_splits,
@@ -38,6 +45,7 @@ from seqtrain.proposal.roles import (
     columns_named,
     commands,
     likeliest_labels,
+    options_naming,
     other_labels,
     owner_of,
     owners_of,
@@ -96,7 +104,9 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
     if not _may_be_step_table(columns, options, is_requested=is_requested):
         return None
-    id, roles = _find_id(columns, options), None
+    given, roles = _given_ids(columns, options), None
+    joined = None if given else find_joined_id(columns, options)
+    id = joined or _find_id(columns, options)
     label = next(iter(columns_named(columns, options, "label")), None)
     if id is None or (label is not None and not determines(id, label, labelled=True)):
         roles = _windowed_roles(columns, options)
@@ -108,8 +118,8 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         if roles.order is None and not is_requested and may_be_wide:
             return None
     if roles is None and is_requested:
-        given = columns_named(columns, options, "id")
-        possible = [x for x in columns if x.can_be_label and x not in given]
+        taken = given[0].parts if given else ()
+        possible = [x for x in columns if x.can_be_label and x not in taken]
         likely = [label] if label is not None else likeliest_labels(possible)
         if given and len(likely) == 1:
             _check_labels(given[0], likely[0], columns, options)
@@ -200,6 +210,12 @@ def can_be_sequence(column: ColumnProfile) -> bool:
 # Ids with one label each
 
 
+def _given_ids(columns: Sequence[ColumnProfile], options: InitOptions) -> list[ColumnProfile]:
+    """Return the id in the columns that the user names as one, or []."""
+    given = columns_named(columns, options, "id")
+    return [joined_column(given)] if given else []
+
+
 def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
@@ -209,7 +225,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     Raises:
         DataError: If several columns may be the id.
     """
-    given, labels = columns_named(columns, options, "id"), columns_named(columns, options, "label")
+    given, labels = _given_ids(columns, options), columns_named(columns, options, "label")
     if given and labels:  # the reader reports an id with several labels
         return given[0]
     taken = list(labels)
@@ -226,7 +242,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
             is_sparse = bool(labels) or _is_sparse(label)
-            is_id = label is not column and determines(column, label, labelled=is_sparse)
+            is_id = label not in column.parts and determines(column, label, labelled=is_sparse)
             if is_id and not determines(label, column):
                 found.append(column)
                 break
@@ -286,7 +302,8 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     Raises:
         DataError: If the label isn't clear.
     """
-    per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
+    others = [x for x in columns if x not in id.parts]
+    per_id = [x for x in others if determines(id, x, labelled=_is_sparse(x))]
     named, doubts = columns_named(columns, options, "label"), list[str]()
     if named:
         label = named[0]
@@ -294,7 +311,7 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         possible = [x for x in per_id if not determines(x, id)]
         label = choose_label(possible, fewest=1)
         doubts = other_labels(possible, label)
-    varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
+    varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
     given = columns_named(columns, options, "order")
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
@@ -321,7 +338,10 @@ def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> R
     have times that never repeat within it. Of several possible ids, it is the one whose rows follow
     each other, or the only one of numbers.
     """
-    given = columns_named(columns, options, "id")
+    given = _given_ids(columns, options)
+    if not given:
+        joined = find_joined_id(columns, options, has_labels=False)
+        given = [joined] if joined else []
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
     possible = [x for x in possible if x not in taken]
@@ -355,7 +375,7 @@ def _windows_of(
         options: Options of the user, whose columns exist.
         is_named: True if the user or its name says that the column is an id.
     """
-    others = [column for column in columns if column is not id]
+    others = [column for column in columns if column not in id.parts]
     named = columns_named(columns, options, "order")
     order = Order(*named) if named else find_order(others, id)
     if is_named:
@@ -476,14 +496,14 @@ def _check_labels(
     rows = rows[np.argsort(id.codes[rows], kind="stable")]
     mean = _runs(id.codes[rows], label.codes[rows]).mean()
     changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
-    others = [column for column in columns if column not in (id, label)]
+    others = [column for column in columns if column not in (*id.parts, label)]
     has_sequence = any(map(can_be_sequence, others))
     is_sorted = bool(options.named("order")) or find_order(others, id) is not None
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
         window = shlex.quote("data.window={steps: 16, stride: 8, label: last}")
         advice = f"for a label of the last row of each 16 of them, add the option: --set {window}"
     elif has_sequence:
-        group = shlex.join(["--set", f"data.group={id.name}"])
+        group = shlex.join(["--set", f"data.group={id.parts[0].name}"])
         advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
     else:
         advice = (
@@ -551,7 +571,7 @@ class StepColumns:
     ) -> None:
         assert roles.id is not None
         self.row_features = row_features
-        self.columns, self.roles = columns, roles
+        self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = None if self.order is None else self.order.columns[0]
@@ -563,10 +583,12 @@ class StepColumns:
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        others = [x for x in self.columns if x not in (self.id, self.label, self.first)]
+        others = [x for x in self.columns if x not in (self.label, self.first)]
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         if self.row_features:
             roles.owner = owner_of(self.owners, self.id)
+            if len(self.id.parts) > 1:
+                roles.group = owner_of(self.id.parts, self.id)
         for column in others:
             reason = self._reason_to_ignore(column)
             if reason is not None:
@@ -576,8 +598,8 @@ class StepColumns:
         if roles.static:
             names = listed([quote(name) for name in roles.static])
             roles.warnings.append(
-                f"{names}: one value per {self.id.name}, used as row features (data.static); leave "
-                "out what isn't known when the label is to be predicted"
+                f"{names}: one value per {self.id.shown}, used as row features (data.static); "
+                "leave out what isn't known when the label is to be predicted"
             )
         tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
         for column in others:
@@ -602,13 +624,11 @@ class StepColumns:
         tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
         has_numbers = len(tokens) < len(set(roles.steps) - {ELAPSED})
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
-            options = ["--id", str(self.id.name)]
-            for column in (*tokens[:1], *texts):
-                options += ["--sequence", str(column.name)]
+            turns = options_naming("sequence", [*tokens[:1], *texts])
             advice = f"to read the rows of one {self.id.shown} as turns of a chat: "
             roles.warnings.append(
                 f"{listed([x.shown for x in texts], 3)}: texts that aren't used; "
-                f"{advice}{shlex.join(options)}"
+                f"{advice}{options_naming('id', self.id.parts)} {turns}"
             )
             return
         roles.kind, roles.steps = "text", {}
@@ -780,7 +800,7 @@ class StepColumns:
                     "are used in the order of the file; if that isn't the order in time, add a "
                     f"column with the date, and give {commands}"
                 )
-        others = [x for x in self.columns if x not in (self.id, self.label)]
+        others = [x for x in self.columns if x is not self.label]
         possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
         if possible:
             shown = [shlex.join(["--order", str(column.name)]) for column in possible]
@@ -799,14 +819,14 @@ class StepColumns:
             return
         for column in self.columns:
             codes = column.codes[self.rows]
-            if column in (self.id, self.first) or 3 * _distinct(ids, codes) > rows:
+            if column is self.first or 3 * _distinct(ids, codes) > rows:
                 continue
             if _distinct(ids, codes, times) == rows:
                 order = "" if self.order is None else self.order.shown
+                both = (*self.id.parts, column)
                 yield (
                     f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
-                    f"sequence has one {name} and one {column.shown}, join the two into a column, "
-                    "and name it with --id"
+                    f"sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
                 )
 
 

@@ -1,0 +1,121 @@
+"""Ids of sequences in several columns together, such as a subject and the number of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from seqtrain.errors import DataError, marked
+from seqtrain.proposal.names import (
+    is_code_or_owner,
+    is_counting,
+    is_no_outcome,
+    is_part_of_id,
+    is_repetition,
+)
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.order import counts_rows, growth
+from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, determines, joined_column
+from seqtrain.proposal.roles import columns_named, command_naming, likeliest_labels
+
+MOST_PARTS, MOST_COLUMNS = 6, 3
+"""Most columns that may be parts of an id, and most that are one id together."""
+
+
+def find_joined_id(
+    columns: Sequence[ColumnProfile], options: InitOptions, *, has_labels: bool = True
+) -> JoinedColumn | None:
+    """Return the columns that are the id of a sequence together, or None if one column may be it.
+
+    They are named like ids, owners, trials or dates. The rows with equal cells in all of them stand
+    together, or a column counts them. In the rows of any fewer of these columns, a column that
+    counts begins again, or the label changes. A column that begins again on each date is no reason:
+    a sequence may be longer than a day.
+
+    Args:
+        columns: All columns.
+        options: Options of the user, whose columns exist.
+        has_labels: True if the rows of an id have one label. False if the label changes within it.
+
+    Raises:
+        DataError: If several choices of columns may be the id.
+    """
+    taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "steps")]
+    possible = [x for x in columns if x not in taken and _may_be_part(x)][:MOST_PARTS]
+    finder = _Finder(columns, options, has_labels=has_labels)
+    found = list[JoinedColumn]()
+    for size in range(2, MOST_COLUMNS + 1):
+        for parts in combinations(possible, size):
+            id = JoinedColumn(*parts)
+            is_new = all(not determines(id, other) for other in found)
+            if is_new and finder.is_id(id):
+                found.append(id)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            lines = [f"  {command_naming('id', id.parts)}" for id in found]
+            raise DataError(
+                marked("--id: several columns may be its id together; choose one:"), *lines
+            )
+    return None
+
+
+def _may_be_part(column: ColumnProfile) -> bool:
+    """Return True if a column may be a part of an id: its values repeat, and its name says so."""
+    if column.distinct < 2 or 2 * column.distinct > column.rows or column.is_duration:
+        return False
+    is_value = column.kind == "time" or (column.kind in ("text", "number") and column.can_be_label)
+    return is_value and (is_part_of_id(column) or is_code_or_owner(column))
+
+
+class _Finder:
+    """Checks whether columns are an id together."""
+
+    def __init__(
+        self, columns: Sequence[ColumnProfile], options: InitOptions, *, has_labels: bool
+    ) -> None:
+        self.has_labels = has_labels
+        self.columns = columns
+        self.numbers = [x for x in columns if x.kind in ("number", "time") and not x.is_constant]
+        self.counters = [x for x in self.numbers if x.kind == "time" or is_counting(x)]
+        self.labels = columns_named(columns, options, "label")
+
+    def is_id(self, id: JoinedColumn) -> bool:
+        """Return True if all of some columns are an id, and no fewer of them."""
+        if 2 * id.distinct > id.rows:
+            return False
+        counters = [x for x in self.counters if x not in id.parts]
+        others = [x for x in self.numbers if x not in (*id.parts, *counters, *self.labels)]
+        within = [x for x in counters if _sorts_rows(x, id)]
+        within += [x for x in others if not x.has_decimals and counts_rows(x.numbers, id.codes)]
+        if not (within or (id.is_contiguous and not counters)):
+            return False
+        labels = [x for x in self._labels(id) if determines(id, x, labelled=bool(self.labels))]
+        labels = [x for x in labels if not determines(x, id)] if self.has_labels else []
+        if self.has_labels and not labels:
+            return False
+        for size in range(1, len(id.parts)):
+            for parts in combinations(id.parts, size):
+                fewer = joined_column(parts)
+                missing = [x for x in id.parts if x not in parts]
+                is_reason = any(map(is_repetition, missing))
+                begins_again = is_reason and any(not _sorts_rows(x, fewer) for x in within)
+                changes = any(not determines(fewer, x, labelled=True) for x in labels)
+                if not (begins_again or changes):
+                    return False
+        return True
+
+    def _labels(self, id: JoinedColumn) -> list[ColumnProfile]:
+        """Return the likeliest labels among the columns that are no part of an id."""
+        if self.labels:
+            return self.labels
+        others = [x for x in self.columns if x not in id.parts and x not in self.counters]
+        return likeliest_labels([x for x in others if x.can_be_label and not is_no_outcome(x)])
+
+
+def _sorts_rows(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if a column sorts the rows of each id that stand together, or counts others."""
+    steps = growth(column.numbers, id.codes)
+    if id.is_contiguous:
+        return bool(len(steps) and ((steps >= 0).all() or (steps <= 0).all()) and steps.any())
+    return counts_rows(column.numbers, id.codes)
