@@ -103,9 +103,12 @@ def one_line(problem: str) -> str:
 
     If the message is too long, the beginnings of long paths are replaced by "…". If this isn't
     enough, the text before the last semicolon is cut. What follows there is the remedy, which stays
-    whole if it fits.
+    whole if it fits. A line that begins with two blanks is a command, which must work: it isn't
+    cut.
     """
     line = printable(problem)
+    if line.startswith("  "):
+        return line
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
         excess = len(line) - PROBLEM_LENGTH
         kept = max(PATH_KEPT, len(path) - excess - 1)

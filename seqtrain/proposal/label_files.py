@@ -95,17 +95,18 @@ def pattern_of(recordings: Sequence[str]) -> str | None:
     parts = [path.split(os.sep) for path in recordings]
     if len({len(each) for each in parts}) > 1:
         return None
-    ending = os.path.splitext(recordings[0])[1]
-    names = list[str]()
-    for values in zip(*parts, strict=True):
-        prefix = os.path.commonprefix(values)  # noqa: RUF071 - of characters
-        name = glob.escape(prefix)
-        if set(values) != {prefix}:
-            name += "*"
-        names.append(name)
-    if names[-1].endswith("*"):
-        names[-1] += glob.escape(ending)
-    pattern = os.sep.join(names)
-    if matching_files(pattern) == sorted(recordings):
-        return pattern
+    ending = glob.escape(os.path.splitext(recordings[0])[1])
+    for keeps_prefix in (False, True):
+        names = list[str]()
+        for values in zip(*parts, strict=True):
+            prefix = os.path.commonprefix(values)  # noqa: RUF071 - of characters
+            if set(values) == {prefix}:
+                names.append(glob.escape(prefix))
+            else:
+                names.append(f"{glob.escape(prefix) if keeps_prefix else ''}*")
+        if names[-1].endswith("*"):
+            names[-1] += ending
+        pattern = os.sep.join(names)
+        if matching_files(pattern) == sorted(recordings):
+            return pattern
     return None

@@ -11,29 +11,28 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problems, uncompressed
+from seqtrain.proposal.class_files import are_classes, class_pattern
 from seqtrain.proposal.label_files import label_file, pattern_of
-from seqtrain.proposal.names import OWNER_NAMES, names_outcome
+from seqtrain.proposal.names import OWNER_NAMES, is_no_outcome, names_outcome
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
-from seqtrain.proposal.roles import set_command
+from seqtrain.proposal.roles import commands, set_command
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
-from seqtrain.tables.blocks import FILE, LABEL
+from seqtrain.tables.blocks import FILE, FOLDER, INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import MEMORY, columns_of_format, resolve_format
-from seqtrain.tables.join import ROW, SPLIT_NAMES, begins_with_names, column_of
+from seqtrain.tables.join import ROW, begins_with_names, column_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
 
 NUMBER_IN_NAME = re.compile("[0-9]+")
 NAME_PART = re.compile("[A-Za-z]+|[0-9]+")
-INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
-"""Words in the name of a file that holds sequences without their labels."""
-TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
-"""Words in the name of a file that holds labels."""
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
 MOST_LABEL_FILES = 4
@@ -102,6 +101,7 @@ def find_layout(
         return layout
     recognisers = RECOGNISERS
     if options.named("label"):
+        _refuse_paths_as_labels(layout, progress)
         recognisers = (_recognise_pair, _recognise_label_file)
     choices = [choice for recognise in recognisers for choice in recognise(layout, progress)]
     if len(choices) > 1:
@@ -340,27 +340,30 @@ def _recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choic
     if format == "txt":
         options = options.with_given(format="lines")  # a sequence per line
     table = read_table([path], replace(layout, options=options), progress)
+    inside = table.column(LABEL)
+    if not table.has_columns and inside is not None and inside.distinct:  # as in npz
+        return []
     own = {str(column.name) for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
         return []
     group, joins = None, []
     owners = [other for other in _data_files(folder, set(OWNER_NAMES)) if other != path]
     for side in _beside(path, owners, set(OWNER_NAMES)):
-        join, column = _join_of(table, side, progress)
+        join, columns = _join_of(table, side, progress)
         if join is not None:
-            group, joins = column, [join]
+            group, joins = _only(columns), [join]
     choices = []
-    has_label = any(names_outcome(column) for column in table.columns)
+    has_label = _have_label(table)
     for target in targets or loose:
-        join, column = _join_of(table, target, progress)
+        join, columns = _join_of(table, target, progress)
         is_loose = not targets and (has_label or join is None or join["on"] == ROW)
         if join is not None and not is_loose:
             options = layout.options
-            if column is not None and not label:
-                options = options.with_given(label=[column])
+            if _only(columns) and not label:
+                options = options.with_given(label=columns)
             found_joins = [join, *joins]
             command = set_command(f"data.join={flow(found_joins)}")
-            found = replace(layout, options=options, joins=found_joins, group=group)
+            found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
             choices.append(Choice(command, found))
     return choices
 
@@ -388,11 +391,10 @@ def _joined_by_key(
 
 def _join_of(
     table: Table, path: str, progress: ReadingProgress
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Return how a further file is joined to a table, and the name of its column.
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return how a further file is joined to a table, and the names of its columns but the key.
 
-    It is joined by a common key that has one row per value there, or else row by row. The name is
-    None if the file has several columns but the key.
+    It is joined by a common key that has one row per value there, or else row by row.
     """
     other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
     rows, has_names = other.rows, other.header
@@ -403,18 +405,23 @@ def _join_of(
     new = [column.name for column in other.columns if column.name not in own]
     if is_single and not other.header:
         new = [column_of(path)]
-    name = str(new[0]) if len(new) == 1 else None
+    names = list(map(str, new))
     for column in other.columns:
         key = own.get(str(column.name))
         is_key = column.distinct == other.rows and len(new) > 0
         if is_key and key is not None and _has_values_of(key, column):
-            return {"file": path, "on": column.name}, name
+            return {"file": path, "on": column.name}, names
     if rows != table.rows:
-        return None, name
+        return None, names
     join: dict[str, Any] = {"file": path, "on": ROW}
     if has_names is not None and has_names != begins_with_names(path):
         join["header"] = has_names
-    return join, name
+    return join, names
+
+
+def _only(names: Sequence[str]) -> str | None:
+    """Return the only one of some names, or None."""
+    return names[0] if len(names) == 1 else None
 
 
 def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:
@@ -474,8 +481,7 @@ def _with_label_file(
         return None
     own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
     names = [str(column.name) for column in own.columns]
-    has_label = any(names_outcome(column) for column in own.columns)
-    if has_label or any(str(name) in names for name in options.named("label")):
+    if _have_label(own) or any(str(name) in names for name in options.named("label")):
         return None
     found = label_file(path, recordings, names, progress)
     if found is None:
@@ -485,7 +491,7 @@ def _with_label_file(
         train = pattern_of(recordings) or list(recordings)
     if len(found.labels) == 1 and not options.named("label"):
         options = options.with_given(label=found.labels)
-    layout = FileLayout({"train": train}, options, joins=[found.join])
+    layout = FileLayout({"train": train}, options, joins=[found.join], facts=found.labels)
     return _with_pattern(layout, found.pattern)
 
 
@@ -540,9 +546,7 @@ def commands_for_recordings(table: Table) -> list[str]:
 
 def _recognise_names(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout for each part of the paths of recordings that may be the label."""
-    if layout.options.get("format") is not None:
-        return []
-    recordings = _recordings(files_of("train", layout.splits["train"]))
+    recordings = _recordings(files_of("train", layout.splits["train"]), layout.options)
     return [
         Choice(set_command(f"data.path={flow(pattern)}"), _with_pattern(layout, pattern))
         for pattern in _path_patterns(recordings, progress)
@@ -563,9 +567,87 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
     if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
         plain = FileLayout({}, InitOptions())
         table = read_table(recordings[:1], plain, progress, is_train=False)
-        if any(names_outcome(column) for column in table.columns):
+        if _have_label(table):
             return []
     return found
+
+
+def _recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout of files whose names are labels, and one for each column that may be it."""
+    recordings = _recordings(files_of("train", layout.splits["train"]), layout.options)
+    if name_patterns(recordings):
+        return []
+    pattern, columns = _class_files(recordings, progress)
+    if pattern is None:
+        return []
+    command = set_command(f"data.path={flow(pattern)}")
+    return [
+        Choice(command, _with_pattern(layout, pattern)),
+        *(Choice(line.strip(), layout) for line in commands("label", columns)),
+    ]
+
+
+def _class_files(
+    files: Sequence[str], progress: ReadingProgress
+) -> tuple[str | None, list[ColumnProfile]]:
+    """Return the value of data.path if each file is a class, and columns that may be the label.
+
+    Such files have equal columns, none of which is named like a label. A label has values that two
+    files share. An id hasn't.
+    """
+    pattern = class_pattern(files)
+    if pattern is None:
+        return None, []
+    plain = FileLayout({}, InitOptions())
+    first, last = (
+        read_table([path], plain, progress, is_train=False) for path in (files[0], files[-1])
+    )
+    if [column.name for column in first.columns] != [column.name for column in last.columns]:
+        return None, []
+    if _have_label(first) or _have_label(last):
+        return None, []
+    columns = []
+    for one, other in zip(first.columns, last.columns, strict=True):
+        is_possible = one.can_be_label and other.can_be_label and not is_no_outcome(one)
+        counts = one.kind == "number" and (np.diff(one.numbers) >= 0).all()  # such as trials
+        if is_possible and not counts and {*map(str, one.values)} & {*map(str, other.values)}:
+            columns.append(one)
+    return pattern, columns
+
+
+def _have_label(table: Table) -> bool:
+    """Return True if a column of a table is named like a label, and may hold labels.
+
+    A number `y` beside a number `x` is a coordinate.
+    """
+    numbers = {column.word for column in table.columns if column.kind == "number"}
+    for column in table.columns:
+        is_coordinate = column.word == "y" and {"x", "y"} <= numbers
+        if names_outcome(column) and not column.has_no_labels and not is_coordinate:
+            return True
+    return False
+
+
+def _refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> None:
+    """Raise a DataError if the label is to be the path of a recording, or the name of its folder.
+
+    Raises:
+        DataError: The error has a command for each part of the paths that may be the label.
+    """
+    label = layout.options.named("label")[0]
+    if label not in (FILE, FOLDER):
+        return
+    train = layout.splits["train"]
+    recordings = _recordings(files_of("train", train), layout.options)
+    patterns = _path_patterns(recordings, progress) if recordings else []
+    files = [train] if isinstance(train, str) else train
+    lines = [
+        f"  {shlex.join(['seqtrain', 'init', *files, '--set', f'data.path={flow(pattern)}'])}"
+        for pattern in patterns
+    ]
+    if lines:
+        found = f"--label: {label} isn't a column; if a part of the paths is the label:"
+        raise DataError(found, *lines)
 
 
 def _recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Splits | None:
@@ -573,24 +655,26 @@ def _recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Spl
 
     A shell replaces a pattern by its files. If the pattern is found again, it stands for them.
     """
-    if len(files) < FEWEST_FILES or any(map(split_of, files)) or any(map(os.path.isdir, files)):
+    if len(files) < 2 or any(map(split_of, files)) or not all(map(os.path.isfile, files)):
         return None
     formats = {resolve_format(path, "auto") for path in files}
-    if len(formats) > 1 or not formats <= set(RECORDINGS) or not _path_patterns(files, progress):
+    if len(formats) > 1 or not formats <= set(RECORDINGS):
         return None
-    folder, ending = os.path.dirname(files[0]), os.path.splitext(files[0])[1]
-    for pattern in (folder, os.path.join(os.path.dirname(folder), "*")):
-        pattern = os.path.join(pattern, f"*{ending}")
-        if sorted(files) == matching_files(pattern):
-            return {"train": pattern}
-    return {"train": list(files)}
+    if not _path_patterns(files, progress) and not _class_files(files, progress)[0]:
+        return None
+    return {"train": pattern_of(files) or list(files)}
 
 
-def _recordings(files: Sequence[str]) -> list[str]:
+def _recordings(files: Sequence[str], options: InitOptions | None = None) -> list[str]:
     """Return the files of recordings: several tables or arrays, by a pattern or in a folder.
 
     A folder may have a sub-folder for each class.
+
+    Args:
+        files: The files, or one folder.
+        options: Options of the user. With a format, files with other endings may be recordings.
     """
+    given = None if options is None else options.get("format")
     if len(files) > 1 or not os.path.isdir(files[0]):
         if len(files) > 1:
             return list(files)
@@ -598,7 +682,7 @@ def _recordings(files: Sequence[str]) -> list[str]:
     found = list[str]()
     for path in _paths(files[0]):
         found += _paths(path) if os.path.isdir(path) else [path]
-    formats = {resolve_format(path, "auto") for path in found if os.path.isfile(path)}
+    formats = {given or resolve_format(path, "auto") for path in found if os.path.isfile(path)}
     is_one = len(formats) == 1 and formats <= set(RECORDINGS) and all(map(os.path.isfile, found))
     if is_one:
         return found
@@ -657,18 +741,29 @@ def _with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
         pattern: Value of data.path.
     """
     files, given = files_of("train", layout.splits["train"]), dict[str, Any]()
-    recordings = _recordings(files)
-    format = resolve_format((recordings or files)[0], "auto") or "csv"
+    recordings = _recordings(files, layout.options)
+    own = resolve_format((recordings or files)[0], "auto")
+    format = layout.options.get("format") or own or "csv"
     if f"(?P<{LABEL}>" in pattern and not layout.options.named("label"):
         given["label"] = [LABEL]
-    if columns_of_format(format) != "none" or step_columns((recordings or files)[0]):
+    label = str(next(iter(layout.options.named("label")), LABEL))
+    is_table = columns_of_format(format) != "none" or step_columns((recordings or files)[0])
+    if is_table and not are_classes(recordings or files, pattern, label):
         given["id"] = layout.options.get("id", FILE)
     if os.path.isdir(files[0]) and recordings:
         given["format"] = format
+        if own != format:  # a folder of format csv holds files .csv
+            splits = layout.splits | {"train": pattern_of(recordings) or recordings}
+            layout = replace(layout, splits=splits)
     group = SUBJECT if f"(?P<{SUBJECT}>" in pattern else None
     options = layout.options.with_given(**given)
     return replace(layout, options=options, pattern=pattern, group=group)
 
 
-RECOGNISERS: tuple[Recogniser, ...] = (_recognise_pair, _recognise_label_file, _recognise_names)
+RECOGNISERS: tuple[Recogniser, ...] = (
+    _recognise_pair,
+    _recognise_label_file,
+    _recognise_names,
+    _recognise_class_files,
+)
 """Recognisers of labels that aren't columns of the files."""

@@ -1,104 +1,80 @@
-"""Usual names of columns, and what they say about a column."""
+"""Usual names of columns, and what they say about a column.
+
+Names are in English, German, French, Spanish, Portuguese and Italian, without accents.
+"""
 
 import re
 
 from seqtrain.proposal.profile import ColumnProfile
 
-LABEL_NAMES = (
-    "label",
-    "labels",
-    "class",
-    "target",
-    "category",
-    "y",
-    "intent",
-    "topic",
-    "sentiment",
-    "tag",
-    "type",
-    "language",
-    "lang",
-    "genre",
-    "rating",
-    "stars",
-    "gold",
-    "classification",
-    "outcome",
-    "result",
-    "failure",
-    "failed",
-    "fault",
-    "anomaly",
-    "activity",
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+LABEL_NAMES = _words(
+    """
+    label labels class target category y intent topic sentiment tag type language lang genre
+    rating stars gold classification outcome result failure failed fault anomaly activity
+    bewertung stimmung thema absicht sprache zielwert sentimiento sentimento langue idioma
+    objetivo cible alvo
+    """
 )
-OUTCOME_WORDS = (
-    "label",
-    "class",
-    "target",
-    "outcome",
-    "result",
-    "classification",
-    "failure",
-    "fault",
-    "anomaly",
-    "diagnosis",
-    "verdict",
+OUTCOME_WORDS = _words(
+    """
+    label class target outcome result classification failure fault anomaly diagnosis verdict
+    etikett klasse kategorie ergebnis diagnose befund etiquette classe categorie resultat
+    diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
+    """
 )
 """Last words of names of labels, such as final_outcome."""
-TEXT_NAMES = (
-    "text",
-    "sequence",
-    "sentence",
-    "tokens",
-    "content",
-    "document",
-    "review",
-    "message",
-    "question",
-    "query",
-    "utterance",
-    "comment",
-    "tweet",
-    "post",
-    "seq",
-    "events",
-    "symbols",
-    "values",
-    "series",
-    "features",
-    "name",
-    "word",
-    "x",
-    "input",
+TEXT_NAMES = _words(
+    """
+    text sequence sentence tokens content document review message question query utterance
+    comment tweet post seq events symbols values series features name word x input nachricht
+    kommentar beschreibung inhalt satz frage rezension anfrage texte commentaire phrase contenu
+    texto mensaje comentario frase contenido pregunta mensagem conteudo pergunta testo messaggio
+    commento domanda
+    """
 )
 SHORT_NAMES = ("name", "word", "x", "input")
 """Names of texts that also are names of other things beside free text."""
-HEADLINE_NAMES = ("title", "subject", "headline", "summary")
-BODY_NAMES = ("body", "description", "text", "content", "review", "abstract", "message")
-GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dialogue", "dialog_id")
+HEADLINE_NAMES = _words(
+    """
+    title subject headline summary titel betreff titre objet titulo asunto assunto titolo
+    """
+)
+BODY_NAMES = _words(
+    """
+    body description text content review abstract message beschreibung inhalt nachricht texte
+    contenu texto contenido mensaje mensagem conteudo testo
+    """
+)
+GROUP_NAMES = _words(
+    """
+    session session_id conversation conversation_id dialogue dialog_id sitzung gesprach seance
+    sesion conversacion sessao conversa
+    """
+)
 """Names of columns that tell which rows belong together."""
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
-OWNER_NAMES = (
-    "customer",
-    "client",
-    "user",
-    "patient",
-    "subject",
-    "author",
-    "speaker",
-    "participant",
-    "machine",
-    "device",
-    "account",
-    "person",
-    "driver",
-    "writer",
-    "visitor",
-    "student",
+OWNER_NAMES = _words(
+    """
+    customer client user patient subject author speaker participant machine device account
+    person driver writer visitor student kunde kunden kundin kundennummer kundennr benutzer
+    nutzer patientin patienten maschine maschinennummer gerat geraet anlage proband teilnehmer
+    fahrer konto autor utilisateur appareil auteur conducteur compte cliente usuario paciente
+    maquina dispositivo conductor cuenta persona utilizador conta pessoa motorista utente
+    paziente macchina
+    """
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
-IDS, CODES = "[a-z]?id|uid|session|case|trip|key", "code|zip|poi|postcode|zipcode|postal|plz"
+IDS = (
+    "[a-z]?id|uid|session|case|trip|key|sitzung|vorgang|[a-z]+nummer|dossier|identifiant|seance"
+    "|caso|sesion|sessao"
+)
+CODES = "code|zip|poi|postcode|zipcode|postal|plz"
 ID_NAME = re.compile(rf"(^|[^a-z])({IDS})([^a-z]|$)")
 CODE_NAME = re.compile(rf"(^|[^a-z])({IDS}|{CODES})([^a-z]|$)")
 """Pattern in the words of a name of a column whose values are codes, such as case id."""

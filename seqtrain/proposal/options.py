@@ -95,6 +95,7 @@ class FileLayout:
         pattern: Value of data.path, or None.
         joins: Value of data.join.
         group: Column whose rows stay on one side of a split, or None.
+        facts: Columns of a file of labels, one of which is the label. Inputs to predict lack them.
     """
 
     splits: Splits
@@ -102,3 +103,4 @@ class FileLayout:
     pattern: str | None = None
     joins: Sequence[dict[str, Any]] = ()
     group: str | None = None
+    facts: Sequence[str] = ()

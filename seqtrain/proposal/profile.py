@@ -1,6 +1,7 @@
 """Profiles of columns: distinct cells and codes, kinds, counts and numbers, from all rows."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import Codes, Name, UnreadableError
+from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
     MISSING_NUMBERS,
     BadCellError,
@@ -21,7 +22,6 @@ from seqtrain.tables.cells import (
     name_of,
     with_point,
 )
-from seqtrain.tables.join import SPLIT_VALUES
 from seqtrain.tables.series import series_of
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
@@ -93,6 +93,8 @@ LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LABEL_KINDS = ("text", "number", "amount")
 """Kinds of columns whose short values can be labels."""
+CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,6}[-_ ]?[0-9]{1,12}"), 10
+"""A code of letters and a number, and the fewest different ones that are codes of things."""
 LONGEST_NUMBER = 15
 """Whole numbers of more digits are codes: float64 doesn't hold them."""
 MOSTLY = 0.98
@@ -156,20 +158,20 @@ class ColumnProfile:
 
     @cached_property
     def word(self) -> str:
-        """Name without prefixes, in lower case, or "" if the column has only an index."""
+        """Name without prefixes and accents, in lower case. "" if the column has only an index."""
         if isinstance(self.name, int):
             return ""
-        return without_prefixes(self.name).lower()
+        return _plain(without_prefixes(self.name))
 
     @cached_property
     def name_words(self) -> str:
-        """Words of the name without prefixes, in lower case with a blank between: case id.
+        """Words of the name, plain as in `word`, with a blank between: case id.
 
         A capital letter after a small one begins a word: EventTime has two.
         """
         if isinstance(self.name, int):
             return ""
-        parts = CAPITAL.sub(" ", without_prefixes(self.name)).lower()
+        parts = _plain(CAPITAL.sub(" ", without_prefixes(self.name)))
         return " ".join(BETWEEN_WORDS.split(parts)).strip()
 
     @property
@@ -593,6 +595,12 @@ class ColumnProfile:
         return self.has_no_labels or self.distinct > self.rows / 2
 
     @cached_property
+    def holds_codes(self) -> bool:
+        """True if all texts are letters and a number, such as K017, and ten or more of them."""
+        texts = [value for value in self.values if value != ""]
+        return len(texts) >= FEWEST_CODES and self.are_texts and all(map(CODE.fullmatch, texts))
+
+    @cached_property
     def is_contiguous(self) -> bool:
         """True if the rows of each value follow each other."""
         return bool(np.count_nonzero(np.diff(self.codes)) == len(self.values) - 1)
@@ -702,6 +710,12 @@ def without_prefixes(name: str) -> str:
     if known is not None:
         return known
     return PREFIX.sub("", name, count=1)
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case and without accents."""
+    letters = unicodedata.normalize("NFKD", name.lower())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:

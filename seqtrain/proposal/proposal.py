@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
 from seqtrain.proposal.doubts import (
     MOST_SHOWN,
     doubtful_marks,
@@ -30,6 +31,7 @@ from seqtrain.proposal.layouts import (
     commands_for_recordings,
     find_layout,
 )
+from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import ColumnProfile, joined_column
@@ -204,8 +206,12 @@ def propose(
         _check_bad_rows(table, facts)
         _check_classes(found)
     except DataError as error:
-        raise DataError(*error.lines, *sheets) from None
+        pieces = commands_for_pieces(table)
+        pieces[:1] = [f"or, {line}" for line in pieces[:1]]
+        raise DataError(*error.lines, *sheets, *pieces) from None
     warnings = [*sheets, *_doubts_about_labels(found)]
+    if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
+        warnings += commands_for_pieces(table)
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
@@ -240,6 +246,12 @@ def propose(
     return Proposal(text, list(_uses(found, settings)), warnings)
 
 
+def _are_wide_numbers(roles: Roles) -> bool:
+    """Return True if columns of a number each are the sequence of a row."""
+    numbers = [column.kind == "number" for column in roles.sequence]
+    return roles.kind == "features" and len(numbers) > 1 and all(numbers)
+
+
 def roles_of(table: Table) -> Roles:
     """Return the roles of the columns of a table.
 
@@ -248,10 +260,20 @@ def roles_of(table: Table) -> Roles:
     """
     columns, group = _without_keys(table), table.column(table.layout.group)
     roles = _roles_of(table, columns)
-    if group not in (None, roles.label, roles.id):
-        others = [column for column in columns if column is not group]
+    facts = _unused_facts(table, roles)
+    group = group or next(filter(names_owner, facts), None)
+    if facts or group not in (None, roles.label, roles.id):
+        others = [column for column in columns if column not in (group, *facts)]
         roles = _roles_of(table, others)
         roles.group = group
+    facts = [column for column in facts if column is not group]
+    if facts:
+        types = {c.name: "number" if c.kind == "number" else "token" for c in facts}
+        roles.warnings.append(
+            f"{listed([column.shown for column in facts])}: columns of the file of labels, which "
+            "aren't used, for an input to predict lacks them; to use them: "
+            f"{shlex.join(['--set', f'data.static={flow(types)}'])}"
+        )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
     for column in odd_numbers(roles):
@@ -262,6 +284,17 @@ def roles_of(table: Table) -> Roles:
             "blank cell or NA"
         )
     return roles
+
+
+def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
+    """Return the columns of a file of labels but the label, unless the user names them."""
+    options = table.layout.options
+    used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
+    used += [*map(str, options.get("static") or ()), str(options.get("group"))]
+    if str(roles.label.name) not in table.layout.facts:
+        return []
+    found = [column for column in map(table.column, table.layout.facts) if column is not None]
+    return [x for x in found if x is not roles.label and str(x.name) not in used]
 
 
 def _without_keys(table: Table) -> list[ColumnProfile]:

@@ -286,7 +286,7 @@ def _is_utf_16(path: str, format: str) -> bool:
 
 def _format_of_lines(table: Table) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
-    lines = _first_lines(table.path, table.dialect)
+    lines = first_lines(table.path, table.dialect)
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
     fields = [line.split("\t") for line in lines]
@@ -333,7 +333,8 @@ def _has_names(table: Table) -> bool:
     return False
 
 
-def _first_lines(path: str, dialect: Dialect) -> list[str]:
+def first_lines(path: str, dialect: Dialect) -> list[str]:
+    """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
     blocks = _first_blocks(path, replace(dialect, format="lines"))
     return [line for block in blocks for line in as_list(block.columns[TEXT])]
 
@@ -343,7 +344,7 @@ def _refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
 
     A user who names a column wants rows as they are.
     """
-    lines = _first_lines(path, replace(dialect, blank_lines=True))
+    lines = first_lines(path, replace(dialect, blank_lines=True))
     lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
     rows = [line.split() for line in lines if line.strip()]
     blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
@@ -449,7 +450,9 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         size = sum(map(os.path.getsize, files))
     progress.step(f"reading {table.name}", size)
     columns = columns_of_format(dialect.format)
-    selection = Selection(optional=() if layout.pattern is None else (FILE, FOLDER))
+    selection = Selection()
+    if FILE in layout.options.named("id"):
+        selection = Selection(optional=(FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
         selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
@@ -638,7 +641,7 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
     name = table.name
     if table.dialect.format == "txt" and table.problems and not table.rows:
         if os.path.isfile(table.path):
-            lines = _first_lines(table.path, table.dialect)
+            lines = first_lines(table.path, table.dialect)
         else:
             lines = []
         if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
@@ -684,7 +687,7 @@ def refuse_labels_before_blanks(table: Table) -> None:
     """Raise a DataError with a command if the first word of each line may be its label."""
     if not os.path.isfile(table.path):
         return
-    lines = [line for line in _first_lines(table.path, table.dialect) if line.strip()]
+    lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
     words = Counter(line.split()[0] for line in lines)
     have_texts = all(len(line.split()) > 1 for line in lines)
     if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:

@@ -61,6 +61,8 @@ LONGEST_CODE = 40
 """Most characters of unique words, on average, that are ids of rows, such as UUIDs."""
 MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
+MOST_CLASSES = 12
+"""Most values of a column named like codes or texts that may be the label in a warning."""
 MOST_LISTED = 20
 """Number of columns that a message lists."""
 FEWEST_OWNERS, FEWEST_NUMBERED_OWNERS = 10, 3
@@ -213,7 +215,7 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
     if candidates:
         raise DataError(
             marked("--label: several columns may hold the label; choose one:"),
-            *commands("label", best),
+            *commands("label", [*best, *(x for x in candidates if x not in best)]),
             *_command_for_marks(best),
         )
     advice = marked("give --label COLUMN")
@@ -228,14 +230,19 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
 def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:
     """Return a doubt about a label that its name doesn't tell, if other columns may be it."""
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
-    others = [x for x in others if not (is_code(x) or is_time(x) or names_variant(x))]
-    others = [x for x in others if x.word not in TEXT_NAMES]
-    if names_outcome(label) or not others:
+    others = [x for x in others if not (is_time(x) or names_variant(x))]
+    others = [
+        x for x in others if x.distinct <= MOST_CLASSES or not (is_code(x) or x.word in TEXT_NAMES)
+    ]
+    if (names_outcome(label) and not label.holds_codes) or not others:
         return []
+    reason = "no column is named like a label"
+    if names_outcome(label):
+        reason = "it holds codes"
     shown = [shlex.join(["--label", str(column.name)]) for column in others[:MOST_LABELS]]
     return [
-        f"{label.shown} is read as the label by its values, for no column is named like a label; "
-        f"if it is another one: {' or '.join(shown)}"
+        f"{label.shown} is read as the label, but {reason}; if it is another one: "
+        f"{' or '.join(shown)}"
     ]
 
 
@@ -701,9 +708,9 @@ def owners_of(
 ) -> list[ColumnProfile]:
     """Return the columns that seem to name the owner of each row, or of each sequence.
 
-    Such a column is named like ids or owners. It has a few distinct texts or whole numbers, and at
-    most half as many as there are rows, or sequences. They are at least ten, or three if all have
-    digits: P1, but not mobile and desktop.
+    Such a column is named like ids or owners, or holds codes such as K017. It has a few distinct
+    texts or whole numbers, and at most half as many as there are rows, or sequences. They are at
+    least ten, or three if all have digits: P1, but not mobile and desktop.
 
     Args:
         columns: Columns to choose from.
@@ -712,7 +719,7 @@ def owners_of(
     found = []
     for column in columns:
         is_value = column.kind in LABEL_KINDS and not column.has_no_labels
-        if not is_value or not may_own(column):
+        if not is_value or not (may_own(column) or column.holds_codes):
             continue
         are_numbered = all(any(map(str.isdigit, str(x))) for x in column.values)
         fewest = FEWEST_NUMBERED_OWNERS if are_numbered else FEWEST_OWNERS

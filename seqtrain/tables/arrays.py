@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+import shlex
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, BinaryIO, TypeAlias
 
@@ -15,8 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.tables.blocks import (
+    INPUT_WORDS,
     LABEL,
     ROWS,
+    SPLIT_NAMES,
+    SPLIT_VALUES,
+    TARGET_WORDS,
     TEXT,
     Block,
     Cells,
@@ -40,12 +46,12 @@ EXPECTED_ARRAYS = (
     "numpy.savez('data.npz', X=X, y=y), or y.npy next to X.npy"
 )
 FLAT = ("values", "offsets", "lengths", "labels")
-NAMES = {
-    **dict.fromkeys(("X", "x", "X_train", "x_train"), "X"),
-    **dict.fromkeys(("y", "Y", "y_train"), "labels"),
-    **{name: name for name in FLAT},
-}
-"""Maps each accepted name of an array to its meaning."""
+NAMES = ("X", "x", "y", "Y", "labels")
+"""The plainest names of arrays. Where others have the same meaning, these count."""
+WORDS = {**dict.fromkeys(INPUT_WORDS, "X"), **dict.fromkeys(TARGET_WORDS, "labels")}
+"""Maps words in the names of arrays to the meaning of the array."""
+WORD = re.compile(rf"[xXyY](?=(?:{'|'.join(SPLIT_VALUES)})(?![a-z]))|[A-Z]?[a-z]+|[A-Z]+")
+"""Word in the name of an array: two in x_train, trainX and xtrain."""
 
 
 def read_arrays(
@@ -162,16 +168,67 @@ def _load(stream: Any) -> dict[str, AnyArray]:
 
 
 def _known(loaded: Any) -> dict[str, AnyArray]:
-    """Return the arrays of an npz file whose names are known. The first of two counts."""
-    names = FLAT if "values" in loaded.files else NAMES
-    arrays: dict[str, AnyArray] = {}
-    for name in names:
-        if name in loaded.files:
-            arrays.setdefault(NAMES[name], np.asarray(loaded[name]))
-    if "X" not in arrays and "values" not in arrays:
+    """Return the arrays of an npz file whose names are known.
+
+    Raises:
+        UnreadableError: If there are none, or those of several splits. The error has the command
+            that writes a file for each split.
+    """
+    if "values" in loaded.files:
+        return {name: np.asarray(loaded[name]) for name in FLAT if name in loaded.files}
+    splits = arrays_of_splits(loaded.files)
+    if not splits:
         found = ", ".join(loaded.files) or "none"
         raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
-    return arrays
+    arrays = [{key: np.asarray(loaded[name]) for key, name in x.items()} for x in splits.values()]
+    if len(arrays) > 1:
+        raise UnreadableError(
+            None,
+            f"found the arrays of {len(splits)} splits ({', '.join(splits)}); expected those of "
+            "one; write a file for each, such as by:",
+            command=_dividing(splits),
+        )
+    return arrays[0]
+
+
+def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the names of the arrays of each split, by their meaning: X, lengths or labels.
+
+    Names such as `x_test`, `testX` and `test_labels` name a split. The others are of train. A split
+    without sequences is left out.
+
+    Args:
+        names: Names of the arrays of a file, none of which is `values`.
+
+    Raises:
+        UnreadableError: If two arrays of a split have one meaning.
+    """
+    splits: dict[str, dict[str, str]] = {"train": {}, "validation": {}, "test": {}}
+    for name in sorted(names, key=lambda name: name not in NAMES):
+        words = [word.lower() for word in WORD.findall(name)]
+        found = [split for split, known in SPLIT_NAMES.items() if known.intersection(words)]
+        others = [word for word in words if word not in SPLIT_VALUES]
+        meanings = {"lengths" if word == "lengths" else WORDS.get(word, "") for word in others}
+        # train_data_labels are labels, and X_features are sequences.
+        meaning = "labels" if meanings == {"X", "labels"} else "".join(meanings)
+        if len(meanings) in (1, 2) and meaning in ("X", "lengths", "labels"):
+            arrays = splits[found[0] if found else "train"]
+            known = arrays.setdefault(meaning, name)
+            if known not in (name, *NAMES):
+                problem = f"both {known} and {name} may be {meaning}; name one of them {meaning}"
+                raise UnreadableError(None, problem)
+    return {split: arrays for split, arrays in splits.items() if "X" in arrays}
+
+
+def _dividing(splits: dict[str, dict[str, str]]) -> str:
+    """Return a command for `UnreadableError` that writes a file for each split, and reads them."""
+    code = "import numpy, sys; path = sys.argv[1]; a = numpy.load(path)"
+    for split, arrays in splits.items():
+        given = ", ".join(f"{key}=a[{json.dumps(name)}]" for key, name in arrays.items())
+        code += f'; numpy.savez(path[:-4] + "-{split}.npz", {given})'
+    files = " ".join(f"{{root}}-{split}.npz" for split in splits)
+    command = shlex.quote(code).replace("{", "{{").replace("}", "}}")
+    return f"python3 -c {command} {{file}} && seqtrain init {files}"
 
 
 def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:

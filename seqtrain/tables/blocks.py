@@ -27,6 +27,17 @@ FILE, FOLDER = "file", "folder"
 """Names of the columns that every file has: its path, and the name of its folder."""
 REST = "rest"
 """Name of the column of the fields that a selection doesn't name, in csv and tsv."""
+SPLIT_NAMES = {
+    "validation": {"valid", "validation", "val", "dev", "eval"},
+    "test": {"test", "testing"},
+    "train": {"train", "training"},
+}
+"""Maps each split to the words that name it, in files and in cells. The first match decides."""
+SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
+INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
+"""Words in the name of a file or an array that holds sequences without their labels."""
+TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
+"""Words in the name of a file or an array that holds labels."""
 
 Name: TypeAlias = str | int
 """Name of a column, or its index from 0."""
@@ -187,7 +198,7 @@ class UnreadableError(Exception):
         line: Line of the problem, or None if it is the file as a whole.
         problems: The reasons, at least one.
         command: Command that writes a correct file, or None. {file} stands for the name of the
-            file, {new} for that of the new one.
+            file, {new} for that of the new one, {root} for the name of the file without ending.
     """
 
     def __init__(self, line: int | None, *problems: str, command: str | None = None) -> None:
@@ -236,8 +247,9 @@ def located(name: str, error: UnreadableError) -> DataError:
     root, ending = os.path.splitext(name)
     is_plain = bool(ending) and not compression_of(name)  # a command for lines can read it
     if error.command is not None and is_plain:
-        new = shlex.quote(f"{root}-new{ending}")
-        problems.append(f"  {error.command.format(file=shlex.quote(name), new=new)}")
+        names = {"file": name, "new": f"{root}-new{ending}", "root": root}
+        quoted = {key: shlex.quote(text) for key, text in names.items()}
+        problems.append(f"  {error.command.format(**quoted)}")
     return DataError(*problems)
 
 

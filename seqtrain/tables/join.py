@@ -13,6 +13,7 @@ from typing import Any
 from seqtrain.errors import DataError
 from seqtrain.tables.blocks import (
     EVERYTHING,
+    SPLIT_VALUES,
     TEXT,
     Block,
     Cells,
@@ -29,13 +30,6 @@ from seqtrain.text import counted, listed, quote
 
 ROW = "row"
 """Value of `on` of a join of files that are aligned row by row."""
-SPLIT_NAMES = {
-    "validation": {"valid", "validation", "val", "dev", "eval"},
-    "test": {"test", "testing"},
-    "train": {"train", "training"},
-}
-"""Maps each split to the words that name it, in files and in cells. The first match decides."""
-SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
 SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
 """Word in a path that names a split."""

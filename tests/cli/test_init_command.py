@@ -302,7 +302,8 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "printed by numpy": (csv("s,y\n", lambda i: [f'"{np.array(series(i))}"']), FEATURES, "series"),
     "a csv per recording": (
         {f"a/{y}/{i}.csv": table("x,y\n", [[x, -x] for x in series(i)])
-         for i, y in enumerate(LABELS)}, FEATURES, "series"
+         for i, y in enumerate(LABELS)},
+        {"id": "file", "steps": {"x": "number", "y": "number"}}, "a time step"
     ),
     "wide tsv of the archive": (
         {"a.tsv": table("", [[1 + i % 2, *series(i, 12), "NaN"] for i in range(60)], "\t")},

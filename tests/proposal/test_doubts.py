@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -327,3 +328,63 @@ def test_scattered_rows_without_an_order_are_said(tmp_path, monkeypatch, draw, c
     write(Path("b.csv"), names[:2] + names[3:], [[*row[:2], row[3]] for row in rows])
     assert "scattered" not in cli("data", "b.yaml").out
     assert "scattered" not in cli("data", "a.yaml", "--set", "data.order=k_1").out
+
+
+def sequences_of(draw: random.Random, form: str) -> tuple[list[str], list[list[list[Any]]]]:
+    """Return the names of a table without doubts, and its rows, sequence by sequence."""
+    if form == "texts":
+        found = [[sentence(draw, *("xyz"[i % 3],) * 3), "xyz"[i % 3]] for i in range(150)]
+        return ["text", "label"], [[row] for row in found]
+    if form == "wide":
+        found = [
+            [*(round(draw.gauss(i % 2, 1), 3) for _ in range(9)), "ab"[i % 2]] for i in range(99)
+        ]
+        return [*(f"t{k}" for k in range(9)), "label"], [[row] for row in found]
+    return ["case_id", "step", "event", "level", "label"], [
+        [
+            [f"c{case}", k, draw.choice("mnop"), round(draw.gauss(case % 2, 1), 3), "ab"[case % 2]]
+            for k in range(draw.randint(3, 8))
+        ]
+        for case in range(60)
+    ]
+
+
+@pytest.mark.parametrize("form", ["texts", "wide", "steps"])
+def test_data_finds_what_was_planted_and_nothing_in_clean_tables(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    names, found = sequences_of(draw, form)
+    write(Path("a.csv"), names, [row for own in found for row in own])
+    options = ["--set", "data.validation=0.2"]
+    said = cli("init", "a.csv", "-o", "a.yaml", *options).err
+    assert "warning" not in said.replace("rows per class are few", "")
+    assert cli("data", "a.yaml", "--json").json["doubts"] == []
+
+    def copied(number: int, label: str, shift: float) -> list[list[Any]]:
+        """Return a sequence again, under another id, with other numbers and another label."""
+        own = [[*row[:-1], label] for row in found[number]]
+        for row in own:
+            row[0] = f"{row[0]} {name(draw) if shift else ''}" if form == "texts" else row[0]
+            row[0] = f"{row[0]}x{len(found)}" if form == "steps" else row[0]
+            row[-2] = row[-2] if form == "texts" else row[-2] + shift
+        return own
+
+    labels = sorted({own[0][-1] for own in found})
+    found.append(copied(0, found[0][0][-1], 0))
+    found.append(copied(1, next(x for x in labels if x != found[1][0][-1]), 0))
+    found.append(copied(2, "rare", 0.5))
+    for number in (20, 30, 40, 50):
+        found[number] = [[*row[:-1], row[-1].upper()] for row in found[number]]
+    planted = ["are equal", "several different labels", "no row of the class", "only in case"]
+    if form != "texts":
+        for number, cell in ((5, -999), (6, -999), (7, "ERR")):
+            found[number][0][-2] = cell
+        line = 2 + sum(map(len, found[:7]))
+        planted += ["-999", f"'ERR' (line {line})"]
+    rows = [[*row, f"K{at // 5}", row[-1] * 2] for at, own in enumerate(found) for row in own]
+    planted += ["data.group=owner_nr", "'stage' gives the label away"]
+    write(Path("b.csv"), [*names, "owner_nr", "stage"], rows)
+    cli("init", "b.csv", "-o", "b.yaml", "--label", "label", *options)
+    doubts = " ".join(cli("data", "b.yaml", "--json").json["doubts"])
+    assert [text for text in planted if text not in doubts] == []

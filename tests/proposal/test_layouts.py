@@ -1,8 +1,10 @@
 """Labels that aren't columns of the data files: in other files, in folders, or nowhere."""
 
 import gzip
+import random
 import re
 import shlex
+import subprocess
 from glob import glob
 from pathlib import Path
 
@@ -300,3 +302,136 @@ def test_where_no_rows_are_held_out_init_says_so(tmp_path, monkeypatch, draw):
     setting = re.findall(r"--set (\S+)", said)
     config = parse_config(propose(files, InitOptions(setting)).text)
     assert len(prepare(config).splits["validation"]) >= 16
+
+
+def class_counts(config_file: str) -> dict[str, int]:
+    """Return the number of sequences of each class in all splits of a config."""
+    data = prepare(parse_config(Path(config_file).read_text()))
+    codes = np.concatenate([store.labels for store in data.splits.values()])
+    return dict(zip(data.preprocessing.labels, np.bincount(codes).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("x_train", "y_train", "x_test", "y_test"),
+        ("train_data", "train_labels", "val_data", "val_labels"),
+        ("Xtrain", "Ytrain", "Xtest", "Ytest"),
+        ("X", "y", "X_dev", "y_dev"),
+    ],
+)
+def test_splits_in_one_archive_are_divided_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, names
+):
+    monkeypatch.chdir(tmp_path)
+    split = "test" if "est" in names[2] else "validation"
+    rows = np.array([[[draw.gauss(i % 3, 1)] for _ in range(9)] for i in range(90)])
+    labels = np.array([f"c{i % 3}" for i in range(90)])
+    parts = [rows[:60], labels[:60], rows[60:], labels[60:]]
+    np.savez("it's all.npz", **dict(zip(names, parts, strict=True)))
+    refused = cli("init", "it's all.npz", code=2).err
+    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
+    divide, _, init = command.partition(" && seqtrain ")
+    subprocess.run(divide, shell=True, check=True)
+    cli(*shlex.split(init))
+    config = parse_config(Path("it's all-train.yaml").read_text())
+    assert getattr(config.data, split) == f"it's all-{split}.npz"
+    data = prepare(config)
+    held_out = data.splits[split]
+    assert np.bincount(held_out.labels).tolist() == [10, 10, 10]
+    assert sum(map(len, data.splits.values())) == 90
+
+
+FORMS_OF_CLASSES = ["a series per row", "a text per row", "an id"]
+
+
+@pytest.mark.parametrize("given", ["the folder", "its files"])
+@pytest.mark.parametrize("form", FORMS_OF_CLASSES)
+def test_a_file_of_each_class(tmp_path, monkeypatch, draw, given, form):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), f"{name(draw)} {name(draw)}", name(draw)]
+    for shift, label in enumerate(labels):
+        path, rows = Path(f"kinds/data_{label}.csv"), list[list[object]]()
+        for i in range(30):
+            if form == "a text per row":
+                rows.append([sentence(draw, label), draw.random()])
+            elif form == "an id":
+                rows += [[f"{shift}x{i}", *row] for row in recording(draw, shift, 12)]
+            else:
+                rows.append([round(draw.gauss(shift, 1), 2) for _ in range(12)])
+        names = {"a text per row": ["words", "n"], "an id": ["trip_id", "ax", "ay"]}
+        write(path, names.get(form, [f"t{k}" for k in range(12)]), rows)
+    files = ["kinds"] if given == "the folder" else sorted(glob("kinds/*.csv"))
+    Path("c.yaml").write_text(propose(files, InitOptions()).text)
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 30)
+
+
+@pytest.mark.parametrize("trials", [1, 20])
+def test_time_steps_in_a_file_of_each_class_are_joined_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, trials
+):
+    """A file is one recording, or its trials are counted from 1 in each file."""
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for shift, label in enumerate(labels):
+        rows = [[t % 20, 1 + t // 20, *row] for t, row in enumerate(recording(draw, shift, 400))]
+        names = ["time", "trial", "ax", "ay"]
+        if trials == 1:
+            names.remove("trial")
+            rows = [[t, *row[2:]] for t, row in enumerate(rows)]
+        write(Path(f"my runs/{label}.csv"), names, rows, ";")
+    refused = cli("init", "my runs", code=2).err
+    cut, init = re.findall(r"seqtrain:   (awk .*|seqtrain init .*)", refused)
+    subprocess.run(cut, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    counts = class_counts("c.yaml")
+    assert {*counts} == {*labels}
+    assert {*counts.values()} == {20 if trials > 1 else 13}
+
+
+def test_columns_beside_classes_in_names_are_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    for month in ("january", "february"):
+        rows = [[sentence(draw, way), way] for way in ("up", "down") * 20]
+        write(Path(f"logs/{month}.csv"), ["words", "way"], rows)
+    refused = cli("init", "logs", "-o", "c.yaml", code=2).err
+    found = []
+    for command in re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M):
+        cli(*shlex.split(command, comments=True), "--force")
+        found.append({*class_counts("c.yaml")})
+    assert found == [{"january", "february"}, {"up", "down"}]
+
+
+@pytest.mark.parametrize("columns", [["x", "y"], ["ax", "ay"]])
+@pytest.mark.parametrize("ending", ["csv", "txt"])
+def test_recordings_with_a_format_or_a_path_as_label(
+    tmp_path, monkeypatch, draw, cli, columns, ending
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(24):
+        path = Path(f"takes/P{i // 4}_{labels[i % 2]}_{i:03d}.{ending}")
+        write(path, columns, recording(draw, i % 2))
+    cli("init", "takes", "--format", "csv", "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+    if ending == "csv":
+        refused = cli("init", "takes", "--set", "data.label=file", code=2).err
+        (command,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+
+
+def test_other_columns_of_a_file_of_labels_are_no_features(tmp_path, monkeypatch, cli):
+    """A new recording has no row there, so that it could not be classified."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(4)
+    for i in range(24):
+        write(Path(f"rec/r{i:02d}.csv"), ["ax", "ay"], recording(draw, i % 2))
+    facts = [[f"r{i:02d}.csv", "ab"[i % 2], f"p{i // 4}", 20 + i % 5] for i in range(24)]
+    write(Path("labels.csv"), ["file", "label", "subject", "age"], facts)
+    cli("init", "rec", "labels.csv", "-o", "c.yaml")
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    assert parse_config(Path("c.yaml").read_text()).data.group == "subject"
+    write(Path("new/one.csv"), ["ax", "ay"], recording(draw, 1))
+    assert len(cli("predict", "new/one.csv", "--run", "run").out.splitlines()) == 2

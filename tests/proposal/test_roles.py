@@ -436,3 +436,53 @@ def test_where_no_name_tells_the_label_others_are_commands(
     config, proposal = proposed(write(tmp_path / "a.csv", *labelled_rows(form, values)))
     assert config.data.label == label
     assert any("--label customer_type" in x for x in proposal.warnings) == is_doubted
+
+
+LANGUAGES = {
+    "German": ("Kategorie", "Inhalt", "Kundennummer", "Vorgang", "Zeitpunkt"),
+    "French": ("Étiquette", "texte", "utilisateur", "séance", "horodatage"),
+    "Spanish": ("clase", "mensaje", "paciente", "sesión", "hora"),
+    "Portuguese": ("rótulo", "mensagem", "usuário", "sessão", "hora"),
+    "Italian": ("etichetta", "testo", "utente", "caso", "when"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_names_of_other_languages(tmp_path, language, seed):
+    """A code of letters and a number whose name says nothing is an owner, too."""
+    draw = random.Random(seed)
+    label, text, owner, id, time = LANGUAGES[language]
+    owner = draw.choice([owner, "zz"])
+    names = [label, text, owner, "alpha", "beta"]
+    rows = [
+        ["xyz"[i % 3], s, f"K{i // 9}", draw.choice("uvw"), draw.choice("mn")]
+        for i, s in enumerate(sentences(180))
+    ]
+    order = draw.sample(range(5), 5)
+    path = write(
+        tmp_path / "a.csv", [names[i] for i in order], [[row[i] for i in order] for row in rows]
+    )
+    config, proposal = proposed(path)
+    assert (config.data.label, config.data.sequence) == (label, text)
+    assert any(f"data.group={owner}" in line for line in map(shell_words, proposal.warnings))
+    names = [label, owner, id, "puls", time, "ort"]
+    rows = [
+        ["xy"[case % 2], f"K{case // 6}", f"s{case}", draw.random(), step, draw.choice("uvw")]
+        for case in range(90)
+        for step in range(6)
+    ]
+    order = draw.sample(range(6), 6)
+    path = write(
+        tmp_path / "b.csv", [names[i] for i in order], [[row[i] for i in order] for row in rows]
+    )
+    config, proposal = proposed(path)
+    assert (config.data.label, config.data.id, config.data.order) == (label, id, time)
+    assert set(config.data.steps) == {"puls", "ort"}
+    assert config.data.static is None
+    assert any(f"data.group={owner}" in line for line in map(shell_words, proposal.warnings))
+
+
+def shell_words(line: str) -> str:
+    """Return a line without the quotes that a shell takes away."""
+    return line.replace("'", "")

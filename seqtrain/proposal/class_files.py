@@ -1,0 +1,118 @@
+"""Files of a class each, such as walking.csv and running.csv: their names are the labels."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.proposal.profile import REPEATS, ColumnProfile
+from seqtrain.proposal.reading import Table, first_lines
+from seqtrain.sequences.sources import files_of
+from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.delimited import form_of
+
+MOST_CLASSES = 50
+"""Most files of which each may be a class."""
+FEWEST_PIECES, SIZES = 10, (128, 64, 32, 16, 8)
+"""Fewest pieces of the smallest class into which time steps are cut, and the sizes of a piece."""
+CLASS_NAME = re.compile(r"[^\W\d_]+(?:[ ._-]+[^\W\d_]+)*[ ._-]?\d*")
+"""Words, and perhaps a number: no code."""
+SIMILAR = 0.5
+"""Rows are similar if they differ by less than this share of the difference of any two rows."""
+LAST_PART, FIRST_PART = re.compile("[^._ -]*$"), re.compile("^[^._ -]*")
+
+
+def class_pattern(files: Sequence[str]) -> str | None:
+    """Return the value of data.path if each file may be a class, or None.
+
+    Names differ in more than numbers. Parts that all names share are no parts of the labels.
+    """
+    names = [os.path.basename(path) for path in files]
+    stems = [os.path.splitext(uncompressed(name))[0] for name in names]
+    endings = {name.removeprefix(stem) for name, stem in zip(names, stems, strict=True)}
+    are_different = len({re.sub("[0-9]+", "", stem) for stem in stems}) == len(stems)
+    if not are_different or not 2 <= len(stems) <= MOST_CLASSES or len(endings) > 1:
+        return None
+    before = LAST_PART.sub("", os.path.commonprefix(stems))  # noqa: RUF071 - of characters
+    reversed_end = os.path.commonprefix([stem[::-1] for stem in stems])  # noqa: RUF071
+    after = FIRST_PART.sub("", reversed_end[::-1])
+    labels = [stem.removeprefix(before).removesuffix(after) for stem in stems]
+    if not all(map(CLASS_NAME.fullmatch, labels)):
+        return None
+    ending = re.escape(after + endings.pop())
+    return f"{re.escape(before)}(?P<{LABEL}>[^/]+){ending}$"
+
+
+def are_classes(files: Sequence[str], pattern: str | None, label: str) -> bool:
+    """Return True if each of several files has another label, by a value of data.path."""
+    if pattern is None or label not in re.compile(pattern).groupindex:
+        return False
+    found = [re.search(pattern, os.path.basename(path)) for path in files]
+    labels = {match[label] for match in found if match is not None}
+    return len(labels) == len(files) > 1
+
+
+def may_be_steps(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+    """Return True if neighbouring rows of a file are similar, as time steps are.
+
+    Args:
+        table: The table.
+        columns: Columns of numbers that are read as the sequence of a row.
+    """
+    rows = np.stack([column.numbers for column in columns], axis=1)
+    within = np.diff(table.lines) > 0  # lines begin again in the next file
+    changes = np.nanmean(np.square(np.diff(rows, axis=0)[within]))
+    return bool(changes < SIMILAR * 2 * np.nanmean(np.nanvar(rows, axis=0)))
+
+
+def commands_for_pieces(table: Table) -> list[str]:
+    """Return lines with commands that join files of a class each, or an empty list.
+
+    A row of such a file may be a time step. A sequence has the rows of one value of a column, such
+    as trial, that begins again in each file. If there is none, a file is cut into pieces.
+    """
+    files = files_of("train", table.layout.splits.get("train"))
+    if len(files) == 1 and os.path.isdir(files[0]):
+        names = sorted(name for name in os.listdir(files[0]) if not name.startswith("."))
+        files = [os.path.join(files[0], name) for name in names]
+    label = str(next(iter(table.layout.options.named("label")), LABEL))
+    is_text = table.dialect.format in ("csv", "tsv") and not any(map(compression_of, files))
+    if not is_text or not are_classes(files, table.layout.pattern, label):
+        return []
+    mark = form_of(first_lines(files[0], table.dialect), table.dialect).delimiter
+    code = r'FNR == 1 {name = FILENAME; gsub(/.*\/|\.[^.]*$/, "", name)'
+    options, first = "--no-header --label 0 --id 1", 1
+    if table.header:
+        code += '; if (NR == 1) print "label", "part", $0; next'
+        options, first = "--label label --id part", 2
+    repeated = next(filter(partial(_begins_again, table), table.columns), None)
+    if repeated is None:
+        rows = table.rows // len(files)
+        size = next((size for size in SIZES if rows >= FEWEST_PIECES * size), SIZES[-1])
+        part = f"int((FNR - {first}) / {size})"
+        found = f"if a file is one recording, and a row a time step, cut it every {size} rows:"
+    else:
+        part = f"${table.columns.index(repeated) + 1}"
+        found = f"if the rows of one {repeated.shown} of a file are a sequence:"
+    code += f'}} {{print name, name "-" {part}, $0}}'
+    given = [path if os.sep in path else f"./{path}" for path in files]  # a=b.csv is no assignment
+    command = shlex.join(["awk", f"-F{mark}", "-v", f"OFS={mark}", code, *given])
+    folder = os.path.basename(os.path.dirname(os.path.abspath(files[0])))
+    target = shlex.quote(f"./{folder}-parts.{table.dialect.format}")
+    return [found, f"  {command} > {target}", f"  seqtrain init {target} {options}"]
+
+
+def _begins_again(table: Table, column: ColumnProfile) -> bool:
+    """Return True if each value of a column has several rows of a file, one after another."""
+    if column.distinct < 2 or column.name == LABEL or column.has_no_labels:
+        return False
+    begins = np.append(True, np.diff(table.lines) <= 0)
+    owners = np.cumsum(begins) * len(column.values) + column.codes
+    changes = np.append(True, np.diff(owners) != 0)
+    parts = len(np.unique(owners))
+    are_several = 2 * begins.sum() <= parts <= table.rows / REPEATS
+    return bool(are_several and changes.sum() == parts)
