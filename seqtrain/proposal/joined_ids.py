@@ -7,11 +7,13 @@ from itertools import combinations
 
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.names import (
+    LONG_TERM,
     is_code_or_owner,
     is_counting,
     is_no_outcome,
     is_part_of_id,
-    is_repetition,
+    level_of,
+    names_owner,
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import counts_rows, growth
@@ -27,10 +29,10 @@ def find_joined_id(
 ) -> JoinedColumn | None:
     """Return the columns that are the id of a sequence together, or None if one column may be it.
 
-    They are named like ids, owners, trials or dates. The rows with equal cells in all of them stand
-    together, or a column counts them. In the rows of any fewer of these columns, a column that
-    counts begins again, or the label changes. A column that begins again on each date is no reason:
-    a sequence may be longer than a day.
+    At least one is named like ids, owners, trials or dates. The rows with equal cells in all of
+    them stand together, or a column counts them. In the rows of any fewer of these columns, a
+    column that counts begins again, or the label changes. If a column has another name, the label
+    is no reason. A column that begins again on each date is none: a sequence may be longer.
 
     Args:
         columns: All columns.
@@ -41,15 +43,20 @@ def find_joined_id(
         DataError: If several choices of columns may be the id.
     """
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "steps")]
-    possible = [x for x in columns if x not in taken and _may_be_part(x)][:MOST_PARTS]
+    possible = [x for x in columns if x not in taken and _may_be_part(x)]
+    possible = sorted(possible, key=lambda x: not _is_named(x))[:MOST_PARTS]
     finder = _Finder(columns, options, has_labels=has_labels)
     found = list[JoinedColumn]()
     for size in range(2, MOST_COLUMNS + 1):
         for parts in combinations(possible, size):
-            id = JoinedColumn(*parts)
+            if not any(map(_is_named, parts)):
+                continue
+            id = JoinedColumn(*sorted(parts, key=columns.index))
             is_new = all(not determines(id, other) for other in found)
             if is_new and finder.is_id(id):
                 found.append(id)
+        named = [id for id in found if all(map(_is_named, id.parts))]
+        found = named or found
         if len(found) == 1:
             return found[0]
         if found:
@@ -61,11 +68,21 @@ def find_joined_id(
 
 
 def _may_be_part(column: ColumnProfile) -> bool:
-    """Return True if a column may be a part of an id: its values repeat, and its name says so."""
+    """Return True if a column may be a part of an id: names, whole numbers or dates that repeat."""
     if column.distinct < 2 or 2 * column.distinct > column.rows or column.is_duration:
         return False
-    is_value = column.kind == "time" or (column.kind in ("text", "number") and column.can_be_label)
-    return is_value and (is_part_of_id(column) or is_code_or_owner(column))
+    if is_counting(column) and not _is_named(column):
+        return False
+    return column.kind == "time" or (column.kind in ("text", "number") and column.can_be_label)
+
+
+def _is_named(column: ColumnProfile) -> bool:
+    return is_part_of_id(column) or is_code_or_owner(column)
+
+
+def _is_long_term(column: ColumnProfile) -> bool:
+    """Return True for dates, sessions and visits: the rows of several may be one sequence."""
+    return level_of(column) in LONG_TERM
 
 
 class _Finder:
@@ -90,26 +107,38 @@ class _Finder:
         within += [x for x in others if not x.has_decimals and counts_rows(x.numbers, id.codes)]
         if not (within or (id.is_contiguous and not counters)):
             return False
-        labels = [x for x in self._labels(id) if determines(id, x, labelled=bool(self.labels))]
-        labels = [x for x in labels if not determines(x, id)] if self.has_labels else []
+        labels = list[ColumnProfile]()
+        if self.has_labels:
+            is_sparse, possible = bool(self.labels), self._labels(id, within)
+            labels = [x for x in possible if determines(id, x, labelled=is_sparse)]
+            labels = [x for x in labels if not determines(x, id)]
         if self.has_labels and not labels:
             return False
+        are_named = all(map(_is_named, id.parts))
+        has_trials = any(not (_is_long_term(x) or names_owner(x)) for x in id.parts)
         for size in range(1, len(id.parts)):
             for parts in combinations(id.parts, size):
                 fewer = joined_column(parts)
                 missing = [x for x in id.parts if x not in parts]
-                is_reason = any(map(is_repetition, missing))
-                begins_again = is_reason and any(not _sorts_rows(x, fewer) for x in within)
+                begins_again = any(not _sorts_rows(x, fewer) for x in within)
+                is_divided = id.is_contiguous and not fewer.is_contiguous
                 changes = any(not determines(fewer, x, labelled=True) for x in labels)
-                if not (begins_again or changes):
+                is_reason = has_trials or not all(map(_is_long_term, missing))
+                if not ((is_reason and (begins_again or is_divided)) or (are_named and changes)):
                     return False
         return True
 
-    def _labels(self, id: JoinedColumn) -> list[ColumnProfile]:
-        """Return the likeliest labels among the columns that are no part of an id."""
+    def _labels(self, id: JoinedColumn, within: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+        """Return the likeliest labels among the columns that are no part of an id.
+
+        Args:
+            id: The id.
+            within: Columns that sort its rows.
+        """
         if self.labels:
             return self.labels
-        others = [x for x in self.columns if x not in id.parts and x not in self.counters]
+        taken = (*id.parts, *self.counters, *within)
+        others = [x for x in self.columns if x not in taken]
         return likeliest_labels([x for x in others if x.can_be_label and not is_no_outcome(x)])
 
 

@@ -232,9 +232,9 @@ def is_part_of_id(column: ColumnProfile) -> bool:
     return is_part or bool(REPETITIONS.fullmatch(column.name_words))
 
 
-def is_repetition(column: ColumnProfile) -> bool:
-    """Return True unless a column is named like dates, sessions or visits in one long sequence."""
-    return level_of(column) not in LONG_TERM
+def is_trial(column: ColumnProfile) -> bool:
+    """Return True if the column is named like trials or recordings, not like dates or visits."""
+    return is_part_of_id(column) and level_of(column) not in LONG_TERM
 
 
 def is_span(column: ColumnProfile) -> bool:

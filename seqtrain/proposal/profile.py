@@ -86,8 +86,12 @@ MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "
 """Marks that can join symbols in a cell, such as a>b>c."""
 PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
 """Prefix of the name of a column, such as event. or case: or (case)."""
-EVENT_LOG_NAMES = {"case:concept:name": "case_id", "concept:name": "event"}
-"""Maps names of the standard of event logs (XES) to plain ones. Their last part says little."""
+EVENT_LOG_NAMES = {
+    "case:concept:name": "case_id",
+    "concept:name": "event",
+    "recording_session_label": "session_id",
+}
+"""Maps names of event logs (XES) and of eye trackers to plain ones. Their last part says little."""
 CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""

@@ -15,6 +15,8 @@ from seqtrain.proposal.names import (
     is_code_or_owner,
     is_counter,
     is_time,
+    is_trial,
+    names_owner,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import (
@@ -35,6 +37,7 @@ from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
     Floats,
+    JoinedColumn,
     determines,
     joined_column,
 )
@@ -608,6 +611,7 @@ class StepColumns:
                 if by is not None:
                     roles.steps[str(column.name)] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
+        roles.warnings += self._parts_of_ids()
 
     def read_turns(self, named: Sequence[ColumnProfile]) -> None:
         """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
@@ -808,6 +812,22 @@ class StepColumns:
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "
                 f"sorts them: {' or '.join(shown[:MOST_ORDERS])}"
             )
+
+    def _parts_of_ids(self) -> Iterator[str]:
+        """Yield a warning for each trial or owner that seems to be a part of the id.
+
+        Its rows within an id stand together, two or more on average.
+        """
+        for column in self.columns:
+            is_named = is_trial(column) or names_owner(column)
+            if column is self.label or column in self.per_id or not is_named:
+                continue
+            both = JoinedColumn(*self.id.parts, column)
+            if both.is_contiguous and 2 * both.distinct <= both.rows:
+                yield (
+                    f"{column.shown} changes within {self.id.shown}, and its rows stand together: "
+                    f"if each {column.shown} is a sequence: {options_naming('id', both.parts)}"
+                )
 
     def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
         """Yield a warning for each column that seems to divide the rows of an id into sequences.
