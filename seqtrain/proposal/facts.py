@@ -180,7 +180,8 @@ class _Labels:
 
     def _read(self, column: ColumnProfile, separator: str | None) -> None:
         self.reader = LabelReader(separator)
-        self.codes, problems = self.reader.read(Coded(column.codes, column.values))
+        written = column.written
+        self.codes, problems = self.reader.read(Coded(written.codes, written.values))
         self.problem = next(iter(problems.values()), None)
         self.reader.finalize()
 

@@ -6,6 +6,7 @@ Names are in English, German, French, Spanish, Portuguese and Italian, without a
 import re
 
 from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.sequences.content import TEXT_FIELDS
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -50,6 +51,8 @@ BODY_NAMES = _words(
     contenu texto contenido mensaje mensagem conteudo testo
     """
 )
+MESSAGE_NAMES = (*BODY_NAMES, *TEXT_FIELDS)
+"""Names of the texts of messages."""
 GROUP_NAMES = _words(
     """
     session session_id conversation conversation_id dialogue dialog_id sitzung gesprach seance

@@ -17,6 +17,7 @@ from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
     MISSING_NUMBERS,
     BadCellError,
+    Names,
     is_multi_hot,
     items_of,
     name_of,
@@ -141,11 +142,29 @@ class ColumnProfile:
         codes: Index of the value of each row, (rows,).
         owners: Row of the list to which each object belongs, if the column is a field of objects
             in lists, else None.
+
+    Attributes:
+        written: The column with all spellings of equal values, such as 3 and 3.0.
     """
 
     def __init__(self, name: Name, values: list[Any], codes: Codes, owners: Any = None) -> None:
         self.name, self.values, self.codes, self.owners = name, values, codes, owners
-        self.rows = len(codes)
+        self.rows, self.written = len(codes), self
+
+    def by_value(self) -> "ColumnProfile":
+        """Return the column with one code for equal values, which has the first spelling of them.
+
+        Values that don't repeat, such as texts, stay as they are.
+        """
+        if not self.are_texts or 2 * len(self.values) > self.rows:
+            return self
+        names = Names()
+        table = np.array([names[value] for value in self.values], np.int32)
+        if len(names.names) == len(self.values):
+            return self
+        found = ColumnProfile(self.name, names.spellings, table[self.codes], self.owners)
+        found.written = self
+        return found
 
     def without(self, cells: Sequence[Any]) -> "ColumnProfile":
         """Return the column with some cells blank, as data.na_values makes them."""

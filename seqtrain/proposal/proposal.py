@@ -213,7 +213,8 @@ def propose(
     if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
         warnings += commands_for_pieces(table)
     found.rows["train"] = facts.rows
-    warnings += [*_read_other_splits(found, reports), *table.warnings, *roles.warnings]
+    warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
+    warnings += roles.warnings
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
     warnings += spelled_alike(roles.label, facts.separator, table)
     warnings += rows_of_totals(table)

@@ -152,6 +152,7 @@ class Table:
         bad_cells: Maps each column to its cells in these rows.
         header: True if the first row of csv or tsv names the columns, None for other formats.
         warnings: Doubts about how the files are read.
+        notices: Lines about the rows that were read.
         leaves_out: True if files that aren't UTF-8 are left out.
         sheets: Names of the sheets of a workbook, if the user named none.
         step_columns: Names of the columns of arrays whose rows are time steps, a sequence per file.
@@ -166,6 +167,7 @@ class Table:
     bad_cells: dict[Name, list[Any]] = field(default_factory=dict)
     header: bool | None = None
     warnings: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     leaves_out: bool = False
     sheets: list[str] = field(default_factory=list)
     step_columns: list[str] = field(default_factory=list)
@@ -465,6 +467,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     for block in progress.blocks(source.blocks(selection, PROFILED_ROWS)):
         builder.add(block)
     builder.finalize()
+    table.notices = source.notices()
 
 
 class _TableBuilder:
@@ -505,7 +508,7 @@ class _TableBuilder:
         for name, column in self._columns.items():
             column.fill(self.rows)
             if name not in (FILE, FOLDER) or len(column.distinct) > 1:
-                columns.append(ColumnProfile(name, column.distinct, column.codes()))
+                columns.append(ColumnProfile(name, column.distinct, column.codes()).by_value())
         self.table.columns = columns
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])
 

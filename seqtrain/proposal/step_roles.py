@@ -10,6 +10,7 @@ import numpy.typing as npt
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import (
+    MESSAGE_NAMES,
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
@@ -623,10 +624,13 @@ class StepColumns:
         """
         roles = self.roles
         texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
+        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
+        if not texts:  # short ones, such as "ok" and "thank you"
+            texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
+            tokens = [x for x in tokens if x not in texts]
         if not texts and not named:
             return
-        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
-        has_numbers = len(tokens) < len(set(roles.steps) - {ELAPSED})
+        has_numbers = any("number" in kind for kind in roles.steps.values())
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
             turns = options_naming("sequence", [*tokens[:1], *texts])
             advice = f"to read the rows of one {self.id.shown} as turns of a chat: "

@@ -30,7 +30,7 @@ from seqtrain.tables.cells import (
     names_missing,
     text_of,
 )
-from seqtrain.text import listed, quote
+from seqtrain.text import counted, listed, quote
 
 Labels: TypeAlias = tuple[str, ...]
 """The labels of one example."""
@@ -52,6 +52,8 @@ LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(", "tensor(")
 """Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 IS_OBJECT = re.compile(r"\{\s*(?:['\"].*['\"]|\w+)\s*:")
 """Beginning of an object, as JSON or Python writes it."""
+MOST_SPELLINGS = 5
+"""Largest number of labels whose spellings are listed."""
 AROUND_LABEL = " \t\r\n\xa0"
 """Characters around a label that don't belong to it."""
 NAME_FIELDS = ("name", "label")
@@ -311,15 +313,19 @@ class LabelReader:
         return None
 
     def notices(self) -> list[str]:
-        """Return a line for each label that is spelled in several ways."""
+        """Return a line for each label that is spelled in several ways, or for many of them."""
         spellings: list[list[str]] = [[] for _ in self._names.names]
         for text, code in self._names.items():
             spellings[code].append(quote(text))
-        return [
+        lines = [
             f"labels {listed(own)} are equal values, so they are one class, {own[0]}"
             for own in spellings
             if len(own) > 1
         ]
+        more = len(lines) - MOST_SPELLINGS
+        if more > 0:
+            lines[MOST_SPELLINGS:] = [f"{counted(more, 'more label')} with several spellings"]
+        return lines
 
     def _checked(
         self, codes: npt.NDArray[np.int32]

@@ -57,6 +57,7 @@ class Loader:
         for source in inputs:
             self._files.append((source.name, end))
             end = max(end, self._add(source, stores, report))
+        report.remarks += [line for source in inputs for line in source.source.notices()]
         report.remarks += join_notices([source.source for source in inputs])
         whole = stacked(stores, tuple(self._files))
         if self._divided:
@@ -159,4 +160,5 @@ def load_inputs(
     """
     encoder, labels = Encoder(rules, groups=groups), inputs[0].labels(rules.label_set)
     store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
+    report.remarks += labels.notices()
     return encoder.finalize(store), report

@@ -36,9 +36,10 @@ def sentinel_doubts(
             The name `EVERY` stands for all columns, and "" for lists of numbers in cells.
         known: Value of data.na_values.
     """
-    named = {float(cell) for own in (known or {}).values() for cell in own if is_number(str(cell))}
-    found = dict[str, list[int | float]]()
+    known, found = known or {}, dict[str, list[int | float]]()
     for name, numbers in columns.items():
+        cells = [*known.get(name, ()), *known.get(EVERY, ())]
+        named = {float(cell) for cell in cells if is_number(str(cell))}
         own = [number for number in sentinels_of(numbers) if number not in named]
         if own:
             found[name] = own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -118,12 +118,14 @@ class Block:
         problems: Maps the index of each row that can't be read to the reason. The cells of such a
             row hold what could be read of it, and are "" or None otherwise.
         file: Path of the file, as messages show it, or None for a table in memory.
+        spilled: Lines of the rows with cells in columns without names at the end of the header.
     """
 
     columns: dict[Name, Cells]
     lines: Lines
     problems: dict[int, str] = field(default_factory=dict)
     file: str | None = None
+    spilled: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -237,6 +239,10 @@ class Source:
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
+        return []
+
+    def notices(self) -> list[str]:
+        """Return lines about the rows that were read, such as cells below blank names."""
         return []
 
 

@@ -101,8 +101,8 @@ NO = (
 )
 TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
-WHOLE_DECIMAL = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-"""A whole number with decimals, as pandas writes it where a cell of the column is missing."""
+SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
+"""A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
 GROUPED_WITH_COMMA = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
@@ -164,15 +164,15 @@ def text_of(cell: Any) -> str:
 def name_of(text: str) -> str:
     """Return the name that a cell stands for, as a token, a label or an id, or "" if it is blank.
 
-    Equal values have one name in every format: "2.0" is 2, and "TRUE" is true.
+    Equal values have one name in every format: "2.0" and "+2" are 2, and "TRUE" is true.
     """
     if not text or text.isspace():
         return ""
-    whole = WHOLE_DECIMAL.fullmatch(text)
+    whole = SIGNED_WHOLE.fullmatch(text)
     if whole is not None:
-        if whole[1] == "-0":
-            return "0"
-        return whole[1]
+        if whole["sign"] == "-" and whole["digits"] != "0":
+            return f"-{whole['digits']}"
+        return whole["digits"]
     lower = text.lower()
     if lower in TRUTH:
         return lower

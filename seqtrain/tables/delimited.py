@@ -38,6 +38,10 @@ QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?
 PREDICTED = re.compile(r"(?:.*\t)?probability(?:_1)?(?:\t.*)?", re.DOTALL)
 """Header of a tsv file that `predict` wrote. A cell with a tab or a line break is in quotes."""
 PLAIN_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+NO_DECIMAL_COMMA = re.compile(r"(?<![0-9]),|,(?![0-9]+(?:[^0-9.]|\Z))")
+"""A comma that isn't the decimal mark of a number."""
+BLANK_FIELDS = " \t\r\n" + "".join(DELIMITERS.values())
+"""Characters of a line without any text."""
 SNIFFED_LINES = 20
 CSV_PROBLEMS = {
     "new-line character": "a field without quotes holds a carriage return; put it in quotes",
@@ -143,8 +147,8 @@ class _Columns:
 
     Attributes:
         width: Number of columns.
-        least: Smallest number of fields of a row. The last columns of a header may have no name,
-            and a row may lack them.
+        least: Smallest number of fields of a row. The last fields of the first record may be blank:
+            columns without names, or missing cells. Other rows may lack them.
         places: Index of each selected column.
     """
 
@@ -152,11 +156,10 @@ class _Columns:
         self, line: int, first: list[str], selection: Selection, *, header: bool, form: Form
     ) -> None:
         self.form, self.keeps_rest = form, selection.rest
-        self.width = self.least = len(first)
-        names: dict[Name, int] = {}
-        if header:
-            names = names_in(line, first)
-            self.least = max(names.values(), default=0) + 1
+        self.width, self.header = len(first), header
+        filled = [index for index, field in enumerate(first) if field.strip()]
+        self.least = max(filled, default=0) + 1
+        names = names_in(line, first) if header else {}
         # Keys of data.steps are texts, also those of columns without names.
         own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
         known: dict[Name, int] = {index: index for index in range(self.width)}
@@ -183,7 +186,7 @@ class _Columns:
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
         columns: dict[Name, Cells] = {}
-        if 2 * len(self.places) > self.width:
+        if 2 * len(self.places) > self.width and not self.keeps_rest:  # rows have equal lengths
             fields = list(zip(*rows, strict=True))
             columns = {name: fields[index] for name, index in self.places.items()}
         else:
@@ -191,7 +194,11 @@ class _Columns:
                 columns[name] = list(map(itemgetter(index), rows))
         if self.keeps_rest:
             columns[REST] = [self._others(fields) for fields in rows]
-        return Block(columns, np.array(lines, np.int64), problems)
+        spilled = ()
+        if self.header and self.least < self.width and not self.keeps_rest:
+            ends = (any(map(str.strip, fields[self.least :])) for fields in rows)
+            spilled = tuple(line for line, is_filled in zip(lines, ends, strict=True) if is_filled)
+        return Block(columns, np.array(lines, np.int64), problems, spilled=spilled)
 
     def is_comment(self, fields: list[str]) -> bool:
         """Return True if a record of a file with comments is one of them."""
@@ -229,7 +236,7 @@ class _Columns:
 
 
 def names_in(line: int, header: list[str]) -> dict[Name, int]:
-    """Return the index of each column that has a name."""
+    """Return the index of each column that has a name, which isn't blank."""
     if header[0].lstrip().startswith('{"'):
         advice = "give --input-format jsonl (to train, data.format: jsonl)"
         problem = f"expected names of columns, found an object of JSON; {advice}"
@@ -238,7 +245,7 @@ def names_in(line: int, header: list[str]) -> dict[Name, int]:
     for index, name in enumerate([header[0].removeprefix("# "), *header[1:]]):
         if name in names:
             raise UnreadableError(line, f"column {quote(name)} occurs twice in the header")
-        if name:
+        if name.strip():
             names[name] = index
     return names
 
@@ -301,9 +308,10 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
     num_comments = 0
     if lines[skipped:] and lines[skipped].startswith("#"):
         num_comments = _num_comments(lines[skipped:], delimiter)
-    elif not skipped and _has_title(lines, dialect.delimiter):
-        skipped = 1
-        delimiter = dialect.delimiter or find_delimiter(lines[1:])
+    elif not skipped:
+        skipped = _num_title_lines(lines, dialect.delimiter)
+        if skipped:
+            delimiter = dialect.delimiter or find_delimiter(lines[skipped:])
     following = [line.rstrip("\r\n") for line in lines[skipped + num_comments :] if line.strip()]
     end, blank_field = _odd_ends(following, delimiter)
     return Form(delimiter, quotes, skipped + num_comments, num_comments > 0, end, blank_field)
@@ -312,7 +320,8 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
 def find_delimiter(head: list[str]) -> str:
     """Return the delimiter that most of the first lines contain equally often, or the comma.
 
-    Delimiters in quoted fields don't count.
+    Delimiters in quoted fields don't count, and decimal commas don't if another delimiter is as
+    good. If rows have different lengths, as lists have, it is a delimiter that is in every line.
 
     Args:
         head: First lines of the file.
@@ -322,19 +331,31 @@ def find_delimiter(head: list[str]) -> str:
     is_open = any(not found[1] for found in QUOTED.finditer(text))
     if is_open and len(lines) > 1:
         lines.pop()  # the record goes on after the first lines
-    best, most = ",", len(lines) / 2
     first = lines[0] if lines else ""
-    for delimiter in DELIMITERS.values():
-        # The header may end with blank names that the rows lack.
-        counts = {first.count(delimiter), first.rstrip(delimiter).count(delimiter)} - {0}
-        agreeing = sum(line.count(delimiter) in counts for line in lines)
-        if agreeing > most:
-            best, most = delimiter, agreeing
-    return best
+    marks = list(DELIMITERS.values())
+    if NO_DECIMAL_COMMA.search("\n".join(lines)) is None:
+        marks.append(marks.pop(0))
+    agreeing = dict[str, int]()
+    for mark in marks:
+        counts = _counts_in_header(first, mark) - {0}
+        agreeing[mark] = sum(line.count(mark) in counts for line in lines)
+    best = max(agreeing, key=lambda mark: agreeing[mark])  # the first of several
+    if agreeing[best] > len(lines) / 2:
+        return best
+    in_all = (mark for mark in marks if lines and all(mark in line for line in lines))
+    return next(in_all, ",")
 
 
-def _has_title(lines: list[str], delimiter: str | None) -> bool:
-    """Return True if the first line is a title, and the second one has names of columns.
+def _counts_in_header(header: str, delimiter: str) -> set[int]:
+    """Return the numbers of delimiters of a header with and without blank names at its end.
+
+    The rows may lack the blank cells below such names.
+    """
+    return {header.count(delimiter), header.rstrip(f"{delimiter} ").count(delimiter)}
+
+
+def _num_title_lines(lines: list[str], delimiter: str | None) -> int:
+    """Return the number of lines of a title and blank ones above names of columns, or 0.
 
     The other fields of a title are blank, and all names are texts that don't come again below.
 
@@ -342,23 +363,31 @@ def _has_title(lines: list[str], delimiter: str | None) -> bool:
         lines: First lines of the file.
         delimiter: Character between fields, or None to detect it from the lines below the title.
     """
-    if len(lines) < 4 or any('"' in line for line in lines[:2]):
-        return False
+    filled = [index for index, line in enumerate(lines) if line.strip(BLANK_FIELDS)]
+    if len(filled) < 4 or filled[0] > 0:
+        return 0
+    above, below = lines[0], lines[filled[1] :]
+    if '"' in above + below[0]:
+        return 0
     for each in DELIMITERS.values():  # names of columns, above numbers with decimal commas
-        if 0 < without_end(lines[0]).rstrip(each).count(each) == lines[1].count(each):
-            return False
-    mark = delimiter or find_delimiter(lines[1:])
-    title, names, *rows = [[x.strip() for x in without_end(y).split(mark)] for y in lines]
-    if not title[0] or any(title[1:]) or len(names) < 2 or len(title) not in (1, len(names)):
-        return False
-    if names != without_end(lines[1]).split(mark):  # a blank after the comma of a sentence
-        return False
+        counts = _counts_in_header(without_end(above), each)
+        if 0 not in counts and below[0].count(each) in counts:
+            return 0
+    mark = delimiter or find_delimiter(below)
+    title, names, *rows = [[x.strip() for x in without_end(y).split(mark)] for y in (above, *below)]
+    has_blanks = len(title) in (1, len(names)) or filled[1] > 1
+    if not title[0] or any(title[1:]) or len(names) < 2 or not has_blanks:
+        return 0
+    if names != without_end(below[0]).split(mark):  # a blank after the comma of a sentence
+        return 0
     are_texts = all(name and not is_number(name) for name in names)
     if not are_texts or len(set(names)) < len(names):
-        return False
+        return 0
     if any(len(row) != len(names) for row in rows[:-1]):
-        return False
-    return not any(name in own for name, *own in zip(names, *rows, strict=False))
+        return 0
+    if any(name in own for name, *own in zip(names, *rows, strict=False)):
+        return 0
+    return filled[1]
 
 
 def _num_comments(lines: list[str], delimiter: str) -> int:

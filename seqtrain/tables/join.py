@@ -110,6 +110,10 @@ class JoinedSource(Source):
         joined = [path for join in self.joins for path in join.source.files()]
         return [*self.source.files(), *joined]
 
+    def notices(self) -> list[str]:
+        """Return lines about the rows of the source, without its joins: see `join_notices`."""
+        return self.source.notices()
+
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return a SHA-256 of the content of all files."""
         digests = [self.source.digest(selection), *(join.source.digest() for join in self.joins)]

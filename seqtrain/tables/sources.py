@@ -37,7 +37,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.formats import FORMATS, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
-from seqtrain.text import display_name, printable, quote
+from seqtrain.text import counted, display_name, listed, printable, quote
 
 ONE_ROW = "whole"
 """Format of a file that is one row as a whole."""
@@ -124,12 +124,14 @@ class FileSource(Source):
         path: The file, the folder, or the pattern.
         has_files: True if `path` isn't the only file itself.
         parts: The files, in the order in which they are read.
+        spills: Lines with cells below blank names (`Block.spilled`), by the name of the file.
     """
 
     name: str
     path: str
     has_files: bool
     parts: Sequence[SourceFile] = ()
+    spills: dict[str, list[int]] = field(default_factory=dict, compare=False, repr=False)
 
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of all files, in order.
@@ -146,10 +148,14 @@ class FileSource(Source):
         """
         for part in self.parts:
             name = display_name(part.path)
+            self.spills.pop(name, None)
             size = rows or (1 if is_pipe(part.path) else ROWS)
             try:
                 with open_input(part.path, part.dialect.encoding, part.digests) as stream:
-                    yield from part.blocks(stream, name, selection, size)
+                    for block in part.blocks(stream, name, selection, size):
+                        if block.spilled:
+                            self.spills.setdefault(name, []).extend(block.spilled)
+                        yield block
                 continue
             except UnreadableError as error:
                 problem = located(name, error)
@@ -166,6 +172,15 @@ class FileSource(Source):
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
         return [path for part in self.parts for path in part.files()]
+
+    def notices(self) -> list[str]:
+        """Return a line for each file with cells below blank names at the end of its header."""
+        return [
+            f"{name}: {counted(len(lines), 'row')} with text in columns without names, which isn't "
+            f"read (line {listed(list(map(str, lines)))}); name the columns, or put texts with "
+            "separators in quotes"
+            for name, lines in self.spills.items()
+        ]
 
     def digest(self, selection: Selection = EVERYTHING) -> str:
         """Return the SHA-256 of the file, or one of the names and contents of several."""

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 import seqtrain
+from seqtrain.config import parse_config
+from seqtrain.sequences.dataset import prepare
 
 WORDS = {0: ["red", "blue", "green"], 1: ["one", "two", "three"]}
 SPELLINGS = {
-    "number": (["0", "0.0"], ["1", "1.0"]),
+    "number": (["0", "0.0", "-0"], ["1", "1.0", "+1"]),
     "truth": (["FALSE", "false", "False"], ["True", "TRUE"]),
     "date": (["2024-01-31"], ["2024-02-01"]),
 }
@@ -79,3 +81,17 @@ def test_a_model_of_one_form_scores_all_others(kind, tmp_path):
     predicted = seqtrain.load(run).predict([text for text, _ in rows(20, 1)]).labels
     names = [x for spelled in SPELLINGS[kind] for x in first if x in spelled]
     assert predicted == [names[label] for _, label in rows(20, 1)]
+
+
+@pytest.mark.parametrize("kind", ["number", "truth"])
+def test_spellings_that_differ_between_train_and_test_are_said(kind, tmp_path):
+    first, last = ({each: SPELLINGS[kind][each][at] for each in (0, 1)} for at in (0, -1))
+    for name, spelled in (("t.csv", first), ("u.csv", last)):
+        lines = [f"{text},{spelled[label]}" for text, label in rows(40, 2)]
+        (tmp_path / name).write_text("\n".join(["text,label", *lines, ""]))
+    data = {"train": str(tmp_path / "t.csv"), "test": str(tmp_path / "u.csv"), "validation": 0.5}
+    config = parse_config(json.dumps({"data": {**data, "sequence": "text", "label": "label"}}))
+    notices = prepare(config).reports["test"].notices("test")
+    for label in (0, 1):
+        (said,) = [line for line in notices if repr(last[label]) in line]
+        assert repr(first[label]) in said

@@ -69,6 +69,17 @@ def test_texts_beside_numbers_are_named_with_the_options_that_read_them(tmp_path
     assert (data.id, data.order, data.sequence) == ("case_id", "at", ["who", "note"])
 
 
+def test_short_messages_are_texts_and_no_symbols(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(4)
+    rows = [[*row[:3], f"{name(draw)} {row[4]}", row[4]] for row in chats(draw)[0]]
+    names = ["case_id", "at", "sender", draw.choice(["message", "Nachricht", "mensaje"]), "label"]
+    write(Path("a.csv"), names, rows)
+    cli("init", "a.csv", "--id", "case_id", "-o", "c.yaml", *KEYS)
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.steps, data.sequence) == (None, names[2:4])
+
+
 @pytest.mark.parametrize(
     "keys",
     ["id: a, sequence: b, steps: {c: token}", "order: a, sequence: b", "id: a, kind: tokens"],

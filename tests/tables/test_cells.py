@@ -30,7 +30,7 @@ from tests.helpers.examples import seeds
     ("cells", "name"),
     [
         (["0", "0.0", 0, 0.0, "-0.0", np.int8(0), np.float32(0), Decimal(0), "0.00"], "0"),
-        (["1", "1.0", 1, 1.0, np.int64(1), np.float64(1)], "1"),
+        (["1", "1.0", 1, "+1", "+1.0", 1.0, np.int64(1), np.float64(1)], "1"),
         (["-12", "-12.0", -12, -12.0], "-12"),
         (["True", "TRUE", "true", True, np.bool_(True)], "true"),
         (["False", "FALSE", "false", False], "false"),
@@ -45,7 +45,7 @@ def test_equal_values_have_one_name_in_every_form(cells, name):
     assert column.known.names == [name]
 
 
-@pytest.mark.parametrize("text", ["007", "1.50", "v1.0", "1e3", "+1", "Tru", " x", "1.0.0", "1,0"])
+@pytest.mark.parametrize("text", ["007", "1.50", "v1.0", "1e3", "+01", "Tru", " x", "1.0.0", "1,0"])
 def test_other_texts_are_names_as_they_are_written(text):
     assert name_of(text) == text
 

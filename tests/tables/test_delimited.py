@@ -84,15 +84,36 @@ def test_rows(read, content, form, columns, expected):
 
 
 @pytest.mark.parametrize("blanks", [1, 2, 5])
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", ", ", "; "])
 def test_names_that_are_blank_at_the_end_of_the_header_name_no_column(read, blanks, delimiter):
-    end = delimiter * blanks
+    end, delimiter = delimiter * blanks, delimiter[0]
     lines = [f"v1{delimiter}v2{end}", f"ham{delimiter}hi{end}", f"spam{delimiter}win{end}"]
     found = read("\n".join(lines) + "\n", "a.csv", format="csv")
     assert cells(found) == [(2, "ham", "hi"), (3, "spam", "win")]
     assert list(found[0].cells) == ["v1", "v2"]
     without = "\n".join([lines[0], f"ham{delimiter}hi", f"spam{delimiter}win"]) + "\n"
     assert cells(read(without, "a.csv", "v2")) == [(2, "hi"), (3, "win")]
+
+
+def test_text_below_blank_names_is_counted(tmp_path):
+    (tmp_path / "a.csv").write_text('a,b, ,\n1,2,,\n1,"2",x,\n1,2\n1,2, ,\n1,2,, y\n')
+    source = open_source(str(tmp_path / "a.csv"), Dialect("csv"))
+    for _ in range(2):
+        assert [len(block) for block in source.blocks()] == [5]
+        (line,) = source.notices()
+        assert "2 rows" in line
+        assert "3, 6" in line
+
+
+@pytest.mark.parametrize("end", [";", ""])
+@pytest.mark.parametrize("header", ["who;step;x;y", ""])
+def test_decimal_commas_do_not_hide_the_delimiter(read, header, end):
+    rows = [["p", str(i), f"{i},25", f"-0,{i}7"] for i in range(1, 6)]
+    lines = [";".join(row) + end for row in rows]
+    found = read(
+        "\n".join([header + end, *lines] if header else lines), "a.csv", header=bool(header)
+    )
+    assert [[*row.cells.values()][:4] for row in found] == rows
 
 
 def test_a_mark_at_the_end_of_most_lines_belongs_to_no_cell(read):
@@ -230,13 +251,15 @@ def test_columns_without_names_have_indices_as_texts_too(read):
 
 @pytest.mark.parametrize("title", ["Survey of spring", "Survey,", "2024", "Survey of spring,,"])
 @pytest.mark.parametrize("mark", ",;\t")
-def test_a_title_above_the_names_is_no_row(read, title, mark):
-    names = ["text", "label"] if title.count(",") < 2 else ["text", "label", "note"]
+@pytest.mark.parametrize("between", [[], [""], ["", ",,"]])
+def test_a_title_above_the_names_is_no_row(read, title, mark, between):
+    names = ["text", "label"] if title.count(",") < 2 or between else ["text", "label", "note"]
     rows = [["on", "a", "x"], ["off", "b", "y"], ["up", "a", "x"]]
-    lines = [title.replace(",", mark), *(mark.join(row[: len(names)]) for row in [names, *rows])]
+    above = [line.replace(",", mark) for line in (title, *between)]
+    lines = [*above, *(mark.join(row[: len(names)]) for row in [names, *rows])]
     found = read("\n".join(lines) + "\n", "a.csv", "text", "label")
     assert [(row.line, *row.cells.values()) for row in found] == [
-        (line, *row[:2]) for line, row in enumerate(rows, 3)
+        (line, *row[:2]) for line, row in enumerate(rows, len(above) + 2)
     ]
 
 
