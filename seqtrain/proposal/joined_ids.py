@@ -12,8 +12,8 @@ from seqtrain.proposal.names import (
     is_counting,
     is_no_outcome,
     is_part_of_id,
+    is_trial,
     level_of,
-    names_owner,
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import counts_rows, growth
@@ -115,7 +115,7 @@ class _Finder:
         if self.has_labels and not labels:
             return False
         are_named = all(map(_is_named, id.parts))
-        has_trials = any(not (_is_long_term(x) or names_owner(x)) for x in id.parts)
+        has_trials = any(map(is_trial, id.parts))
         for size in range(1, len(id.parts)):
             for parts in combinations(id.parts, size):
                 fewer = joined_column(parts)
