@@ -77,12 +77,13 @@ def _may_be_part(column: ColumnProfile) -> bool:
 
 
 def _is_named(column: ColumnProfile) -> bool:
-    return is_part_of_id(column) or is_code_or_owner(column)
+    """Return True if a column is named like parts of ids, or holds dates."""
+    return column.kind == "time" or is_part_of_id(column) or is_code_or_owner(column)
 
 
 def _is_long_term(column: ColumnProfile) -> bool:
     """Return True for dates, sessions and visits: the rows of several may be one sequence."""
-    return level_of(column) in LONG_TERM
+    return column.kind == "time" or level_of(column) in LONG_TERM
 
 
 class _Finder:
