@@ -602,7 +602,7 @@ class StepColumns:
         if roles.static:
             names = listed([quote(name) for name in roles.static])
             roles.warnings.append(
-                f"{names}: one value per {self.id.shown}, used as row features (data.static); "
+                f"{names}: one value per {self.id.name}, used as row features (data.static); "
                 "leave out what isn't known when the label is to be predicted"
             )
         tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
