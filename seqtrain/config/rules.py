@@ -161,9 +161,10 @@ def _problems_of_columns(config: Config) -> Problems:
     known = {*map(str, roles), "label", "*"}
     order = config.data.order if isinstance(config.data.order, list) else [config.data.order]
     known |= set(map(str, (*order, config.data.group, config.data.weight)))
-    for name in config.data.na_values or ():
-        if name not in known and not is_wide:
-            yield "data.na_values", f"found {brief(name)}, which no other key names"
+    for key in ("data.na_values", "data.units"):
+        for name in config.value(key) or ():
+            if name not in known and not is_wide:
+                yield key, f"found {brief(name)}, which no other key names"
 
 
 def _token_columns(config: Config) -> list[str]:

@@ -46,6 +46,7 @@ from seqtrain.config.value_types import (
     StaticKinds,
     StepKinds,
     TunedKeys,
+    Units,
     Width,
     Window,
 )
@@ -177,6 +178,8 @@ class DataConfig(Section):
     """Further cells of columns that mean a missing value: {label: ["?"], temperature: [-999]}. "*"
     is every column but the label's. Rows without a label can't be read (bad_rows); missing says
     what becomes of missing numbers. null: none."""
+    units: Units | None = None
+    """Text before or after the numbers of columns: {price: €, share: "%"}. null: none."""
     standardize: Literal["train", "series", "both"] = "train"
     """Mean and standard deviation by which numbers are scaled: of train, of each sequence (series),
     or both, as separate channels."""

@@ -181,6 +181,10 @@ MissingCells = Annotated[
     dict[ColumnName, Annotated[list[str | int | float], Field(min_length=1)]],
     _described("{column: [cell, …]}", min_length=1),
 ]
+Units = Annotated[
+    dict[ColumnName, Annotated[str, Field(min_length=1, max_length=16)]],
+    _described("{column: unit}", min_length=1),
+]
 Files = Annotated[list[Path], _described("a list of file paths", min_length=1)]
 Paths = Annotated[
     Files, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)

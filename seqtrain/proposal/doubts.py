@@ -9,12 +9,13 @@ from contextlib import suppress
 import numpy as np
 
 from seqtrain.config import Config
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
-from seqtrain.proposal.roles import joined_marks, owner_of, tells_label
+from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
@@ -28,6 +29,8 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Cell of a row of totals."""
+SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
+"""A time of two parts; a time of three parts, or with decimals."""
 LINE_FORMATS = ("csv", "tsv", "txt")
 """Formats whose cells a command for a shell can replace."""
 
@@ -214,4 +217,35 @@ def rows_of_totals(table: Table) -> Iterator[str]:
             yield (
                 f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
                 f"{column.shown} is {quote(cell, 30)}; {advice}"
+            )
+
+
+def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield doubts about columns of numbers or times whose cells have two forms.
+
+    They are points that may separate thousands, 2.531 beside 458, and times of which some may be
+    minutes and seconds, 45:12 beside 1:02:33.
+    """
+    columns = [*roles.numbers_and_order(), *roles.sequence]
+    mark = "," if any(column.has_decimal_commas for column in columns) else "."
+    if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
+        found = {x: x.possible_thousands(mark) or "" for x in columns}
+        doubtful = {x: cell for x, cell in found.items() if cell}
+        others = [x for x in columns if x.has_decimals and x not in doubtful]
+        for column, cell in [*doubtful.items()][:MOST_SHOWN]:
+            advice = f"write {cell.replace(mark, '')}"
+            if mark == "." and not others:
+                advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
+            yield (
+                f"{column.shown}: {cell} is read as a number with three decimals, although others "
+                f"have none; if they are thousands: {advice}"
+            )
+    for column in columns:
+        texts = [x for x in column.values if isinstance(x, str)] if column.is_duration else []
+        short = next(filter(SHORT_TIME.fullmatch, texts), None)
+        longer = next(filter(LONGER_TIME.fullmatch, texts), None)
+        if short and longer:
+            yield (
+                f"{column.shown} has cells such as {short} and {longer}: {short} is read as hours "
+                f"and minutes; if it is minutes and seconds, write 0:{short}"
             )

@@ -150,16 +150,16 @@ LEVELS = (
     "hour|stunde|heure|hora|ora|uur",
     "minute|minuto|minuut",
     "second|sekunde|seconde|segundo|secondo",
-    f"{STEPS}|{COUNTED_ROWS}|index|idx|lineno|rowno|schritt|zeile",
+    f"{STEPS}|(?:{COUNTED_ROWS}) (?:nr|no|num|number|index|idx)|index|idx|lineno|rowno"
+    "|schritt|zeile",
 )
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
-LEVEL_OF_STEPS = len(LEVELS) - 1
 MONTHS_AND_WEEKS = {2, 3}
 LONG_TERM = {4, 5, 6}
-LEVEL_OF_DATES, LEVEL_OF_TIMES = 4, 10
-"""Places in `LEVELS`: of steps; of months and weeks; of dates, sessions and visits; of dates and
-times of day."""
+LEVEL_OF_DATES, LEVEL_OF_TIMES, COUNTERS = 4, 10, 13
+"""Places in `LEVELS`: of months and weeks; of dates, sessions and visits; of dates, of times of day
+and of counters of rows."""
 REPETITIONS = re.compile(
     "(?:.* )?(?:recording|experiment|take|attempt|repetition|rep|clip|video|file|series|sequence"
     f"|Durchgang|Versuch|Fahrt){NUMBERED}".lower()
@@ -225,7 +225,7 @@ def is_counter(column: ColumnProfile) -> bool:
 
 def is_counting(column: ColumnProfile) -> bool:
     """Return True if the column is named like times, or like numbers that count steps."""
-    return is_time(column) or is_counter(column) or level_of(column) == LEVEL_OF_STEPS
+    return is_time(column) or is_counter(column) or level_of(column) == COUNTERS
 
 
 def is_part_of_id(column: ColumnProfile) -> bool:

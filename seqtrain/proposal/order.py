@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.proposal.names import (
+    COUNTERS,
     LEVEL_OF_DATES,
     LEVEL_OF_TIMES,
     MONTHS_AND_WEEKS,
@@ -167,10 +168,7 @@ def _order_by_levels(
     """Return the order by columns from coarse to fine ones, such as a date and a time of day.
 
     It begins with the best single column, unless rows with a coarser level aren't sorted by this
-    one. Each column distinguishes rows of an id that are equal in those before. A time of day is
-    named like times of events, or the rows stand in its order. Other columns are an order if they
-    distinguish nearly all rows, and hours only if the rows stand in their order: they may cross
-    midnight.
+    one.
 
     Args:
         best: The best single column, or None if none sorts the rows.
@@ -180,35 +178,85 @@ def _order_by_levels(
     """
     alone, chosen = None, list[ColumnProfile]()
     if best is not None:
-        alone = Order(best)
-        is_sorted = _is_sorted(best.numbers[rows], ids)
-        if is_sorted or not _is_within_another(best, columns, ids, rows):
+        alone, numbers = Order(best), best.numbers[rows]
+        if _is_sorted(numbers, ids) or not _is_within_another(best, columns, ids, rows):
             chosen = [best]
-            if (growth(best.numbers[rows], ids, sort=True) != 0).all():
+            if _ties(alone, ids, rows) == 0:
                 return alone
+    _add_levels(chosen, columns, ids, rows)
+    if len(chosen) > 1 and _is_order(chosen, ids, rows, is_first_known=chosen[0] is best):
+        return Order(*chosen)
+    return alone
+
+
+def _add_levels(
+    chosen: list[ColumnProfile], columns: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
+) -> None:
+    """Append columns to an order, each of which distinguishes rows that are equal in the others.
+
+    A time of day must be named like times of events, or the rows must stand in its order. Next to
+    days, it comes before sessions, which may be any numbers.
+    """
+    first = len(chosen)
+    named = [x for x in columns if not x.is_duration or is_event_time(x) or level_of(x) is not None]
+    levels = [_level(column) for column in (*chosen[:1], *named)]
+    has_days = any(level is not None and level <= LEVEL_OF_DATES for level in levels)
+    has_hours = LEVEL_OF_TIMES in levels
     for column in sorted(columns, key=lambda x: _level(x) or 0):
-        if chosen and not _is_finer_level(column, chosen):
+        if (has_days and has_hours and _is_session(column)) or not _is_finer_level(column, chosen):
             continue
         joined = Order(*chosen, column)
-        numbers = joined.numbers[rows]
-        is_named = is_event_time(column) or level_of(column) is not None
-        if column.is_duration and not (is_named or _is_sorted(numbers, ids)):
+        if column not in named and not _is_sorted(joined.numbers[rows], ids):
             continue
-        gaps = growth(numbers, ids, sort=True)
-        before = growth(Order(*chosen).numbers[rows], ids, sort=True) if chosen else gaps * 0
-        if np.count_nonzero(gaps) > np.count_nonzero(before):
+        if not chosen or _ties(joined, ids, rows) < _ties(Order(*chosen), ids, rows):
             chosen.append(column)
-    if len(chosen) < 2:
-        return alone
-    joined = Order(*chosen)
-    numbers = joined.numbers[rows]
-    gaps = growth(numbers, ids, sort=True)
-    is_hour = (_level(chosen[0]) or 0) >= LEVEL_OF_TIMES
-    if is_hour and not _is_sorted(numbers, ids):
-        return alone
-    if chosen[-1].is_duration or np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps):
-        return joined
-    return alone
+    ties = _ties(Order(*chosen), ids, rows) if chosen else 0
+    for column in chosen[first:-1]:
+        others = [x for x in chosen if x is not column]
+        is_needed = len(others) < 2 or _ties(Order(*others), ids, rows) > ties
+        if _is_session(column) and not is_needed:
+            chosen.remove(column)
+
+
+def _is_session(column: ColumnProfile) -> bool:
+    """Return True if a column is named like parts of a day that aren't times, such as trips."""
+    return LEVEL_OF_DATES < (_level(column) or 0) < LEVEL_OF_TIMES
+
+
+def _is_order(
+    chosen: Sequence[ColumnProfile], ids: Ids, rows: RowSelection, *, is_first_known: bool
+) -> bool:
+    """Return True if columns from coarse to fine ones are the order of rows.
+
+    Hours without days must be in the order of the file: they may cross midnight. Counters must
+    distinguish nearly all rows that are equal in the first column; and if the file is in the order
+    of this column, it is in that of a session, too.
+
+    Args:
+        chosen: The columns, at least two.
+        ids: Code of the id of each row.
+        rows: Rows to look at.
+        is_first_known: True if the first column sorts the rows.
+    """
+    first, last, joined = chosen[0], chosen[-1], Order(*chosen)
+    level = _level(last) or 0
+    if _is_sorted(joined.numbers[rows], ids):
+        return True
+    wraps = any(x.is_duration and _wraps(x.numbers[rows], ids) for x in chosen)
+    coarsest = _level(first) or 0
+    if coarsest >= LEVEL_OF_TIMES or (wraps and coarsest > LEVEL_OF_DATES):
+        return False
+    is_time_of_date = is_first_known and is_dated(first) and LEVEL_OF_TIMES <= level < COUNTERS
+    if last.is_duration or is_time_of_date:
+        return True
+    if is_first_known and level != COUNTERS and _is_sorted(first.numbers[rows], ids):
+        return False
+    return _ties(joined, ids, rows) <= (1 - NEARLY_ALL) * _ties(Order(first), ids, rows)
+
+
+def _ties(order: Order, ids: Ids, rows: RowSelection) -> int:
+    """Return the number of neighbours of an id that an order doesn't distinguish."""
+    return int(np.count_nonzero(growth(order.numbers[rows], ids, sort=True) == 0))
 
 
 def _is_sorted(numbers: Floats, ids: Ids) -> bool:
@@ -222,6 +270,8 @@ def _is_finer_level(column: ColumnProfile, chosen: Sequence[ColumnProfile]) -> b
     After a column without a level, it must be finer than a date. A week is finer than a year, but
     not than a month: the first days of January may be in week 52.
     """
+    if not chosen:
+        return True
     last = _level(chosen[-1])
     level = _level(column) or 0
     levels = {_level(each) for each in (*chosen, column)}

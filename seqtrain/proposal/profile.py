@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -15,6 +16,8 @@ from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
+    GROUPED,
+    MINUS,
     MISSING_NUMBERS,
     BadCellError,
     Names,
@@ -23,14 +26,14 @@ from seqtrain.tables.cells import (
     name_of,
     with_point,
 )
-from seqtrain.tables.series import series_of
+from seqtrain.tables.series import series_of, with_points
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
 from seqtrain.text import counted, delimited_line, listed, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-NUMBER_TEXT = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+NUMBER_TEXT = r"[-+\N{MINUS SIGN}]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
 CLOCK_TIME = (
     r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
@@ -56,31 +59,43 @@ PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FO
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (
-    r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
-    rf"|[0-9]{{1,3}}(?:\s[0-9]{{3}})+(?:,[0-9]+)?(?=\s?[{CURRENCY_SIGNS}])"
+    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3})+(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
+    r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
 )
+SIGN = r"[-+\N{MINUS SIGN}]?"
 AMOUNT = (
-    rf"(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?[-+]?(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})"
-    rf"\s?(?P<after>{UNIT})"
+    rf"{SIGN}(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?{SIGN}"
+    rf"(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})\s?(?P<after>{UNIT})"
 )
+SCALES = {"k", "K", "M", "bn", "mio", "Mio", "Mrd", "mln", "tsd", "Tsd", "mn"}
+"""Units that may stand for a thousand, a million or more."""
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),
     "time": re.compile(
         rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}|{PART_OF_YEAR})", re.DOTALL
     ),
-    "decimal": re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+"),
+    "decimal": re.compile(
+        r"[-+\N{MINUS SIGN}]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+(?:[eE][-+]?[0-9]+)?"
+    ),
+    "grouped": re.compile(rf"{SIGN}(?:{GROUPED_DIGITS})"),
     "amount": re.compile(AMOUNT),
     "numbers": re.compile(
         rf"{BETWEEN}*{NUMBER_ITEM}(?:{BETWEEN}+(?:{NUMBER_ITEM}|\.\.\.))*{BETWEEN}*"
     ),
 }
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
+NUMBER_KINDS = ("number", "decimal", "grouped", "amount")
+"""Kinds of cells of one number."""
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
-THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
-COMMA_NUMBER = re.compile(r"(?:[-+]?[0-9]+(?:,[0-9]+)?|\?|[nN]a[nN])(?:\s+(?=\S)|$)")
-"""Number with a decimal comma or none, in a list whose items have blanks between them."""
+COMMA_NUMBER = re.compile(
+    rf"(?:{SIGN}(?:[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|\?|[nN]a[nN])"
+    r"(?:\s*;\s*|\s+(?=\S)|$)"
+)
+"""Number with a decimal comma or none, in a list whose items have blanks or ; between them."""
+NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]")
+"""An item without a comma, or decimals such as ,05: then 1,5;2,7 isn't a list of pairs."""
 WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
@@ -299,7 +314,7 @@ class ColumnProfile:
 
     @cached_property
     def units(self) -> dict[str, str]:
-        """Maps each unit of amounts to the first cell with it. The unit of 1,000 is ""."""
+        """Maps each unit of amounts to the first cell with it. Numbers with a comma have ""."""
         found: dict[str, str] = {}
         for value in self.values_of("amount") + self.values_of("decimal"):
             match = KIND_PATTERNS["amount"].fullmatch(value)
@@ -307,15 +322,50 @@ class ColumnProfile:
                 found.setdefault(match["before"] + match["after"], value)
         return found
 
+    @property
+    def unit(self) -> str:
+        """The only unit of a column of amounts, as it is written."""
+        return next((unit for unit in self.units if unit), "")
+
+    @property
+    def _amounts(self) -> list[str]:
+        """Numbers of amounts without their unit."""
+        return [value.replace(self.unit, "").strip() for value in self.values_of("amount")]
+
     @cached_property
     def has_decimal_commas(self) -> bool:
         """True if commas are decimal: not all of them can separate thousands, as in 1,000."""
-        decimals = self.values_of("decimal")
-        if decimals and "numbers" not in self.kind_counts:
-            return not all(map(THOUSANDS.fullmatch, decimals)) and not self.values_of("amount")
+        marked = self.values_of("decimal") + self.values_of("grouped")
+        if self.kind_counts["amount"] and len(self.units) == 1:
+            marked = self._amounts
+        marked = [value for value in marked if "," in value or value.count(".") > 1]
+        if marked and self.kind_counts["numbers"] <= self.kind_counts["number"]:
+            return not all(GROUPED["."].fullmatch(value) for value in marked)
         lists = [value for value in self.values_of("numbers") if isinstance(value, str)]
-        has_commas = any("," in value for value in lists)
-        return has_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
+        are_commas = any("," in value for value in lists)
+        if any(";" in value for value in lists):
+            are_commas = any("," in value and NO_PAIR.search(value) for value in lists)
+        return are_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
+
+    def possible_thousands(self, mark: str) -> str | None:
+        """Return a number whose decimals may be thousands, or None if there isn't one.
+
+        Others have no decimals, and at most three digits: 2.531 beside 458.
+
+        Args:
+            mark: The decimal mark.
+        """
+        numbers: list[str] = self.values_of("number") + self.values_of("decimal")
+        if self.kind == "amount":
+            numbers += self._amounts
+        marked = [value for value in numbers if mark in value]
+        wholes = [value for value in numbers if mark not in value]
+        is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
+        if self.kind not in ("number", "amount") or not marked or not wholes or is_long:
+            return None
+        if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
+            return marked[0]
+        return None
 
     @cached_property
     def main_kind(self) -> tuple[str, tuple[str, ...]]:
@@ -349,14 +399,23 @@ class ColumnProfile:
     def _readings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the kinds that the column may have, and the kinds of cells that belong to each."""
         counts = self.kind_counts
-        if counts["numbers"] > counts["number"]:  # a list may have one number, or two: "1,2"
-            yield "numbers", ("numbers", "number", "decimal")
-        elif self.has_decimal_commas:
-            yield "number", ("number", "decimal")
-        for kind in counts.keys() - {"missing", "decimal", "amount"}:
+        if counts["numbers"] > counts["number"] or self._are_lists_of_codes():
+            # A list may have one number, or two: "1,2".
+            yield "numbers", ("numbers", "number", "decimal", "grouped")
+        elif counts["decimal"] or counts["grouped"]:
+            yield "number", ("number", "decimal", "grouped")
+        for kind in counts.keys() - {"missing", "decimal", "grouped", "amount"}:
             yield kind, (kind,)
-        if len(self.units) == 1:
-            yield "amount", ("amount", "decimal", "number")
+        if counts["amount"] and len(self.units.keys() - {""}) == 1:
+            yield "amount", ("amount", "number", "decimal", "grouped")
+
+    def _are_lists_of_codes(self) -> bool:
+        """Return True if blanks between numbers don't separate thousands, as in 101 305.
+
+        All of the first numbers have three digits, and single numbers are rare.
+        """
+        texts = [value for value in self.values_of("grouped") if " " in value]
+        return self.kind_counts["number"] < len(texts) and all(x[3:4] == " " for x in texts)
 
     @cached_property
     def kind(self) -> str:
@@ -451,13 +510,19 @@ class ColumnProfile:
         if kind == "time":
             found[[x == "time" for x in self.cell_kinds]] = self._times[1]
             return found
-        found = self._looked[1].copy()
+        decimal = "."
+        if self.has_decimal_commas:
+            decimal = ","
+        else:
+            found = self._looked[1].copy()
         for at in np.flatnonzero(np.isnan(found)).tolist():
             value = self.values[at]
-            if isinstance(value, str) and "decimal" in members:
-                value = with_point(value) if "," in value else value
-            if isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value):
-                found[at] = float(value)
+            own = self.cell_kinds[at]
+            is_plain = isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value)
+            if is_plain or (own in NUMBER_KINDS and own in members):
+                with suppress(BadCellError):
+                    text = value.replace(self.unit, "") if kind == "amount" else value
+                    found[at] = float(with_point(text, decimal))
         return found
 
     @cached_property
@@ -493,10 +558,9 @@ class ColumnProfile:
             if not isinstance(value, str):
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
+                plain = value.replace(MINUS, "-")
                 if self.has_decimal_commas:
-                    plain = value.replace(",", ".")
-                else:
-                    plain = value
+                    plain = with_points(plain)
                 plain = plain.replace("True", "1").replace("False", "0")
                 found.append(np.array(re.findall(NUMBER_TEXT, plain), dtype=np.float64))
         return found
@@ -571,7 +635,7 @@ class ColumnProfile:
         """True if any cell can't be a label: a list, a number with decimals, or a long text."""
         if self.longest > LONGEST_LABEL or self.kind in LIST_KINDS:
             return True
-        return self.kind == "number" and self.has_decimals
+        return self.kind in ("number", "amount") and self.has_decimals
 
     @cached_property
     def can_be_label(self) -> bool:
@@ -631,7 +695,9 @@ class ColumnProfile:
     @property
     def is_unique(self) -> bool:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
-        return not self.has_no_labels and self.distinct == self.rows and self.words < 1.5
+        if self.has_no_labels or self.is_duration:
+            return False
+        return self.distinct == self.rows and self.words < 1.5
 
     @property
     def is_category(self) -> bool:
@@ -651,11 +717,10 @@ class ColumnProfile:
         return self.kind == "text" and self.differs and self.words >= FREE_WORDS
 
     def unit_problem(self) -> str:
-        """Return an error message about the first number with a comma or a unit."""
-        value = next(iter(self.units.values()))
+        """Return an error message about the first number with a unit."""
+        value = self.units[self.unit]
         row = int(np.argmax(self.codes == self.values.index(value))) + 1
-        advice = "write decimals with a point, thousands without a comma, and no units"
-        return f"{self.shown}: found {quote(value, 20)} (row {row:,}); {advice}"
+        return f"{self.shown}: found {quote(value, 20)} (row {row:,}); write numbers without units"
 
     def describe(self) -> str:
         """Return the name and the kind of content of the column, such as `'age' (numbers)`."""

@@ -14,13 +14,13 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
 from seqtrain.proposal.doubts import (
-    MOST_SHOWN,
     doubtful_marks,
     odd_cells,
     rows_of_totals,
     scattered_rows,
     shared_owner,
     spelled_alike,
+    written_in_two_ways,
 )
 from seqtrain.proposal.events import assign_fields, fields_of
 from seqtrain.proposal.facts import Facts, facts_of
@@ -34,7 +34,7 @@ from seqtrain.proposal.layouts import (
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import ColumnProfile, joined_column
+from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import (
     NO_LABELS,
     ReadingProgress,
@@ -90,6 +90,8 @@ SEQUENCE_NAMES = {
     "steps": "a time step",
 }
 """Maps kinds of sequences to words for the user."""
+MOST_COLUMNS = 8
+"""Largest number of columns whose odd cells a command names."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
 FEW_ROWS_OF_LABEL = 100
@@ -102,8 +104,6 @@ MOST_DROPPED = 0.05
 """Largest share of rows that may be left out: with more, the reading is wrong."""
 MOST_RARE = 2
 """Rows of a class up to which a warning names it."""
-GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-"""Number with commas between thousands."""
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
 
@@ -279,11 +279,14 @@ def roles_of(table: Table) -> Roles:
         roles.all_others = False
     for column in odd_numbers(roles):
         rows = "Rows" if roles.id is None else "Sequences"
+        setting, advice = _setting_for_missing([column]), "write a blank cell or NA"
+        if setting:
+            advice = shlex.join(["--set", setting])
         roles.warnings.append(
             f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a "
-            "cell are left out (data.bad_rows: drop); if it stands for a missing number, write a "
-            "blank cell or NA"
+            f"cell are left out (data.bad_rows: drop); if it stands for a missing number: {advice}"
         )
+    roles.warnings += written_in_two_ways(roles, table)
     return roles
 
 
@@ -479,55 +482,41 @@ def _check_dropped(found: _Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = list(odd_numbers(found.roles))
-    for column in columns:
-        _refuse_thousands(column, table)
     odd = [odd_cells(column, table) for column in columns]
+    advice, setting = "write missing numbers as blank cells or NA", _setting_for_missing(columns)
+    if setting:
+        advice = f"to read such cells as missing numbers: {set_command(setting)}"
     raise DataError(
         *(f"{table.name}: {each}; the others are numbers" for each in odd),
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
         "rows out would lose too many, or a class",
-        f"{table.name}: write missing numbers as blank cells or NA, or name the other columns "
-        "(--steps, --sequence)",
-        *_command_for_blanks(table, columns),
+        f"{table.name}: {advice}; or name the other columns (--steps, --sequence)",
+        *_command_for_limits(table, columns),
     )
 
 
-def _refuse_thousands(column: ColumnProfile, table: Table) -> None:
-    """Raise a DataError if all odd cells of a column are numbers such as 2,074.68."""
-    values = [str(column.values[code]) for code in column.odd_codes]
-    if not all(map(GROUPED.fullmatch, values)):
-        return
-    lines = [
-        f"{table.name}: {odd_cells(column, table)}: numbers with commas between thousands",
-        f"{table.name}: write {values[0].replace(',', '')} in place of {values[0]}",
-    ]
-    if table.dialect.format == "csv":
-        code = r's/"([-+]?\d{1,3}(,\d{3})+(\.\d+)?)"/$1 =~ tr{,}{}dr/ge'
-        file = matching_files(table.path)[0]
-        lines.append(f"  {rewriting(['perl', '-pe', code], file, 'plain')[0]}")
-    raise DataError(*lines)
+def _setting_for_missing(columns: Sequence[ColumnProfile]) -> str:
+    """Return the setting that reads odd cells as missing, or "" for many different ones.
 
-
-def _command_for_blanks(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return commands that replace odd cells, or [] for many different ones.
-
-    They write blank cells, or the number in a limit such as <0.5.
+    It is also "" for the fields of objects.
     """
+    cells = dict[str, list[str]]()
+    for column in columns:
+        cells[str(column.name)] = [str(column.values[code]) for code in column.odd_codes]
+    is_long = len(cells) > MOST_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
+    if is_long or any(column.owners is not None for column in columns):
+        return ""
+    return f"data.na_values={flow(cells)}"
+
+
+def _command_for_limits(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    are_plain = all(mark.isprintable() for mark in marks)
-    if len(marks) > MOST_SHOWN or not are_plain or table.dialect.format not in ("csv", "tsv"):
+    if not all(map(LIMIT.fullmatch, marks)) or table.dialect.format not in ("csv", "tsv"):
         return []
-    file = matching_files(table.path)[0]
-    cell = replacing_cells(sorted(marks))
-    blanks, _ = rewriting(["perl", "-pe", f"{cell}//g"], file, "blank")
-    if not all(map(LIMIT.fullmatch, marks)):
-        return [f"  {blanks}"]
-    numbers, _ = rewriting(["perl", "-pe", f"{cell}/$2 =~ tr{{<>= }}{{}}dr/ge"], file, "limits")
-    return [
-        f"{table.name}: to read a limit such as {min(marks)} as missing, or as its number:",
-        f"  {blanks}",
-        f"  {numbers}",
-    ]
+    code = f"{replacing_cells(sorted(marks))}/$2 =~ tr{{<>= }}{{}}dr/ge"
+    command, _ = rewriting(["perl", "-pe", code], matching_files(table.path)[0], "limits")
+    return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
 
 
 def _check_bad_rows(table: Table, facts: Facts) -> None:

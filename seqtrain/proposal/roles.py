@@ -107,6 +107,7 @@ class Roles:
         group: Column whose rows stay on one side of a split, or None.
         owner: Unused column that names the owner of each row, such as a customer, or None.
         has_names: True if a config can name the columns.
+        units: Maps columns of numbers to the unit that is written with them.
         window: Value of `data.window`, or None.
         reasons: Maps keys of the data section to the reason for their value.
         ignored: Descriptions of the columns that aren't used.
@@ -126,6 +127,7 @@ class Roles:
     group: ColumnProfile | None = None
     owner: ColumnProfile | None = None
     has_names: bool = True
+    units: dict[str, str] = field(default_factory=dict)
     window: dict[str, Any] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)

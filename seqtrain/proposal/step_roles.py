@@ -36,6 +36,7 @@ from seqtrain.proposal.order import (
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import (
     LIST_KINDS,
+    SCALES,
     ColumnProfile,
     Floats,
     JoinedColumn,
@@ -696,21 +697,24 @@ class StepColumns:
         """Make a column a time step or a row feature.
 
         Raises:
-            DataError: If numbers have units.
+            DataError: If numbers have units such as k for thousands.
         """
         if column.kind == "amount" and not is_code(column):
-            raise DataError(f"--steps: {column.unit_problem()}")
+            if column.unit in SCALES and column.kind_counts["number"]:
+                raise DataError(f"--steps: {column.unit_problem()}")
+            self.roles.units[str(column.name)] = column.unit
         kind = "number" if self._holds_amounts(column) else "token"
         if column in self.per_id and self.row_features:
             self.roles.static[str(column.name)] = kind
             return
-        if kind == "number" and not column.is_duration and self._are_codes(column):
+        if column.kind == "number" and kind == "number" and self._are_codes(column):
             kind = "token"
         self.roles.steps[str(column.name)] = kind
 
     def _holds_amounts(self, column: ColumnProfile) -> bool:
         """Return True for durations, and numbers that the column's name doesn't call codes."""
-        is_number = column.kind == "number" and (column.has_decimals or not is_code(column))
+        is_number = column.kind in ("number", "amount")
+        is_number &= column.has_decimals or not is_code(column)
         return column.is_duration or is_number
 
     def _is_unread_time(self, column: ColumnProfile) -> bool:

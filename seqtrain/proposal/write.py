@@ -161,6 +161,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
+        "units": (roles.units or None, "written with the numbers"),
         "label": _label(roles, facts),
         "label_separator": (facts.separator, "a row can have several labels, or none"),
         "group": (

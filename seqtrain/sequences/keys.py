@@ -49,7 +49,8 @@ def _contents(sequences: Sequences, *, lowers: bool) -> Iterator[bytes]:
         elif isinstance(content, list):
             yield json.dumps(content).encode() if content else b""
         else:
-            yield content.tobytes()
+            plain = content + np.float32(0)  # -0.0 is 0.0
+            yield plain.tobytes() + str(plain.shape).encode() if plain.size else b""
 
 
 def _step_hashes(steps: Steps) -> npt.NDArray[np.uint64]:
@@ -61,7 +62,7 @@ def _step_hashes(steps: Steps) -> npt.NDArray[np.uint64]:
         digests = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
         table = np.frombuffer(digests, "<u8").astype(np.uint64)
         mixed = (mixed ^ table[column.codes]) * prime
-    for numbers in np.ascontiguousarray(steps.numbers.T).view(np.uint32):
+    for numbers in np.ascontiguousarray(steps.numbers.T + np.float32(0)).view(np.uint32):
         spread = numbers.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
         mixed = (mixed ^ spread ^ (spread >> np.uint64(32))) * prime
     return mixed

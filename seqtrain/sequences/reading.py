@@ -34,6 +34,7 @@ from seqtrain.tables.cells import (
     name_of,
     note_problems,
     numbers_of,
+    without_unit,
     without_values,
 )
 from seqtrain.tables.formats import FORMATS
@@ -169,9 +170,13 @@ class SequenceReader:
                 waiting.append(self._rows(block.at(np.arange(start, end))))
         yield from finished()
 
-    def _without_missing(self, columns: Mapping[Any, Cells]) -> dict[Any, Cells]:
-        """Return columns in which the cells of data.na_values are missing."""
+    def _plain_cells(self, columns: Mapping[Any, Cells]) -> dict[Any, Cells]:
+        """Return columns without units, in which the cells of data.na_values are missing."""
         found = dict(columns)
+        for name in found if self.schema.units else ():
+            unit = (self.schema.units or {}).get(str(name))
+            if unit is not None:
+                found[name] = without_unit(found[name], unit)
         for name in found if self.schema.na_values else ():
             if name not in self._missing:
                 self._missing[name] = self.schema.missing_names(name)
@@ -181,7 +186,7 @@ class SequenceReader:
 
     def _rows(self, given: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""
-        block = replace(given, columns=self._without_missing(given.columns))
+        block = replace(given, columns=self._plain_cells(given.columns))
         schema, columns, rows = self.schema, block.columns, len(block)
         problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
@@ -245,7 +250,7 @@ class SequenceReader:
                 owners += [row] * len(items)
             offsets.append(len(steps))
         columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
-        columns = self._without_missing(columns)
+        columns = self._plain_cells(columns)
         wrong = dict[int, str]()
         found = self._steps.read(columns, wrong, len(steps))
         for step, reason in sorted(wrong.items()):

@@ -50,6 +50,7 @@ OF_CONFIG = (
     "sheet",
     "symbol_separator",
     "na_values",
+    "units",
 )
 """Attributes of `Schema` that are the keys of data with these names."""
 EVERY = "*"
@@ -117,6 +118,7 @@ class Schema(Saved):
         sheet: Name of the sheet of a workbook, or None for the first one.
         symbol_separator: Text between the symbols of a cell, or None for blanks.
         na_values: Further cells that mean a missing value, by column, as in data.na_values.
+        units: Text before or after the numbers of columns, by column, as in data.units.
     """
 
     format: str = "jsonl"
@@ -146,6 +148,7 @@ class Schema(Saved):
     sheet: str | None = None
     symbol_separator: str | None = None
     na_values: dict[str, list[str | int | float]] | None = None
+    units: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()

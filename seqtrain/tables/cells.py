@@ -105,8 +105,15 @@ SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
 """A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
-GROUPED_WITH_COMMA = re.compile(r"\s*[-+]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*")
-"""A number with a decimal comma, and points between thousands."""
+MINUS = "\N{MINUS SIGN}"
+GROUPED = {
+    decimal: re.compile(
+        rf"[-+]?[1-9][0-9]{{0,2}}(?P<mark>[{mark}'\u2019\u00a0\u2009\u202f ])[0-9]{{3}}"
+        rf"(?:(?P=mark)[0-9]{{3}})*(?:[{decimal}][0-9]+)?"
+    )
+    for decimal, mark in ((".", ","), (",", "."))
+}
+"""Maps decimal marks to numbers with marks between thousands, such as 1,234.5 and 1 234."""
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
     r"(?:frozenset|set|list|tuple|array|tensor)\((?P<list>[\[({].*[])}])(?:, dtype=[\w.]+)?\)",
@@ -250,6 +257,15 @@ def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
     return found
 
 
+def without_unit(cells: Cells, unit: str) -> Cells:
+    """Return cells in which texts lack a unit, such as km in 12 km."""
+    if isinstance(cells, Coded):
+        return Coded(cells.codes, [*without_unit(cells.values, unit)])
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb":
+        return cells
+    return [x.replace(unit, "").strip() if isinstance(x, str) else x for x in as_list(cells)]
+
+
 class CodedColumn:
     """Codes of the cells of a column into its distinct names, block by block.
 
@@ -365,16 +381,24 @@ def is_number(text: str) -> bool:
     return _parsed(text) is not None
 
 
-def with_point(text: str) -> str:
-    """Return a text with a point in place of a decimal comma, and 1.234,5 without the first point.
+def with_point(text: str, decimal: str = ",") -> str:
+    """Return the text of a number with a decimal point, and without marks between thousands.
+
+    Args:
+        text: The text.
+        decimal: Its decimal mark.
 
     Raises:
-        BadCellError: If it is a number with a point: 1.5 may mean 15, too.
+        BadCellError: If it is a number with a decimal point in place of a comma.
     """
-    if "." in text and _parsed(text) is not None:
+    text = text.strip().replace(MINUS, "-")
+    grouped = GROUPED[decimal].fullmatch(text)
+    if grouped is not None:
+        text = text.replace(grouped["mark"], "")
+    if decimal == ".":
+        return text
+    if "." in text and _parsed(text.replace(",", "")) is not None:
         raise BadCellError(f"found a point in {quote(text)}; data.decimal is ',': write commas")
-    if GROUPED_WITH_COMMA.fullmatch(text):
-        text = text.replace(".", "")
     return text.replace(",", ".")
 
 
@@ -558,8 +582,7 @@ def _number_in(cell: Any, decimal: str) -> float | None:
         return float("nan")
     if lower in TRUTH:
         return TRUTH[lower]
-    if decimal == ",":
-        text = with_point(text)
+    text = with_point(text, decimal)
     number = _parsed(text)
     if number is not None:
         return number

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
+    MINUS,
     BadCellError,
     is_number,
     items_of,
@@ -21,7 +22,6 @@ from seqtrain.tables.cells import (
 )
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.python_values import array_of, python_value
-from seqtrain.text import quote
 
 Series: TypeAlias = npt.NDArray[np.float32]
 """Features of T time steps, (T, C)."""
@@ -34,8 +34,8 @@ MANY_FIELDS = 4
 DECIMAL = r"(?:[-+]?[0-9]+(?:,[0-9]+)?(?:[eE][-+]?[0-9]+)?|\?|[nN][aA][nN])"
 DECIMAL_COMMAS = re.compile(rf"{DECIMAL}(?:\s+{DECIMAL})+")
 """Numbers separated by blanks, some of which may have a comma."""
-NUMBER_WITH_POINT = re.compile(r"(?<![.0-9])[0-9]*\.[0-9]+(?![.0-9])")
-"""A number with one decimal point; dates such as 31.12.2024 have more points."""
+WORD = re.compile(r"[^\s;]+")
+"""A number among others, if commas are decimal marks."""
 DECIMAL_ADVICE = 'write decimals with a point, or set data.decimal: ","'
 
 
@@ -76,7 +76,7 @@ def channels_of(cells: Sequence[Any], decimal: str = ".") -> Series:
         BadCellError: If a cell isn't a number or a series, or the channels have different lengths.
     """
     if decimal == ",":
-        cells = [_with_points(cell) for cell in cells]
+        cells = [with_points(cell) for cell in cells]
     has_many = any(isinstance(x, list) or hasattr(x, "__array__") for x in cells)
     if has_many or any(isinstance(x, str) and MANY.search(x.strip()) for x in cells):
         text = " ".join(map(str, cells))
@@ -149,9 +149,9 @@ def float32(values: npt.NDArray[Any]) -> Series:
 
 
 def _series_in_text(text: str, decimal: str) -> Series:
-    text = text.strip()
+    text = text.strip().replace(MINUS, "-")
     if decimal == ",":
-        text = _with_points(text)
+        text = with_points(text)
     if text.startswith("["):
         items = items_of(text)
         if items is None and "..." in text:
@@ -202,10 +202,12 @@ def _series_in_list(value: Any) -> Series:
     return float32(numbers.reshape(len(value), len(value[0])))
 
 
-def _with_points(cell: Any) -> Any:
-    """Replace decimal commas in a cell of text by points. Other cells and lists don't change."""
+def with_points(cell: Any) -> Any:
+    """Replace decimal commas in a cell of text by points. Other cells and lists don't change.
+
+    Raises:
+        BadCellError: If it has a number with a decimal point.
+    """
     if not isinstance(cell, str) or cell.lstrip().startswith("["):
         return cell
-    if ("." in cell and "," in cell) or NUMBER_WITH_POINT.search(cell):
-        raise BadCellError(f"found a point in {quote(cell)}; data.decimal is ',': write commas")
-    return with_point(cell)
+    return WORD.sub(lambda word: with_point(word[0]), cell)

@@ -14,6 +14,7 @@ from seqtrain.tables.blocks import Cells, Coded, UnreadableError, as_list
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     BadCellError,
+    is_number,
     is_plain,
     number_of,
     plain_numbers,
@@ -192,7 +193,7 @@ class TimeColumn:
             BadCellError, BadTimeError: If the cell can't be read.
         """
         text = cell
-        if self.decimal == "," and isinstance(cell, str):
+        if self.decimal == "," and isinstance(cell, str) and is_number(with_point(cell)):
             text = with_point(cell)
         if self.type is None:
             # A number is also a duration of seconds, and 1/2/2024 has two readings.

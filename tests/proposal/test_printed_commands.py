@@ -3,6 +3,7 @@
 import gzip
 import random
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from seqtrain.config import parse_config
+from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_forms import sentence, write
 
 FILES = ["my data.csv", "it's.csv", 'the "q".csv', "a=b.csv", "$HOME.csv", "p|.csv", "a\\b.csv"]
@@ -61,24 +63,32 @@ def run_printed(refused: str, program: str, source: str) -> Path:
     ],
 )
 @pytest.mark.parametrize("delimiter", [",", ";"])
-def test_marks_become_blank_cells(tmp_path, monkeypatch, cli, file, mark, delimiter):
+def test_marks_become_missing_numbers(tmp_path, monkeypatch, cli, file, mark, delimiter):
     monkeypatch.chdir(tmp_path)
     write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured(mark), delimiter)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    written = run_printed(refused, "perl", file)
-    cli("init", written, "-o", "c.yaml")
+    (command,) = re.findall(r"missing numbers: seqtrain (init .*); or name", refused)
+    cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.steps["temp"] == "number"
     assert config.data.bad_rows == "error"
+    assert config.data.missing in ("mask", "last")
+    assert prepare(config).splits["train"].lengths.min() == 8
 
 
-def test_a_compressed_file_is_unpacked_first(tmp_path, monkeypatch, cli):
+@pytest.mark.parametrize("file", FILES)
+def test_limits_become_numbers_and_a_compressed_file_is_unpacked_first(
+    tmp_path, monkeypatch, cli, file
+):
     monkeypatch.chdir(tmp_path)
-    path = write(Path("a.csv"), ["unit_id", "step", "temp", "vib", "state"], measured("n/v"))
+    path = write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured("<0.5"))
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    assert b"<0.5" not in run_printed(refused, "perl", file).read_bytes()
     Path("a.csv.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
-    Path("a.csv").unlink()
+    Path(path).unlink()
     refused = cli("init", "a.csv.gz", "-o", "c.yaml", code=2).err
-    assert b"n/v" not in run_printed(refused, "perl", "a.csv.gz").read_bytes()
+    (Path(re.findall("> (.*limits.csv)", refused)[0]).unlink(missing_ok=True))
+    assert b"<0.5" not in run_printed(refused, "perl", "a.csv.gz").read_bytes()
 
 
 @pytest.mark.parametrize("file", FILES)

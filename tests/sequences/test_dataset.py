@@ -275,3 +275,17 @@ def test_ids_that_train_has_are_reported_in_other_splits(tmp_path, make_config):
     assert data.reports["validation"].learned_ids == 2
     assert "2 sequences" in " ".join(data.reports["validation"].notices("validation"))
     assert data.reports["train"].learned_ids == 0
+
+
+def test_zeros_without_a_sign_are_equal_to_those_with_one(tmp_path, ready):
+    """Equal sequences have equal keys, so none is both learned and held out."""
+    cells, labels = ["0.0 1 2", "-0.0 1 2", "1 1 2"], "aab"
+    rows = [f"{row},{cell},{cell.split()[0]}" for row, cell in enumerate(cells)]
+    lines = [f"{row},{label}" for row, label in zip(rows, labels, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,x,y,label", *lines, ""]))
+    path = str(tmp_path / "a.csv")
+    series = ready(train=path, kind="features", sequence="x")
+    steps = ready(train=path, id="id", steps={"y": "number"}, sequence=None)
+    for data in (series, steps):
+        first, second, third = data.splits["train"].keys.tolist()
+        assert first == second != third

@@ -190,7 +190,21 @@ def test_columns_of_random_forms_have_the_codes_of_a_plain_dict():
         assert len(set(column.known.names)) == len(column.known.names)
 
 
-def test_points_between_thousands_beside_decimal_commas():
-    found, wrong = numbers_of(["1.234,5", "-12.345.678,25", " 1,5", "7", "1.234", "1.2345,5"], ",")
-    assert found[:4].tolist() == [1234.5, -12345678.25, 1.5, 7]
-    assert list(wrong) == [4, 5]
+def test_marks_between_thousands():
+    cells = ["1.234,5", "-12.345.678,25", " 1,5", "7", "1.234", "1 234", "2\u202f345,5", "1.2345,5"]
+    found, wrong = numbers_of([*cells, "0.234", "1,234.5"], ",")
+    expected = [1234.5, -12345678.25, 1.5, 7, 1234, 1234, 2345.5]
+    assert found[:7].tolist() == expected
+    assert list(wrong) == [7, 8, 9]
+    cells = [
+        "1,234.5",
+        "-12'345",
+        "1,234",
+        "\N{MINUS SIGN}1 234 567.5",
+        "0,234",
+        "1,5",
+        "1.234.567",
+    ]
+    found, wrong = numbers_of(cells)
+    assert found[:4].tolist() == [1234.5, -12345, 1234, -1234567.5]
+    assert list(wrong) == [4, 5, 6]

@@ -75,6 +75,8 @@ def test_what_is_no_series(cell, said):
 def test_decimal_commas_are_read_where_they_are_set():
     np.testing.assert_array_equal(series_of("1,5 2 -0,25", ","), [[1.5], [2], [-0.25]])
     np.testing.assert_array_equal(channels_of(["1,5", "2"], ","), [[1.5], [2]])
+    expected = [[1234.5], [2.75], [-3456], [0]]
+    np.testing.assert_array_equal(series_of("1.234,5; 2,75;-3.456;0", ","), expected)
     with pytest.raises(BadCellError, match="point"):
         series_of("1.5 2", ",")
 

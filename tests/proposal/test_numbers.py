@@ -1,0 +1,143 @@
+"""Numbers and durations as tables in many countries have them: read right, or doubted."""
+
+import random
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.sequences.inputs import Input
+from seqtrain.sequences.schema import Schema
+from tests.helpers.reading import completed, read_rows
+from tests.proposal.test_order import proposed
+from tests.proposal.test_roles import write
+
+
+def german(number: float, decimals: int = 2) -> str:
+    return f"{number:,.{decimals}f}".translate(str.maketrans(",.", ".,"))
+
+
+def clock(number: float) -> str:
+    whole, thousandths = divmod(round(1000 * number), 1000)
+    return f"{whole // 60}:{whole % 60:02}.{thousandths:03}"
+
+
+FORMS: dict[str, Callable[[float], str]] = {
+    "German": german,
+    "German, whole": lambda x: german(x, 0),
+    "millions": lambda x: german(1000 * round(x), 0),
+    "English": lambda x: f"{x:,.2f}",
+    "English, whole": lambda x: f"{x:,.0f}",
+    "French": lambda x: f"{x:,.2f}".replace(",", " ").replace(".", ","),
+    "French, whole": lambda x: f"{x:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+    "Swiss": lambda x: f"{x:,.2f}".replace(",", "'"),
+    "Swiss, whole": lambda x: f"{x:,.0f}".replace(",", "\N{RIGHT SINGLE QUOTATION MARK}"),
+    "minus": lambda x: f"{x - 900:.1f}".replace("-", "\N{MINUS SIGN}"),
+    "percent": lambda x: f"{x:.1f} %",
+    "Spanish percent": lambda x: f"{x:.1f}%".replace(".", ","),
+    "km": lambda x: f"{x:.0f} km",
+    "euros": lambda x: german(x) + " €",
+    "dollars": lambda x: f"${x:,.2f}",
+    "reais": lambda x: f"R$ {german(x)}",
+    "stopwatch": clock,
+    "exponents": lambda x: f"{x:.3e}".replace(".", ","),
+}
+SCALES = {"millions": 1000.0}
+POINTED = ("English", "Swiss", "minus", "percent", "dollars", "stopwatch")
+
+
+def table(form: str, draw: random.Random) -> tuple[list[list[Any]], list[float]]:
+    """Return rows of an id, a step, a number in a form, a number and a label; and the numbers."""
+    rows, numbers = list[list[Any]](), list[float]()
+    for unit in range(30):
+        for step in range(6):
+            number = draw.lognormvariate(6.5 + unit % 2, 0.8)
+            other = f"{draw.random():.2f}"
+            if not form.startswith(POINTED):
+                other = other.replace(".", ",")
+            rows.append([f"u{unit}", step, FORMS[form](number), other, "xy"[unit % 2]])
+            numbers.append(number)
+    return rows, numbers
+
+
+def read(path: str, text: str) -> list[float]:
+    """Return the numbers of the column `amount` that `fit` reads by a config."""
+    config = parse_config(text)
+    names = [name for name, kind in (config.data.steps or {}).items() if "number" in kind]
+    source, found = Input(path, Schema.from_config(config.data, path)), list[float]()
+    for example in read_rows(replace(source, schema=completed(source))):
+        assert example.problem is None, example.problem
+        found += example.sequence.numbers[:, names.index("amount")].tolist()
+    return found
+
+
+NAMES = ["unit_id", "step", "amount", "other", "label"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_of_many_forms_are_read_right(tmp_path, form):
+    rows, numbers = table(form, random.Random(form))
+    path = write(tmp_path / "a.csv", NAMES, rows, ";")
+    found = read(path, proposed(path, label="label")[1].text)
+    truth = np.array(numbers) * SCALES.get(form, 1) - (900 if form == "minus" else 0)
+    np.testing.assert_allclose(found, truth, atol=0.51 * SCALES.get(form, 1), rtol=1e-3)
+
+
+def test_points_that_may_separate_thousands_are_doubted_with_a_command(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows, numbers = table("German, whole", random.Random(4))
+    for row in rows:
+        row[3] = row[3][-1]
+    path = write(Path("a.csv"), NAMES, rows, ";")
+    said = cli("init", path, "--label", "label", "-o", "c.yaml").err
+    (command,) = re.findall(r"'amount': .*(--set .*)", said)
+    cli("init", path, "--label", "label", *shlex.split(command), "-o", "d.yaml")
+    np.testing.assert_allclose(read(path, Path("d.yaml").read_text()), numbers, atol=0.51)
+
+
+@pytest.mark.parametrize("mark", [",", "."])
+def test_what_may_be_thousands_or_decimals_is_said(tmp_path, mark):
+    """A column contradicts the others: 1,097 beside 0,25 elsewhere, or 1.097 beside 0.25."""
+    rows, _ = table("English, whole", random.Random(mark))
+    for row in rows:
+        row[2], row[3] = row[2].replace(",", mark), row[3].replace(",", ".").replace(".", mark)
+    path = write(tmp_path / "a.csv", NAMES, rows, ";")
+    _, proposal = proposed(path, label="label")
+    assert any("'amount'" in line and "thousands" in line for line in proposal.warnings)
+
+
+@pytest.mark.parametrize("with_hours", [False, True])
+def test_times_that_may_be_minutes_and_seconds_are_said(tmp_path, with_hours):
+    rows, numbers = table("stopwatch", random.Random(with_hours))
+    for row, number in zip(rows, numbers, strict=True):
+        whole = f"{int(number) // 60}:{int(number) % 60:02}"
+        if with_hours:
+            row[2] = f"1:{int(number) % 3600 // 60:02}:07" if number > 900 else whole
+        elif number > 900:
+            row[2] = whole
+    _, proposal = proposed(write(tmp_path / "a.csv", NAMES, rows, ";"), label="label")
+    assert any("'amount'" in line and "minutes" in line for line in proposal.warnings)
+
+
+def test_numbers_that_all_differ_are_durations(tmp_path):
+    """A column of unique times is no column of ids."""
+    rows, _ = table("stopwatch", random.Random(7))
+    assert len({row[2] for row in rows}) == len(rows)
+    config, _ = proposed(write(tmp_path / "a.csv", NAMES, rows, ";"), label="label")
+    assert (config.data.steps or {})["amount"] == "number"
+
+
+def test_lists_of_codes_with_three_digits_are_no_thousands(tmp_path):
+    draw = random.Random(3)
+    rows = [
+        [" ".join(str(draw.randint(100, 160)) for _ in range(draw.randint(2, 5))), "xy"[i % 2]]
+        for i in range(200)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["events", "label"], rows), label="label")
+    assert (config.data.sequence, config.data.kind) == ("events", "tokens")
