@@ -65,6 +65,8 @@ CONTINUING = ("warm_start", "partial_fit")
 CONTINUE = "; train further with seqtrain.fit(config, train=…, init_from=estimator.classifier_)"
 """The way to train a model further. New rows may have words that its vocabulary lacks, so the state
 of its optimizer can't be continued."""
+FILES = {"data.train", "data.test"}
+"""Keys of the config that name files, which an estimator doesn't read."""
 X_COLUMN, Y_COLUMN = "sequence", "label"
 """Names of the columns of the table that an estimator trains on."""
 
@@ -402,6 +404,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             expected = "a dict such as {'training.patience': 5}"
             raise ConfigError(f"settings: found {found}; expected {expected}")
         values |= settings
+        for name in FILES.intersection(values):
+            raise ConfigError(f"{name}: an estimator learns the rows that fit takes; leave it out")
         seed = int(check_random_state(self.random_state).randint(2**31))
         sections: dict[str, Any] = {"seed": seed}
         for name, value in values.items():

@@ -18,7 +18,7 @@ from seqtrain.config import Config
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, parameter, warn
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.evaluation.scores import Scores, single_class_warnings
+from seqtrain.evaluation.scores import Scores, missing_class_warnings, single_class_warnings
 from seqtrain.evaluation.scoring import score, score_branches
 from seqtrain.runs.environment import check_same_data
 from seqtrain.runs.overview import first_model_scores
@@ -340,7 +340,8 @@ def evaluate(
     else:
         scores, parts = first.scored[1:]
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
-    warnings += single_class_warnings(scores, first.split or display_name(first.source))
+    name = first.split or display_name(first.source)
+    warnings += single_class_warnings(scores, name) or missing_class_warnings(scores, name)
     warn(*warnings)
     directory = RunDirectory(path)
     first_model = {}

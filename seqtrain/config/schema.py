@@ -76,7 +76,8 @@ class DataConfig(Section):
     a folder of text files."""
     validation: Path | Files | HeldOut | Fold | None = None
     """Validation data: files; a fraction of train, held out at random and stratified by label; or
-    {fold: I, of: N}, the I-th of N equal parts of train. null: none."""
+    {fold: I, of: N}, the I-th of N equal parts of train. A fraction holds out 10 rows or more of
+    each class that has 30, and one of a smaller class, so it can be more. null: none."""
     test: Path | Files | HeldOut | None = None
     """Test data: files, or a fraction of train. They are scored once, at the end. null: none."""
     format: DataFormat = "auto"

@@ -83,6 +83,12 @@ class Scores(Metrics, Summarized):
         return metric.text(getattr(self, metric.name))
 
     @property
+    def num_averaged(self) -> int:
+        """Number of classes in the macro means, as `Outcome.macro` counts them."""
+        own = sum(bool(row["support"] or row["num_predicted"]) for row in self.per_class.values())
+        return own + bool(self.num_unknown_labels)
+
+    @property
     def has_rare_class(self) -> bool:
         """True if the task is single-label with two classes, and one class is rare.
 
@@ -131,8 +137,9 @@ def missing_class_warnings(scores: Scores, name: str) -> list[str]:
         return []
     shown = listed([quote(label) for label in missing], SHOWN_CLASSES)
     return [
-        f"{name}: {len(missing)} of {len(scores.labels)} classes have no row here ({shown}), so "
-        "macro F1 tells nothing about them; hold out more rows, or score a file that has them"
+        f"{name}: {len(missing)} of {len(scores.labels)} classes have no row here ({shown}); macro "
+        f"F1 is the mean of {scores.num_averaged}: it leaves them out, but counts 0 for those that "
+        "are predicted; score rows of all classes"
     ]
 
 

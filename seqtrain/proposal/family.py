@@ -121,11 +121,16 @@ def share_of_scripts(letters: Counter[str], scripts: tuple[str, ...]) -> float:
     return found / max(1, letters.total())
 
 
+def is_code(word: str) -> bool:
+    """Return True if a word has letters and digits."""
+    return not word.isalpha() and not word.isdigit()
+
+
 def are_symbols(texts: Sequence[str]) -> bool:
     """Return True if texts are symbols of a small set: each recurs, and many are no plain words.
 
-    A symbol isn't a plain word if it has marks inside, or if its letters mostly occur in another
-    case.
+    A symbol isn't a plain word if it has marks inside or both letters and digits, as Nf3 has, or if
+    its letters mostly occur in another case.
     """
     tokens = Counter(" ".join(texts).split())
     if 10 * len(tokens) >= tokens.total():
@@ -135,7 +140,8 @@ def are_symbols(texts: Sequence[str]) -> bool:
         lowered[token.lower()] += count
     broken = mixed = 0
     for token, count in tokens.items():
-        if len(split_words(token.strip(MARKS_AROUND))) > 1:
+        plain = token.strip(MARKS_AROUND)
+        if len(split_words(plain)) > 1 or (plain.isalnum() and is_code(plain)):
             broken += count
         if count < 0.8 * lowered[token.lower()]:
             mixed += count

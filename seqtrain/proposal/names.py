@@ -172,9 +172,12 @@ MOST_WORDS = 3
 
 def is_code(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, such as case_id."""
-    words = column.name_words
-    is_amount = words.rpartition(" ")[2] in AMOUNT_WORDS
-    return bool(CODE_NAME.search(words)) and not is_amount
+    return bool(CODE_NAME.search(column.name_words)) and not is_amount(column)
+
+
+def is_amount(column: ColumnProfile) -> bool:
+    """Return True if the column is named like amounts, such as case amount."""
+    return column.name_words.rpartition(" ")[2] in AMOUNT_WORDS
 
 
 def names_outcome(column: ColumnProfile) -> bool:

@@ -26,6 +26,11 @@ from seqtrain.text import listed
 
 CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
 """Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
+YEAR_LAST = re.compile(
+    r"(?:(?:0?[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))"
+    r"(?:19|20)\d\d"
+)
+"""Pattern of a date written as a whole number with the year at its end, such as 31122024."""
 SAMPLED_ROWS = 200_000
 """Largest number of rows of whole ids that are looked at."""
 NEARLY_ALL = 0.9
@@ -90,6 +95,15 @@ class Order:
         places[rows] = np.cumsum(np.any(changes, axis=0))
         return np.where(np.isnan(self.keys).any(axis=0), np.nan, places)
 
+    def ties(self, ids: Ids, rows: RowSelection) -> int:
+        """Return the number of neighbouring rows of an id that are equal in all columns.
+
+        Args:
+            ids: Code of the id of each row.
+            rows: Rows to look at.
+        """
+        return int(np.count_nonzero(growth(self.numbers[rows], ids, sort=True) == 0))
+
     @property
     def codes(self) -> npt.NDArray[np.int32]:
         """Code of each row; equal codes aren't sorted. (rows,)"""
@@ -146,6 +160,13 @@ def _holds_dates(column: ColumnProfile) -> bool:
     return column.kind == "time" and not column.is_duration
 
 
+def is_time_of_day(column: ColumnProfile) -> bool:
+    """Return True for times below 24 hours that aren't named like spans of time."""
+    if not column.is_duration or is_span(column):
+        return False
+    return bool(np.nanmin(column.value_numbers) >= 0 and np.nanmax(column.value_numbers) < DAY)
+
+
 def _level(column: ColumnProfile) -> int | None:
     """Return the level of a column in an order, 0 for a year, or None if it has none.
 
@@ -153,11 +174,9 @@ def _level(column: ColumnProfile) -> int | None:
     """
     if _holds_dates(column) or is_calendar(column):
         return LEVEL_OF_DATES
-    if column.is_duration:
-        seconds = column.value_numbers
-        is_time_of_day = np.nanmin(seconds) >= 0 and np.nanmax(seconds) < DAY
-        return LEVEL_OF_TIMES if is_time_of_day and not is_span(column) else None
-    if column.has_decimals:
+    if is_time_of_day(column):
+        return LEVEL_OF_TIMES
+    if column.is_duration or column.has_decimals:
         return None
     return level_of(column)
 
@@ -181,7 +200,7 @@ def _order_by_levels(
         alone, numbers = Order(best), best.numbers[rows]
         if _is_sorted(numbers, ids) or not _is_within_another(best, columns, ids, rows):
             chosen = [best]
-            if _ties(alone, ids, rows) == 0:
+            if alone.ties(ids, rows) == 0:
                 return alone
     _add_levels(chosen, columns, ids, rows)
     if len(chosen) > 1 and _is_order(chosen, ids, rows, is_first_known=chosen[0] is best):
@@ -208,12 +227,12 @@ def _add_levels(
         joined = Order(*chosen, column)
         if column not in named and not _is_sorted(joined.numbers[rows], ids):
             continue
-        if not chosen or _ties(joined, ids, rows) < _ties(Order(*chosen), ids, rows):
+        if not chosen or joined.ties(ids, rows) < Order(*chosen).ties(ids, rows):
             chosen.append(column)
-    ties = _ties(Order(*chosen), ids, rows) if chosen else 0
+    ties = Order(*chosen).ties(ids, rows) if chosen else 0
     for column in chosen[first:-1]:
         others = [x for x in chosen if x is not column]
-        is_needed = len(others) < 2 or _ties(Order(*others), ids, rows) > ties
+        is_needed = len(others) < 2 or Order(*others).ties(ids, rows) > ties
         if _is_session(column) and not is_needed:
             chosen.remove(column)
 
@@ -251,12 +270,7 @@ def _is_order(
         return True
     if is_first_known and level != COUNTERS and _is_sorted(first.numbers[rows], ids):
         return False
-    return _ties(joined, ids, rows) <= (1 - NEARLY_ALL) * _ties(Order(first), ids, rows)
-
-
-def _ties(order: Order, ids: Ids, rows: RowSelection) -> int:
-    """Return the number of neighbours of an id that an order doesn't distinguish."""
-    return int(np.count_nonzero(growth(order.numbers[rows], ids, sort=True) == 0))
+    return joined.ties(ids, rows) <= (1 - NEARLY_ALL) * Order(first).ties(ids, rows)
 
 
 def _is_sorted(numbers: Floats, ids: Ids) -> bool:
@@ -365,6 +379,8 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     """
     if _holds_dates(column):
         return True
+    if has_years_last(column):
+        return False
     steps = growth(numbers, ids)
     if column.is_duration and _level(column) == LEVEL_OF_TIMES and _wraps(numbers, ids):
         return False
@@ -437,6 +453,13 @@ def is_dated(column: ColumnProfile) -> bool:
 def is_calendar(column: ColumnProfile) -> bool:
     """Return True if all cells are dates written as whole numbers, such as 20240301."""
     return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
+
+
+def has_years_last(column: ColumnProfile) -> bool:
+    """Return True if all cells are dates such as 31122024, which don't sort rows as numbers."""
+    if column.kind != "number" or column.distinct < 2 or is_calendar(column):
+        return False
+    return all(isinstance(x, str) and YEAR_LAST.fullmatch(x) for x in column.values)
 
 
 def are_unix_times(column: ColumnProfile, numbers: Floats) -> bool:

@@ -37,14 +37,14 @@ NUMBER_TEXT = r"[-+\N{MINUS SIGN}]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]
 BETWEEN = r"[][(),;\s]"
 CLOCK_TIME = (
     r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
-    r"(?:\s?[AaPp]\.?[Mm]\.?)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
+    r"(?:\s?[AaPp]\.?[Mm]\.?|\s?Uhr)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
 )
 PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
 MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
 MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
 CALENDAR_DAY = (
     r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
-    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*"
+    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*|[0-9]{4}年[0-9]{1,2}月.*"
 )
 STAMP = (
     r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
@@ -53,7 +53,8 @@ STAMP = (
 WRITTEN = (
     rf"(?:[^\W\d_-]{{2,14}}[.,]{{0,2}} )?"
     rf"(?:{MONTH}[ ./-]+(?:[0-9]{{4}}|[0-9]{{1,2}}(?:st|nd|rd|th)?,? +[0-9].*)"
-    rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*)"
+    rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*"
+    rf"|[0-9]{{4}}[ /-]{MONTH}(?:[ /-][0-9]{{1,2}})?)"
 )
 PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS)
 CURRENCY_SIGNS = "€$£¥₹₩₽"
@@ -100,6 +101,10 @@ WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
+MARKS_IN_WORDS = ("/", "_", "+", "-", ".")
+"""Marks that can join symbols, but stand in words, codes, dates and numbers, too."""
+FEWEST_LENGTHS = 3
+"""Fewest numbers of parts of cells that are sequences. Codes such as EU-17-B have one or two."""
 PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
 """Prefix of the name of a column, such as event. or case: or (case)."""
 EVENT_LOG_NAMES = {
@@ -143,6 +148,7 @@ SHOWN_KINDS = {
     "amount": "numbers",
     "time": "dates",
     "events": "lists of objects",
+    "nested": "nested lists",
 }
 """Maps kinds of columns to words for messages."""
 
@@ -453,12 +459,14 @@ class ColumnProfile:
         if self.repeats_as_labels or not self.are_texts:
             return None
         texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
-        for mark in MARKS:
+        for mark in (*MARKS, *MARKS_IN_WORDS):
             lists = [[part.strip() for part in text.split(mark)] for text in texts]
             parts = Counter(part for each in lists for part in each)
             are_many = 2 * sum(len(each) > 1 for each in lists) > len(lists)
             if are_many and parts.total() >= REPEATS * len(parts):
                 has_blank = any(len(part.split()) > 1 for part in parts)
+                if mark in MARKS_IN_WORDS and (has_blank or not _are_paths(lists, parts)):
+                    continue
                 least = 2 * REPEATS if has_blank else REPEATS
                 if parts.total() >= least * len(parts):
                     return mark
@@ -792,6 +800,17 @@ def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     return JoinedColumn(*columns)
 
 
+def _are_paths(lists: Sequence[Sequence[str]], parts: Counter[str]) -> bool:
+    """Return True if lists are of many lengths, and their items are words or codes, no numbers.
+
+    Args:
+        lists: The lists.
+        parts: Number of occurrences of each item.
+    """
+    words = sum(any(map(str.isalpha, part)) for part in parts)
+    return len(set(map(len, lists))) >= FEWEST_LENGTHS and words > len(parts) / 2
+
+
 def without_prefixes(name: str) -> str:
     """Return the name of a column without prefixes: id for event.id, outcome for (case) outcome."""
     known = EVENT_LOG_NAMES.get(name.lower())
@@ -847,7 +866,8 @@ def parsed_numbers(values: Sequence[Any]) -> Floats | None:
 def kind_of_cell(cell: Any) -> str:
     """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, or list kind.
 
-    A list holds numbers, strings, turns (objects with a text) or events (other objects).
+    A list holds numbers, strings, turns (objects with a text) or events (other objects). Else it is
+    nested: lists of unequal lengths, or of lists of lists.
     """
     if not isinstance(cell, str):
         return _kind_of_items(cell)
@@ -890,9 +910,11 @@ def _kind_of_items(items: Any) -> str:
             return "turns"
         return "events"
     try:
-        np.asarray(items, np.float64)
+        numbers = np.asarray(items, np.float64)
     except (ValueError, TypeError):
-        return "text"
+        return "nested"
+    if numbers.ndim > 2:
+        return "nested"
     return "numbers"
 
 

@@ -34,7 +34,7 @@ from seqtrain.proposal.layouts import (
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile, joined_column
+from seqtrain.proposal.profile import LIST_KINDS, MOST_MARKS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import (
     NO_LABELS,
     ReadingProgress,
@@ -367,6 +367,8 @@ def _row_roles(
         DataError: If they aren't clear, or the only sequence is a word that repeats, and the rows
             seem to be about recordings. The error has the command that reads these.
     """
+    if not options.named("sequence"):
+        _refuse_nested(table, columns)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
     roles = None
     try:
@@ -381,6 +383,39 @@ def _row_roles(
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles
+
+
+def _refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
+
+    If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
+    has a command that joins the parts: a time step is [x, y, 1 if a part begins].
+    """
+    nested = [column for column in columns if column.kind == "nested"]
+    others = [x for x in columns if x.kind in LIST_KINDS or x.is_free_text]
+    if not nested or others:
+        return
+    column = nested[0]
+    lines = [
+        f"{table.name}: {column.shown} holds nested lists, such as {quote(str(column.values[0]))}; "
+        "expected a list of numbers or of time steps: [[x, y], [x, y]]"
+    ]
+    parts = [part for value in column.sampled_values for part in value or ()]
+    widths = {len(part) if isinstance(part, list) else 0 for part in parts}
+    have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
+    if have_channels and table.dialect.format == "jsonl":
+        steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
+        code = f"import json, sys; k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) "
+        code += "for row in map(json.loads, sys.stdin)]"
+        command = ["python3", "-c", code, str(column.name)]
+        line, target = rewriting(command, matching_files(table.path)[0], "steps")
+        lines += [
+            f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
+            "them, and marks where one begins:",
+            f"  {line}",
+            f"  seqtrain init {target}",
+        ]
+    raise DataError(*lines)
 
 
 def _refuse_names_of_files(table: Table, roles: Roles) -> None:
@@ -567,7 +602,11 @@ def _check_classes(found: _Findings) -> None:
             reason = f"fail: {facts.label_problem}"
         raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
-        raise DataError(f"{table.name}: one label, {quote(labels[0])}; expected two or more")
+        place = ""
+        if table.dialect.format == "fasta":
+            place = ", the end of each line that begins with >"
+        one = f"one label, {quote(labels[0])}{place}"
+        raise DataError(f"{table.name}: {one}; expected two or more")
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
     if is_unique and "validation" not in found.splits:
         expected = "expected labels that several rows share"

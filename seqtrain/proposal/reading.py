@@ -84,6 +84,8 @@ NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
 """Line of a text file with a table whose columns are separated by blanks."""
 KEPT, KEPT_EVERY, PIECE = 200_000, 16, 200
 """Of more long texts than the first number, one in so many is kept whole. The others are cut."""
+NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
+"""First word of a line that may be its label."""
 FIRST_SECONDS = 1.0
 """Seconds between reports about a step."""
 TEXT_FORMATS = ("csv", "tsv", "jsonl", "txt", "fasttext", "lines")
@@ -693,6 +695,8 @@ def refuse_labels_before_blanks(table: Table) -> None:
     lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
     words = Counter(line.split()[0] for line in lines)
     have_texts = all(len(line.split()) > 1 for line in lines)
+    if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates or addresses of a log
+        return
     if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
         return
     code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'

@@ -12,6 +12,7 @@ from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import (
     MESSAGE_NAMES,
     TEXT_NAMES,
+    is_amount,
     is_code,
     is_code_or_owner,
     is_counter,
@@ -29,8 +30,10 @@ from seqtrain.proposal.order import (
     doubtful_orders,
     find_order,
     growth,
+    has_years_last,
     is_calendar,
     is_known,
+    is_time_of_day,
     sampled_ids,
 )
 from seqtrain.proposal.prediction import information
@@ -676,7 +679,8 @@ class StepColumns:
                 return reason
             if not self._holds_amounts(column) and determines(column, self.id):
                 return "the id again"
-        if column.kind == "text" and column not in self.per_id and self._is_unread_time(column):
+        is_text = column.kind == "text" and column not in self.per_id
+        if (is_text and self._is_unread_time(column)) or has_years_last(column):
             example = quote(str(next(x for x in column.values if x)), 30)
             self.roles.warnings.append(
                 f"{column.shown} looks like a time that can't be read, such as {example}: not "
@@ -727,6 +731,13 @@ class StepColumns:
         steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
+    def _may_be_time(self, column: ColumnProfile) -> bool:
+        """Return True for texts with digits that are named like times, and not like steps."""
+        if column.kind != "text" or not is_time(column) or is_counter(column):
+            return False
+        has_digits = [any(map(str.isdigit, value)) for value in column.values if value]
+        return not column.word.endswith("order") and 2 * sum(has_digits) > len(has_digits)
+
     def _are_codes(self, column: ColumnProfile) -> bool:
         """Return True if whole numbers of time steps are codes, and not measurements.
 
@@ -773,7 +784,22 @@ class StepColumns:
             if not (is_even or is_calendar(order.columns[0]) or ELAPSED in names):
                 self.roles.steps[ELAPSED] = "order"
             yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
+            yield from self._undecided_ties(order)
             yield from self._mixed_sequences(order.codes[self.rows])
+
+    def _undecided_ties(self, order: Order) -> Iterator[str]:
+        """Yield options by which times of day may sort rows that are equal in the order."""
+        ties = order.ties(self.ids, self.rows)
+        for column in self.columns:
+            if column in order.columns or not is_time_of_day(column) or is_amount(column):
+                continue
+            longer = Order(*order.columns, column)
+            if 2 * longer.ties(self.ids, self.rows) < ties:
+                names = [word for each in longer.columns for word in ("--order", str(each.name))]
+                yield (
+                    f"{counted(ties, 'row')} of one {self.id.shown} with an equal {order.shown} "
+                    f"stay as in the file; if {column.shown} sorts them: {shlex.join(names)}"
+                )
 
     def _newest_first(self, steps: Floats) -> Iterator[str]:
         """Yield a warning if nearly all rows come after a newer one of their id in the file.
@@ -804,6 +830,11 @@ class StepColumns:
                     f"rows are used in the order of the file: the dates of {column.shown}, "
                     f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
                     "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
+                )
+            if self.roles.steps.get(str(column.name)) == "token" and self._may_be_time(column):
+                yield (
+                    f"rows are used in the order of the file: the cells of {column.shown}, such as "
+                    f"{quote(column.values[0], 30)}, can't be read as times, and are tokens"
                 )
             if crosses_midnight(column, self.id):
                 commands = shlex.join(["--order", "DATE", "--order", str(column.name)])

@@ -8,10 +8,10 @@ from typing import Any
 
 from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
-from seqtrain.errors import ConfigError, SeqtrainError, parameter
-from seqtrain.files.reading import number_at, path_problems
+from seqtrain.errors import CheckpointError, ConfigError, SeqtrainError, parameter
+from seqtrain.files.reading import json_of, number_at, path_problems, read_file
 from seqtrain.metrics import EPOCH_METRICS, METRICS
-from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, RunDirectory
+from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, VALIDATION, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
@@ -149,21 +149,22 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 def first_model_scores(run: RunDirectory) -> dict[str, float]:
     """Return the scores on validation of the model before a refit, by the metric's name.
 
-    They are those of the best epoch, before calibration. They are the honest figures of a run
-    without test, since a refit learns the rows of validation. The result is empty if there was no
-    refit, or if the run has a test split.
+    They are those that `fit` shows, after calibration. They are the honest figures of a run without
+    test, since a refit learns the rows of validation. The result is empty if there was no refit, or
+    if the run has a test split.
 
     Raises:
         ConfigError: If the config isn't valid.
-        CheckpointError: If metrics.jsonl is damaged.
+        CheckpointError: If validation.json is damaged.
     """
     config = run.config()
-    if not config.training.refit or config.data.test is not None:
+    if not config.training.refit or config.data.test is not None or not run.holds(VALIDATION):
         return {}
-    best = [line for line in run.metrics("epoch") if line.get("best") is True]
-    if best:
-        return _scores(best[-1], "validation")
-    return {}
+    path = run.path / VALIDATION
+    found = json_of(str(path), read_file(path))
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path}: damaged: expected an object")
+    return _scores({"validation": found}, "validation")
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:

@@ -38,7 +38,6 @@ class EncodingReport:
         unreadable: Rows that were left out because they can't be read (data.bad_rows: drop).
         unanswered: Rows that get no prediction (bad_rows or empty is "blank").
         unknown_labels: Rows with labels that train lacks.
-        blank_labels: Rows that can't be used because their label is blank.
         learned_ids: Sequences whose id also has rows in train.
         shown: Messages about the first unreadable or unanswered rows, and the first rows with
             unknown labels, as ``FILE:LINE: …`` lines.
@@ -57,7 +56,6 @@ class EncodingReport:
     unreadable: int = 0
     unanswered: int = 0
     unknown_labels: int = 0
-    blank_labels: int = 0
     learned_ids: int = 0
     num_refused: int = 0
     shown: list[str] = field(default_factory=list)

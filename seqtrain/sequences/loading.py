@@ -11,7 +11,7 @@ from seqtrain.sequences.columns.tables import TableEncoder
 from seqtrain.sequences.encoder import Encoder, EncodingReport
 from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined, numbered
 from seqtrain.sequences.inputs import Input
-from seqtrain.sequences.labels import BLANK_LABEL, LabelReader
+from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.store import SequenceStore, stacked
@@ -89,7 +89,6 @@ class Loader:
             unreadable = set(part.problems)
             stores.append(self.encoder.encode(part, lines, report, name=name))
             for row, reason in sorted(part.problems.items()):
-                report.blank_labels += reason == BLANK_LABEL
                 kept = problems
                 if drops and row in unreadable:
                     kept = left_out

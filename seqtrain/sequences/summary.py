@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,11 +14,12 @@ from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
+from seqtrain.sequences.sentinels import NINES
 from seqtrain.sequences.splits import BLANK, equal_rows
 from seqtrain.sequences.store import Ints, SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.tables.blocks import LABEL
-from seqtrain.tables.cells import is_multi_hot, is_number, names_missing
+from seqtrain.tables.cells import WHOLE, is_multi_hot, is_number, names_missing
 from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
@@ -30,6 +31,8 @@ JOINING_MARKS = "|\n;,"
 MANY_NUMBERS = 20
 """Number of different numeric labels above which they may be a quantity."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+FEWEST_NUMBERED = 3
+"""Fewest classes 0, 1 … beside which -1 or 99 may stand for a missing label."""
 UNEVEN = 20
 """Ratio of the largest to the smallest class above which classes can be very uneven."""
 
@@ -284,11 +287,11 @@ def _shared_mark(counts: Mapping[str, int]) -> str | None:
 
 
 def _missing_labels(counts: Mapping[str, int], unit: str, column: str | None) -> Iterator[str]:
-    """Yield a warning if labels such as NA may stand for a missing label.
+    """Yield a warning if labels such as NA, or -1 beside 0, 1 and 2, may stand for a missing label.
 
     They stay classes until the config says otherwise, because a class may be called none.
     """
-    names = [name for name in counts if names_missing(name)]
+    names = [name for name in counts if names_missing(name)] or _odd_numbers(counts)
     if not names or column is None:
         return
     number = sum(counts[name] for name in names)
@@ -301,6 +304,20 @@ def _missing_labels(counts: Mapping[str, int], unit: str, column: str | None) ->
         f"({number / sum(counts.values()):.1%}), {are}, set "
         f"data.na_values: {flow({column: names})} and data.bad_rows: drop"
     )
+
+
+def _odd_numbers(labels: Collection[str]) -> list[str]:
+    """Return the label -1 or one of nines, such as 99, if the others count from 0 or 1 on."""
+    numbers = {int(label): label for label in labels if WHOLE.fullmatch(label)}
+    odd = [number for number in numbers if number == -1 or NINES.fullmatch(str(number))]
+    others = sorted(numbers.keys() - odd)
+    if len(numbers) < len(labels) or len(odd) != 1 or len(others) < FEWEST_NUMBERED:
+        return []
+    first, last = others[0], others[-1]
+    do_count = first in (0, 1) and last - first == len(others) - 1
+    if do_count and not first <= odd[0] <= last + 1:
+        return [numbers[odd[0]]]
+    return []
 
 
 def label_doubts(

@@ -87,8 +87,11 @@ DATE_FORMS = (
     rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
     # Sun Oct 18 18:01:50 UTC 2015
     rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
-    # Dec 2024, Dezember 2024
+    # Dec 2024, Dezember 2024, 2024-Dec, 2024-Dec-31
     rf"{MONTH_NAME}[ /-]{OF}(?P<year>\d{{4}})",
+    rf"(?P<year>\d{{4}})[ /-]{MONTH_NAME}(?:[ /-](?P<day>\d\d?))?",
+    # 2024年12月31日 23:59
+    rf"(?P<year>\d{{4}})年(?P<month>\d\d?)月(?P<day>\d\d?)日(?: ?{CLOCK})?",
 )
 """Forms of dates. Brackets around a date, as in the logs of web servers, are left out before."""
 CENTURIES, WEEK = r"(?P<year>(?:19|20)[0-9]{2})", r"(?:KW|W) ?(?P<week>[0-9]{1,2})"
@@ -96,9 +99,11 @@ PERIOD_FORMS = (
     # 2024-12, 12/2024
     rf"{CENTURIES}[-/](?P<month>1[0-2]|0?[1-9])",
     rf"(?P<month>1[0-2]|0?[1-9])[-/]{CENTURIES}",
-    # 2024-Q4, Q4 2024
-    rf"{CENTURIES}[ /-]?Q(?P<quarter>[1-4])",
-    rf"Q(?P<quarter>[1-4])[ /-]?{CENTURIES}",
+    # 2024-Q4, Q4 2024, T4 2024, 4. Quartal 2024, Q4/24
+    rf"{CENTURIES}[ /-]?[QT](?P<quarter>[1-4])",
+    rf"[QT](?P<quarter>[1-4])[ /-]?{CENTURIES}",
+    rf"(?P<quarter>[1-4])(?:\.|er|e)? ?(?:Q|Quartal|[Tt]rimestre)[ /-]?{CENTURIES}",
+    r"Q(?P<quarter>[1-4])[ /'-](?P<year>[0-9]{2})",
     # 2024-W51, 2024-W51-2, KW 51/2024
     rf"{CENTURIES}[ /-]?{WEEK}(?:-?(?P<weekday>[1-7]))?",
     rf"{WEEK}[ /-]{CENTURIES}",
@@ -114,7 +119,7 @@ def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
 
 
 FORMS = {
-    DATE: [re.compile(form, re.ASCII) for form in (*DATE_FORMS, *PERIOD_FORMS)],
+    DATE: [re.compile(form, re.ASCII) for form in (*PERIOD_FORMS, *DATE_FORMS)],
     DAY_FIRST: _local_dates("day", "month", "./-"),
     MONTH_FIRST: _local_dates("month", "day", "/-"),
 }
@@ -129,6 +134,10 @@ STOPWATCH = re.compile(
     r"(?P<sign>[-+]?)(?P<minute>\d{1,9}):(?P<second>[0-5]\d)[.,](?P<decimals>\d+)", re.ASCII
 )
 """Minutes and seconds of a stopwatch, such as 1:30.356. (For ISO 8601 these are hours, minutes.)"""
+WORDS_AT_TIMES = re.compile(
+    r"(?<=\d),? +(?:um|at|a|a las|alle|om|as|-|\u2013) +(?=\d)|(?<=\d) ?Uhr$", re.ASCII
+)
+"""Words between a date and a time of day, or after it."""
 ISO_DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d{1,9})W)?(?:([-+]?\d{1,9})D)?(?:T(?:([-+]?\d{1,9})H)?"
     r"(?:([-+]?\d{1,9})M)?(?:([-+]?)(\d{1,12})(?:\.(\d+))?S)?)?",
@@ -174,7 +183,7 @@ def read_duration(text: str) -> int:
     Raises:
         BadTimeError: If the text is neither.
     """
-    text = text.strip()
+    text = text.strip().removesuffix("Uhr").rstrip()
     found = TIME_OF_DAY.fullmatch(text)
     if found is not None:
         hour = _hour_of_day(int(found["hour"]), found["half"] or "", text)
@@ -204,7 +213,7 @@ READERS: dict[str, Callable[[str], Moment]] = {
 
 
 def _read_date(text: str, type: str) -> Moment:
-    stripped = without_accents(text.strip().removeprefix("[").removesuffix("]"))
+    stripped = _plain(text.strip().removeprefix("[").removesuffix("]"))
     for form in FORMS[type]:
         found = form.fullmatch(stripped)
         if found is not None:
@@ -256,11 +265,12 @@ def _month_named(start: str) -> int:
     return 0
 
 
-def without_accents(text: str) -> str:
-    """Return a text without the accents of its letters."""
-    if text.isascii():
-        return text
-    return "".join(x for x in unicodedata.normalize("NFKD", text) if not unicodedata.combining(x))
+def _plain(text: str) -> str:
+    """Return a text without accents, and without words such as um and Uhr at a time of day."""
+    if not text.isascii():
+        letters = unicodedata.normalize("NFKD", text)
+        text = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return WORDS_AT_TIMES.sub(" ", text).rstrip()
 
 
 def _hour_of_day(hour: int, half: str, text: str) -> int:

@@ -134,6 +134,8 @@ def test_mistakes_are_value_errors(fitted):
         small(validation_fraction=2).fit(texts, labels)
     with pytest.raises(ValueError, match=r"training\.patiense"):
         small(settings={"training.patiense": 3}).fit(texts, labels)
+    with pytest.raises(ValueError, match=r"data.+train"):
+        small(data__train="other.csv").fit(texts, labels)
     with pytest.raises(ValueError, match="'up'"):
         small().fit(texts, ["up"] * 60)
     with pytest.raises(ValueError, match=r"^X: row 2: 2 channels; expected 1"):

@@ -148,9 +148,9 @@ def test_the_headline_after_a_refit_without_test_is_the_first_models(project, cl
     """The model has learned the rows of validation, so its own scores on them are too good."""
     settings = ("data.test=null", "training.refit=true", "training.max_epochs=3")
     cli("fit", "c.yaml", *sets(*settings), "--run-dir", "r", "--quiet")
-    best: Any = [line for line in metrics("r") if line.get("best")][-1]["validation"]
+    best: Any = json.loads(Path("r/validation.json").read_text())
     found = cli("eval", "r", "--json").json
-    assert found["first_model"] == best
+    assert found["first_model"] == {name: best[name] for name in found["first_model"]}
     shown = cli("eval", "r").out.splitlines()
     heading = next(number for number, line in enumerate(shown) if "before training.refit" in line)
     assert f"{best['accuracy']:.2%}" in shown[heading + 2]
@@ -162,3 +162,25 @@ def test_the_headline_after_a_refit_without_test_is_the_first_models(project, cl
     assert "model before the refit" in page
     cli("fit", "c.yaml", *sets("training.refit=true"), "--run-dir", "t", "--quiet")
     assert "first_model" not in cli("eval", "t", "--json").json
+
+
+def test_the_macro_mean_says_which_classes_have_no_row(project, cli):
+    three = rows(60, seed=5)
+    three[:9] = [(f"{text} zz", "odd") for text, _ in three[:9]]
+    write_table(Path("three.tsv"), three)
+    cli(
+        "fit",
+        "c.yaml",
+        *sets("data.train=three.tsv", "data.test=null"),
+        "--run-dir",
+        "r",
+        "--quiet",
+    )
+    two = [row for row in three if row[1] != "odd"]
+    write_table(Path("two.tsv"), two)
+    ended = cli("eval", "r", "--data", "two.tsv", "--json")
+    assert "'odd'" in ended.err
+    own = ended.json["per_class"]
+    averaged = [x["f1"] for x in own.values() if x["support"] or x["num_predicted"]]
+    assert ended.json["macro_f1"] == pytest.approx(sum(averaged) / len(averaged))
+    assert f"mean of {len(averaged)} " in cli("eval", "r", "--data", "two.tsv").out

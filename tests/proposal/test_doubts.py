@@ -330,6 +330,24 @@ def test_scattered_rows_without_an_order_are_said(tmp_path, monkeypatch, draw, c
     assert "scattered" not in cli("data", "a.yaml", "--set", "data.order=k_1").out
 
 
+@pytest.mark.parametrize(("odd", "is_said"), [(-1, True), (99, True), (0, False), (5, False)])
+def test_a_number_that_may_stand_for_a_missing_label_is_said(
+    tmp_path, monkeypatch, cli, odd, is_said
+):
+    """Beside classes from 1 to 4: 0 and 5 go on counting."""
+    monkeypatch.chdir(tmp_path)
+    labels = [odd if number % 3 else number // 3 % 4 + 1 for number in range(240)]
+    lines = [f"some words about {number} things,{label}" for number, label in enumerate(labels)]
+    Path("t.csv").write_text("text,grade\n" + "\n".join(lines) + "\n")
+    said = cli("init", "t.csv", "-o", "c.yaml").err
+    assert ("data.na_values" in said) == is_said
+    if is_said:
+        (cells,) = re.findall(r"set data\.na_values: (.*) and", said)
+        keys = ["--set", f"data.na_values={cells}", "--set", "data.bad_rows=drop"]
+        assert f"'{odd}'" not in cli("data", "c.yaml", *keys).out
+        assert re.search(r"\b4 classes|classes +4", cli("data", "c.yaml", *keys).out)
+
+
 def sequences_of(draw: random.Random, form: str) -> tuple[list[str], list[list[list[Any]]]]:
     """Return the names of a table without doubts, and its rows, sequence by sequence."""
     if form == "texts":

@@ -409,9 +409,12 @@ def test_a_time_that_cannot_be_read_is_never_a_token_in_silence(tmp_path, draw, 
 
 
 @pytest.mark.parametrize(
-    "mark", [">", "->", "|", " > ", "→", ";", ", ", " >> ", " / ", " - ", " » "]
+    ("mark", "words"),
+    [
+        *((mark, 1) for mark in [">", "|", "→", ", ", " - ", "/", "-", "_", ".", "+"]),
+        *((mark, 2) for mark in ["->", " > ", ";", " >> ", " / ", " » "]),
+    ],
 )
-@pytest.mark.parametrize("words", [1, 2])
 def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
     pages = [" ".join(name(draw) for _ in range(words)) for _ in range(6)]
     rows = [[mark.join(draw.choices(pages, k=draw.randint(1, 9))), i % 2] for i in range(200)]
@@ -419,6 +422,16 @@ def test_symbols_joined_in_a_cell(tmp_path, draw, mark, words):
     assert (config.data.kind, config.data.sequence) == ("tokens", "path")
     assert (config.data.symbol_separator or "").strip() == mark.strip()
     assert "symbols = path" in proposal.uses[0]
+
+
+def test_codes_with_marks_are_no_symbols(tmp_path, draw):
+    """Their parts come again, but all have equally many."""
+    rows = [
+        [f"u{draw.randrange(9)}-{name(draw)}-{'xyz'[i % 3]}", sentence(draw, "vw"[i % 2]), i % 2]
+        for i in range(200)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["device", "note", "label"], rows))
+    assert config.data.sequence == "note"
 
 
 @pytest.mark.parametrize("form", [list, ";".join, ", ".join, str])
@@ -1194,3 +1207,42 @@ def test_a_label_before_a_blank_is_divided_by_the_printed_command(
     subprocess.run(divide, shell=True, check=True)
     _, proposal = proposed(init.split()[-1])
     assert "60 rows, 2 classes" in proposal.text
+
+
+@pytest.mark.parametrize("strokes", [1, 3])
+def test_strokes_of_a_drawing_are_refused_with_a_command_that_works(
+    tmp_path, monkeypatch, draw, strokes
+):
+    """With one stroke each, all drawings could be read as blocks of numbers."""
+    monkeypatch.chdir(tmp_path)
+    field, points = name(draw), 4
+
+    def part() -> list[list[int]]:
+        return [[draw.randrange(256) for _ in range(points)] for _ in "xy"]
+
+    with open("drawings.ndjson", "w") as file:
+        for number in range(60):
+            row = {"word": f"w{number % 2}", field: [part() for _ in range(strokes + number % 2)]}
+            file.write(json.dumps(row) + "\n")
+    with pytest.raises(DataError) as caught:
+        propose(["drawings.ndjson"], InitOptions())
+    commands = [line for line in map(one_line, caught.value.lines) if line.startswith("  ")]
+    subprocess.run(commands[0], shell=True, check=True)
+    config, _ = proposed(shlex.split(commands[1])[-1])
+    assert config.data.kind == "features"
+    data = prepare(config)
+    assert set(data.splits["train"].lengths.tolist()) == {points * strokes, points * (strokes + 1)}
+    assert data.splits["train"].values.shape[1] == 3
+
+
+def test_symbols_of_letters_and_digits_keep_their_case(tmp_path, draw):
+    """Bxc4 is the move of a bishop, and bxc4 that of a pawn."""
+    others = ["Nf3", "e4", "Qd2", "cxd5"]
+    rows = []
+    for number in range(120):
+        own = ["Bxc4", "bxc4"][number % 2]
+        rows.append([" ".join(draw.choices([*others, own], k=20)), f"c{number % 2}"])
+    config, _ = proposed(write(tmp_path / "g.csv", ["moves", "won"], rows))
+    vocabulary = prepare(config).preprocessing.vocabulary
+    assert vocabulary is not None
+    assert {"Bxc4", "bxc4"} <= set(vocabulary.tokens)

@@ -1,6 +1,8 @@
 """The columns by which `init` sorts the rows of an id, where the file has them in another order."""
 
 import random
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -172,6 +174,13 @@ MOMENTS: dict[str, tuple[list[str], int, Callable[[datetime], list[Any]]]] = {
     "Q": (["period"], 86400 * 95, lambda at: [f"Q{(at.month + 2) // 3} {at.year}"]),
     "weeks": (["week"], 86400 * 7, lambda at: ["{}-W{:02}".format(*at.isocalendar())]),
     "KW": (["woche"], 86400 * 7, lambda at: ["KW {1}/{0}".format(*at.isocalendar())]),
+    "Uhr": (["am", "Uhrzeit"], 60, lambda at: [f"{at:%d.%m.%Y}", f"{at:%H:%M} Uhr"]),
+    "um": (["am"], 60, lambda at: [f"{at:%d.%m.%Y} um {at:%H:%M} Uhr"]),
+    "dash": (["when"], 60, lambda at: [f"{at:%Y-%m-%d} – {at:%H:%M}"]),
+    "kanji": (["日付"], 86400, lambda at: [f"{at.year}年{at.month}月{at.day}日"]),
+    "Quartal": (["q"], 86400 * 95, lambda at: [f"{(at.month + 2) // 3}. Quartal {at.year}"]),
+    "Q/YY": (["q"], 86400 * 95, lambda at: [f"Q{(at.month + 2) // 3}/{at:%y}"]),
+    "YYYY-Mon": (["when"], 86400 * 31, lambda at: [f"{at:%Y-%b}"]),
     "month": (["month"], 86400 * 31, lambda at: [f"{at:%Y-%m}"]),
     "MM/YYYY": (["period"], 86400 * 31, lambda at: [f"{at:%m/%Y}"]),
     **{
@@ -222,6 +231,36 @@ def test_rows_are_sorted_by_all_columns_that_tell_when(tmp_path, form, shape):
     config, _ = proposed(path, label="label")
     assert are_sorted(path, config)
     assert config.data.order is not None
+
+
+def test_dates_as_numbers_with_the_year_last_are_said(tmp_path):
+    names, rows = moments("whole", "shuffled")
+    rows = [
+        [row[0], f"{row[1][6:]}{row[1][4:6]}{row[1][:4]}".lstrip("0"), *row[3:]] for row in rows
+    ]
+    config, proposal = proposed(write(tmp_path / "a.csv", names[:2] + names[3:], rows))
+    assert config.data.order is None
+    assert "date" not in config.data.steps
+    assert any("'date'" in line and "file" in line for line in proposal.warnings)
+
+
+def test_a_time_of_day_that_may_sort_rows_of_a_day_is_an_option(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    names, rows = moments("iso", "shuffled")
+    path = write(Path("a.csv"), [names[0], "date", "x7", *names[3:]], rows)
+    said = cli("init", path, "--label", "label", "-o", "c.yaml").err
+    (options,) = re.findall(r"(--order .*)", said)
+    cli("init", path, "--label", "label", *shlex.split(options), "-o", "d.yaml")
+    assert are_sorted(path, parse_config(Path("d.yaml").read_text()))
+
+
+@pytest.mark.parametrize("cell", ["Week {}", "{}h30", "2023-H{}"])
+def test_tokens_named_like_times_are_said(tmp_path, cell):
+    names, rows = moments("YYYY-Mon", "shuffled")
+    rows = [[row[0], cell.format(index % 5), *row[2:]] for index, row in enumerate(rows)]
+    config, proposal = proposed(write(tmp_path / "a.csv", names, rows), label="label")
+    assert config.data.steps["when"] == "token"
+    assert any("'when'" in line and "order of the file" in line for line in proposal.warnings)
 
 
 @pytest.mark.parametrize("is_mixed", [False, True])

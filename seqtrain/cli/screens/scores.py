@@ -183,11 +183,9 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         columns |= {"auc": "AUC", "average_precision": "average precision"}
     if "threshold" in own[labels[0]]:
         columns["threshold"] = "threshold"
-    num_classes = len(scores.labels)
     if scores.num_unknown_labels:
-        num_classes += 1
         rows[UNKNOWN_LABELS] = {**NEVER_FOUND, "support": scores.num_unknown_labels}
-    rows[f"mean of {num_classes:,}"] = {
+    rows[f"mean of {scores.num_averaged:,}"] = {
         "precision": scores.macro_precision,
         "recall": scores.macro_recall,
         "f1": scores.macro_f1,
