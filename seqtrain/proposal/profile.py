@@ -113,6 +113,7 @@ EVENT_LOG_NAMES = {
     "recording_session_label": "session_id",
 }
 """Maps names of event logs (XES) and of eye trackers to plain ones. Their last part says little."""
+LETTER, DIGITS = re.compile(r"[^\W\d_]"), re.compile("[0-9]+")
 CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
@@ -630,6 +631,13 @@ class ColumnProfile:
         found = Counter(re.sub("[0-9]+", "0", re.sub("[A-Za-z]{3,}", "a", x)) for x in texts)
         pattern, count = next(iter(found.most_common(1)), ("", 0))
         return count >= 0.95 * len(texts) and pattern.count("0") >= 3
+
+    @cached_property
+    def has_one_shape(self) -> bool:
+        """True for words of which all have as many letters before and after numbers: K1, K27."""
+        texts = [x for x in self.sampled_values if isinstance(x, str) and x]
+        shapes = {LETTER.sub("a", DIGITS.sub("0", text)) for text in texts}
+        return len(shapes) == 1 and self.words < 1.5 and {"a", "0"} <= set(*shapes)
 
     # Use
 

@@ -32,6 +32,7 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import LIST_KINDS, MOST_MARKS, ColumnProfile, joined_column
@@ -380,6 +381,9 @@ def _row_roles(
         if not is_word or options.named("sequence"):
             return roles
     lines = commands_for_recordings(table)
+    label = _likeliest_label(columns, label)
+    if roles is None and label is not None:
+        lines += commands_for_parts(table, columns, label)
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles
@@ -416,6 +420,18 @@ def _refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
             f"  seqtrain init {target}",
         ]
     raise DataError(*lines)
+
+
+def _likeliest_label(
+    columns: Sequence[ColumnProfile], label: ColumnProfile | None
+) -> ColumnProfile | None:
+    """Return the label that the user names, or the one that is likeliest, or None."""
+    if label is None:
+        try:
+            label = choose_label(columns)
+        except DataError:
+            return None
+    return label
 
 
 def _refuse_names_of_files(table: Table, roles: Roles) -> None:

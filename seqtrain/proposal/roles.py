@@ -443,13 +443,16 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not _is_synonym(x, label)] or texts
+    numbers = [x for x in others if x.kind in ("number", "amount")]
+    if numbers:  # beside them, codes are ids of rows
+        texts = [x for x in texts if not (x.differs and x.has_one_shape)]
     candidates = _Candidates(label, others, texts, _lists(varied, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
         chosen = rule(candidates)
         if chosen:
             return chosen
     if not candidates.lists and not texts and len(others) > 2:
-        raise DataError(_few_numbers(others))
+        raise DataError(_few_numbers(numbers or others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
     lines = _described([x for x in others if x not in possible])

@@ -16,6 +16,7 @@ from seqtrain.proposal.names import (
     is_code,
     is_code_or_owner,
     is_counter,
+    is_part_of_id,
     is_time,
     is_trial,
     names_owner,
@@ -26,6 +27,7 @@ from seqtrain.proposal.order import (
     Order,
     RowSelection,
     are_equal,
+    counts_rows,
     crosses_midnight,
     doubtful_orders,
     find_order,
@@ -184,6 +186,8 @@ def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
     steps beside an id of several rows each that has one label.
     """
     possible = [column for column in columns if can_be_sequence(column)]
+    if any(column.is_measured for column in columns):
+        possible = [column for column in possible if not column.has_one_shape]
     if not possible:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]
@@ -277,7 +281,8 @@ def _likeliest_ids(
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
-    and numbers that repeat, if another column holds measurements or times.
+    and numbers that repeat, if another column holds measurements or times. These numbers are named
+    like parts of ids, or counted.
     """
     rules = (lambda x: is_code(x) and x.is_contiguous, is_code, lambda x: x.is_contiguous)
     for rule in rules:
@@ -288,9 +293,23 @@ def _likeliest_ids(
     times = [column for column in columns if is_time(column)]
     measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
-    names += [x for x in found if x.kind == "number" and x.repeats and not _is_ordinal(x)]
+    numbers = [x for x in found if x.kind == "number" and x.repeats and not _is_ordinal(x)]
+    names += [x for x in numbers if _may_be_id(x, columns)]
     names = [x for x in names if measured - {x}]
     return [x for x in names if not any(_counts(x, other) for other in columns)]
+
+
+def _may_be_id(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+    """Return False for numbers that may be measured: that come back, whatever their name says.
+
+    Numbers are ids if their rows stand together, if another column counts these, or if they are
+    named like parts of ids, or have no name.
+    """
+    if column.kind != "number" or column.is_contiguous or isinstance(column.name, int):
+        return True
+    others = [x for x in columns if x is not column and x.kind == "number"]
+    is_named = is_code_or_owner(column) or is_part_of_id(column)
+    return is_named or any(counts_rows(x.numbers, column.codes) for x in others)
 
 
 def _is_ordinal(column: ColumnProfile) -> bool:
@@ -353,6 +372,7 @@ def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> R
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
     possible = [x for x in possible if x not in taken]
+    possible = [x for x in possible if _may_be_id(x, columns)]
     candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
     if not given and not _have_names(columns):
         candidates = [x for x in candidates if x.is_contiguous or x.kind == "number"]
