@@ -13,7 +13,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
-from seqtrain.proposal.profile import ColumnProfile, joined_column
+from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
@@ -29,6 +29,8 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Cell of a row of totals."""
+CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
+"""Characters of labels that csv and tsv, and JSON, may write in another way."""
 SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
 """A time of two parts; a time of three parts, or with decimals."""
 LINE_FORMATS = ("csv", "tsv", "txt")
@@ -57,9 +59,8 @@ def column_doubts(config: Config) -> Iterator[str]:
         return
     sequence = data.sequence if isinstance(data.sequence, list) else [data.sequence]
     used = {*map(str, sequence), *(data.steps or ()), *(data.static or ())}
-    for column in table.columns:
-        if column.is_odd.any():
-            yield f"{odd_cells(column, table)}; the others are {column.kind}s"
+    odd = [column for column in table.columns if column.is_odd.any()]
+    yield from (line for _, line in odd_lines(odd, table))
     if isinstance(data.label, list):
         label = None
     else:
@@ -91,6 +92,29 @@ def column_doubts(config: Config) -> Iterator[str]:
             else:
                 use = "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
+
+
+def odd_lines(
+    columns: Sequence[ColumnProfile], table: Table
+) -> Iterator[tuple[list[ColumnProfile], str]]:
+    """Yield a line about the cells of columns that aren't of their kinds, after these columns.
+
+    Columns with such cells in the same rows, as a row of units has, share a line.
+
+    Args:
+        columns: Columns with such cells.
+        table: The table.
+    """
+    groups = dict[bytes, list[ColumnProfile]]()
+    for column in columns:
+        groups.setdefault(column.is_odd.tobytes(), []).append(column)
+    for own in groups.values():
+        found = odd_cells(own[0], table)
+        others = [f"{x.values[x.codes[np.argmax(x.is_odd)]]!r} of {x.shown}" for x in own[1:]]
+        if others:
+            found += f", and beside it {listed(others)}"
+        kinds = dict.fromkeys(SHOWN_KINDS[x.kind] for x in own)
+        yield own, f"{found}; the others are {' and '.join(kinds)}"
 
 
 def odd_cells(column: ColumnProfile, table: Table) -> str:
@@ -154,16 +178,36 @@ def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> 
     if not groups:
         return
     shown = [" and ".join(f"{quote(x, 30)} ({counts[x]:,})" for x in own) for own in groups]
-    advice, files = "if they mean the same, spell them alike", matching_files(table.path)
-    others = {name for first, *own in groups for name in own}
-    is_plain = all(x.isprintable() and not set(x) & set(',;|\t"') for each in groups for x in each)
-    if table.dialect.format in LINE_FORMATS and len(files) == 1 and is_plain and not separator:
-        cells = {name: first for first, *own in groups for name in own}
-        code = "; ".join(
-            f"{replacing_cells([name])}/{perl_literal(cells[name])}/g" for name in sorted(others)
-        )
-        advice += f": {rewriting(['perl', '-pe', code], files[0], 'labels')[0]}"
+    advice = "if they mean the same, spell them alike"
+    command = None if separator else _respelling(label, groups, table)
+    if command is not None:
+        advice += f": {command}"
     yield f"labels differ only in case or blanks: {listed(shown, MOST_SHOWN)}; {advice}"
+
+
+def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Table) -> str | None:
+    """Return a command that writes the first label of each group in place of the others, or None.
+
+    There is none for several files, binary ones, and labels with marks that a format escapes.
+    """
+    format, files = table.dialect.format, matching_files(table.path)
+    marks = JSON_MARKS if format == "jsonl" else CELL_MARKS
+    labels = [name for own in groups for name in own]
+    is_plain = all(name.isprintable() and marks.isdisjoint(name) for name in labels)
+    if format not in (*LINE_FORMATS, "jsonl") or len(files) > 1 or not is_plain:
+        return None
+    if format == "jsonl" and not all(map(str.isascii, labels)):  # they may be written as \u00e9
+        return None
+    edits = list[str]()
+    for first, *others in groups:
+        for other in others:
+            if format == "jsonl":
+                key = perl_literal(str(label.name).rpartition(".")[2])
+                found = rf's/("{key}"\s*:\s*"\s*){perl_literal(other)}(?=\s*")/${{1}}'
+            else:
+                found = f"{replacing_cells([other])}/"
+            edits.append(f"{found}{perl_literal(first)}/g")
+    return rewriting(["perl", "-pe", "; ".join(edits)], files[0], "labels")[0]
 
 
 def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.content import joined_turns, read_content
 from seqtrain.sequences.grouping import sorted_rows
@@ -111,7 +111,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     for column in roles.numbers_and_order():
         owners = column.owners if id is None else id.codes
         is_bad[owners[column.is_odd]] = True
-    for column in roles.sequence:
+    for column in roles.odd_sequences():
         is_bad |= column.is_odd
     is_known = exists & (label_of >= 0)
     if id is not None and labels.multi_label:
@@ -246,10 +246,10 @@ def quantiles(lengths: npt.NDArray[Any]) -> tuple[int, ...]:
 
 def symbol_mark(roles: Roles) -> str | None:
     """Return the mark between the symbols of a cell, or None for blanks."""
-    marks = [column.mark for column in roles.sequence if column.kind == "symbols"]
-    if marks and roles.kind == "tokens":
-        return marks[0]
-    return None
+    if roles.kind != "tokens":
+        return None
+    marks = [column.mark for column in roles.sequence if column.kind in LIST_KINDS]
+    return next(iter(marks), None)
 
 
 def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOptions) -> None:
@@ -265,9 +265,8 @@ def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOpti
     else:
         decimal = "."
     problems = dict[int, str]()
-    content = read_content(
-        cells, problems, kind=roles.kind, decimal=decimal, separator=symbol_mark(roles)
-    )
+    separator = options.get("symbol_separator") or symbol_mark(roles)
+    content = read_content(cells, problems, kind=roles.kind, decimal=decimal, separator=separator)
     content = [each for row, each in enumerate(content) if row not in problems] or content
     if roles.kind == "features":
         facts.channels = max((each.shape[1] for each in content), default=0)

@@ -207,8 +207,9 @@ def is_code_or_owner(column: ColumnProfile) -> bool:
 
 
 def may_own(column: ColumnProfile) -> bool:
-    """Return True if the column is named like owners or ids, and not like codes of a property."""
-    return names_owner(column) or (is_code(column) and bool(ID_NAME.search(column.name_words)))
+    """Return True if the column is named like owners, groups or ids, not codes of a property."""
+    is_id = is_code(column) and ID_NAME.search(column.name_words) is not None
+    return is_id or names_owner(column) or column.word in GROUP_NAMES
 
 
 def is_time(column: ColumnProfile) -> bool:

@@ -60,7 +60,7 @@ PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FO
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (
-    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3})+(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
+    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,4}(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
     r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
 )
 SIGN = r"[-+\N{MINUS SIGN}]?"
@@ -95,8 +95,8 @@ COMMA_NUMBER = re.compile(
     r"(?:\s*;\s*|\s+(?=\S)|$)"
 )
 """Number with a decimal comma or none, in a list whose items have blanks or ; between them."""
-NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]")
-"""An item without a comma, or decimals such as ,05: then 1,5;2,7 isn't a list of pairs."""
+NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]|[0-9]\.[0-9]{3},")
+"""An item without a comma, decimals such as ,05, or 1.234,5: then 1,5;2,7 isn't a list of pairs."""
 WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
 """Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
@@ -365,10 +365,13 @@ class ColumnProfile:
         numbers: list[str] = self.values_of("number") + self.values_of("decimal")
         if self.kind == "amount":
             numbers += self._amounts
+        if self.kind == "series":
+            texts = [value for value in self.sampled_values if isinstance(value, str)]
+            numbers = [word for text in texts for word in re.split(r"[][\s;]+", text) if word]
         marked = [value for value in numbers if mark in value]
         wholes = [value for value in numbers if mark not in value]
         is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
-        if self.kind not in ("number", "amount") or not marked or not wholes or is_long:
+        if self.kind not in ("number", "amount", "series") or not marked or not wholes or is_long:
             return None
         if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
             return marked[0]
@@ -406,8 +409,9 @@ class ColumnProfile:
     def _readings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the kinds that the column may have, and the kinds of cells that belong to each."""
         counts = self.kind_counts
-        if counts["numbers"] > counts["number"] or self._are_lists_of_codes():
-            # A list may have one number, or two: "1,2".
+        singles = max(counts["number"], counts["grouped"])
+        if counts["numbers"] > singles or self._are_lists_of_codes():
+            # A list may have one number, or two or three: "1,2" and "12,305,305".
             yield "numbers", ("numbers", "number", "decimal", "grouped")
         elif counts["decimal"] or counts["grouped"]:
             yield "number", ("number", "decimal", "grouped")
@@ -457,7 +461,7 @@ class ColumnProfile:
         Most cells have the mark, and parts repeat: if some have a blank inside, as Paid Search has,
         twice as often, for parts of sentences may repeat too. Cells that repeat are labels instead.
         """
-        if self.repeats_as_labels or not self.are_texts:
+        if self.repeats_as_labels or self.has_lists:
             return None
         texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
         for mark in (*MARKS, *MARKS_IN_WORDS):
@@ -473,6 +477,13 @@ class ColumnProfile:
                     return mark
                 return None
         return None
+
+    @cached_property
+    def has_lists(self) -> bool:
+        """True if a cell is a list, or the text of one in brackets."""
+        pairs = zip(self.values, self.cell_kinds, strict=True)
+        in_brackets = (x for x, kind in pairs if kind != "text" and x.startswith(LIST_STARTS))
+        return not self.are_texts or any(in_brackets)
 
     def strings_of(self, value: Any) -> list[str]:
         """Return the strings of a list in the column, also of one written in a cell of text."""
@@ -493,7 +504,8 @@ class ColumnProfile:
     def is_odd(self) -> Mask:
         """True for each row with a cell of another kind that isn't missing, (rows,)."""
         allowed = {"missing", *self.main_kind[1]}
-        if self.kind in ("text", "blank") or self.kind_counts.keys() <= allowed:
+        has_kind = self.main_kind[0] != "text" and self.kind not in ("text", "blank")
+        if not has_kind or self.kind_counts.keys() <= allowed:
             return np.zeros(self.rows, dtype=bool)
         found: Mask = np.array([kind not in allowed for kind in self.cell_kinds])[self.codes]
         return found
@@ -528,7 +540,7 @@ class ColumnProfile:
             value = self.values[at]
             own = self.cell_kinds[at]
             is_plain = isinstance(value, str) and KIND_PATTERNS["number"].fullmatch(value)
-            if is_plain or (own in NUMBER_KINDS and own in members):
+            if is_plain or (kind != "numbers" and own in NUMBER_KINDS and own in members):
                 with suppress(BadCellError):
                     text = value.replace(self.unit, "") if kind == "amount" else value
                     found[at] = float(with_point(text, decimal))
@@ -576,11 +588,17 @@ class ColumnProfile:
 
     @cached_property
     def are_list_codes(self) -> bool:
-        """True if lists of one line hold whole numbers from 0 on, and neighbours aren't similar."""
+        """True if lists of one line hold whole numbers from 0 on, and neighbours aren't similar.
+
+        Numbers without brackets that commas or semicolons join must repeat, as those of a>b>c do.
+        """
         for value in self.sampled_values:
             if isinstance(value, str):
+                marks = [mark for mark in ",;" if mark in value]
                 is_bare = not value.startswith(("[", "("))
-                if any(x in value for x in ("[[", ";", "\n")) or (is_bare and "," in value):
+                if "[[" in value or "\n" in value or (";" in marks and not is_bare):
+                    return False
+                if is_bare and marks not in ([], [self.mark]):
                     return False
             elif np.asarray(value).dtype.kind not in "iu" or np.ndim(value) > 1:
                 return False

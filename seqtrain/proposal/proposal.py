@@ -15,7 +15,7 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
 from seqtrain.proposal.doubts import (
     doubtful_marks,
-    odd_cells,
+    odd_lines,
     rows_of_totals,
     scattered_rows,
     shared_owner,
@@ -278,14 +278,14 @@ def roles_of(table: Table) -> Roles:
         )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    for column in odd_numbers(roles):
+    for own, line in odd_lines([*odd_numbers(roles)], table):
         rows = "Rows" if roles.id is None else "Sequences"
-        setting, advice = _setting_for_missing([column]), "write a blank cell or NA"
+        setting, advice = _setting_for_missing(own), "write a blank cell or NA"
         if setting:
             advice = shlex.join(["--set", setting])
         roles.warnings.append(
-            f"{odd_cells(column, table)}; the others are {column.kind}s. {rows} with such a "
-            f"cell are left out (data.bad_rows: drop); if it stands for a missing number: {advice}"
+            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
+            f"a missing number: {advice}"
         )
     roles.warnings += written_in_two_ways(roles, table)
     return roles
@@ -533,12 +533,11 @@ def _check_dropped(found: _Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = list(odd_numbers(found.roles))
-    odd = [odd_cells(column, table) for column in columns]
     advice, setting = "write missing numbers as blank cells or NA", _setting_for_missing(columns)
     if setting:
         advice = f"to read such cells as missing numbers: {set_command(setting)}"
     raise DataError(
-        *(f"{table.name}: {each}; the others are numbers" for each in odd),
+        *(f"{table.name}: {line}" for _, line in odd_lines(columns, table)),
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
         "rows out would lose too many, or a class",
         f"{table.name}: {advice}; or name the other columns (--steps, --sequence)",

@@ -144,6 +144,13 @@ class Roles:
         order = () if self.order is None else self.order.columns
         return list(dict.fromkeys((*self.number_columns(), *order)))
 
+    def odd_sequences(self) -> list[ColumnProfile]:
+        """Return the columns of the sequence in which cells of another kind can't be read.
+
+        Where a sequence is of tokens, every text can, except if others are lists.
+        """
+        return [x for x in self.sequence if self.kind != "tokens" or x.has_lists]
+
     def numbers(self) -> dict[str, Floats]:
         """Return the numbers of the used columns, under their names in data.na_values.
 
@@ -234,7 +241,9 @@ def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
     others = [x for x in others if not (is_time(x) or names_variant(x))]
     others = [
-        x for x in others if x.distinct <= MOST_CLASSES or not (is_code(x) or x.word in TEXT_NAMES)
+        x
+        for x in others
+        if x.distinct <= MOST_CLASSES or not (is_code_or_owner(x) or x.word in TEXT_NAMES)
     ]
     if (names_outcome(label) and not label.holds_codes) or not others:
         return []
@@ -250,14 +259,18 @@ def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line that advises to read columns of marks such as 0 and 1 as labels, or none."""
-    values = {name_of(str(value)).lower() for column in columns for value in column.values}
-    if not values <= TRUTH_VALUES.keys():
+    columns = [column for column in columns if _holds_truth_values(column)]
+    if len(columns) < 2:
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
     marks = joined_marks(columns).values
     if any("|" in own or not own for own in marks):
         return [f"  {set_command(setting)}  # a row can have several labels"]
     return [f"  {set_command(setting)}  # each row has one of them"]
+
+
+def _holds_truth_values(column: ColumnProfile) -> bool:
+    return all(name_of(str(value)).lower() in TRUTH_VALUES for value in column.values)
 
 
 def set_command(setting: str) -> str:
@@ -338,7 +351,10 @@ def row_table(
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
-    chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    try:
+        chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    except DataError as error:  # another label may be the reason
+        raise DataError(*error.lines, *doubts) from None
     found = kind_of_sequence(chosen)
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if options.kind is None and _may_be_codes(chosen):
@@ -471,8 +487,8 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 
 
 def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
-    """Return True if a column is named like codes or owners, and its equal rows have one label."""
-    if not column.can_be_label or not is_code_or_owner(column):
+    """Return True if a column is named like codes or groups, and its equal rows have one label."""
+    if not column.can_be_label or not (may_own(column) or is_code(column)):
         return False
     return determines(column, label) and not determines(label, column)
 
@@ -775,6 +791,6 @@ def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 def odd_numbers(roles: Roles) -> Iterator[ColumnProfile]:
     """Yield each used column of numbers with cells of another kind."""
-    for column in (*roles.numbers_and_order(), *roles.sequence):
+    for column in (*roles.numbers_and_order(), *roles.odd_sequences()):
         if column.is_odd.any():
             yield column

@@ -641,12 +641,22 @@ class StepColumns:
     def read_turns(self, named: Sequence[ColumnProfile]) -> None:
         """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
 
-        If there are numbers, too, the texts aren't used, and a warning says how to read them.
+        If there are numbers, too, or windows, a warning says that the texts aren't used.
 
         Args:
             named: Columns that the user names as the sequence, or [].
+
+        Raises:
+            DataError: If these hold no texts.
         """
         roles = self.roles
+        for column in named:
+            if column.kind != "text" or (column.is_category and len(named) == 1):
+                steps = shlex.join(["--steps", str(column.name)])
+                raise DataError(
+                    f"--sequence: with --id, a row is a message, but {column.describe()} holds "
+                    f"none; for a time step: {steps}"
+                )
         texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
         tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
         if not texts:  # short ones, such as "ok" and "thank you"
@@ -656,23 +666,21 @@ class StepColumns:
             return
         has_numbers = any("number" in kind for kind in roles.steps.values())
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
-            turns = options_naming("sequence", [*tokens[:1], *texts])
-            advice = f"to read the rows of one {self.id.shown} as turns of a chat: "
-            roles.warnings.append(
-                f"{listed([x.shown for x in texts], 3)}: texts that aren't used; "
-                f"{advice}{options_naming('id', self.id.parts)} {turns}"
-            )
+            found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
+            if roles.window is None:
+                turns = options_naming("sequence", [*tokens[:1], *texts])
+                found += f"; to read the rows of one {self.id.shown} as turns of a chat: "
+                found += f"{options_naming('id', self.id.parts)} {turns}"
+            roles.warnings.append(found)
             return
-        roles.kind, roles.steps = "text", {}
         roles.sequence = list(named) or [*tokens, *texts]
-        others = [x for x in self.columns if str(x.name) not in roles.static]
-        order = () if self.order is None else self.order.columns
-        used = (self.id, self.label, *order, *roles.sequence)
-        unused = [x.describe() for x in others if x not in used]
-        kept = [
-            line for line in roles.ignored if not any(line.startswith(x.shown) for x in used if x)
-        ]
-        roles.ignored = [*dict.fromkeys([*kept, *unused])] if named else kept
+        for column in self.columns:
+            own = [line for line in roles.ignored if line.startswith(f"{column.shown} ")]
+            if column in roles.sequence:
+                roles.ignored = [line for line in roles.ignored if line not in own]
+            elif str(column.name) in roles.steps and not own:
+                roles.ignored.append(column.describe())
+        roles.kind, roles.steps = "text", {}
 
     def _reason_to_ignore(self, column: ColumnProfile) -> str | None:
         """Return the reason why a column is ignored, or None if it is used.

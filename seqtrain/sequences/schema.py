@@ -370,12 +370,15 @@ class Schema(Saved):
             if path == STDIN and not self.reads_tables:
                 format, whole_files = "lines", False
             elif format == "txt" and self.format != "txt" and not whole_files:
-                if os.path.isdir(path):
+                if os.path.isdir(path) and self.reads_recordings:
+                    format = self.format
+                elif os.path.isdir(path):
                     raise DataError(
                         f"{display_name(path)}: is a folder; the model was trained on the rows of "
                         "a file, so give a file"
                     )
-                format = "lines"
+                else:
+                    format = "lines"
         changed: dict[str, Any] = {"format": format, "whole_files": whole_files}
         if delimiter is not None:
             changed["delimiter"] = delimiter
@@ -387,6 +390,11 @@ class Schema(Saved):
         if self.join:
             return schema.beside(path)
         return schema
+
+    @property
+    def reads_recordings(self) -> bool:
+        """True if a file is a sequence, whose id is its path or a part of it."""
+        return self.id is not None and (self.id == FILE or self.path is not None)
 
     def join_names(self) -> tuple[dict[str, Any], ...]:
         """Return `join` as a model keeps it: files without folders, for a model holds no paths."""

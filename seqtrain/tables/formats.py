@@ -54,7 +54,7 @@ FORMATS = {
     for format in (
         Format(
             "csv",
-            (".csv",),
+            (".csv", ".psv"),
             "delimited.read_delimited",
             'fields separated by commas, semicolons, tabs or pipes; `"…"` quotes a field, which '
             'may hold these, line breaks and `""`; comments (`#`) may come before the header',

@@ -200,6 +200,7 @@ def open_source(
     pattern: str | None = None,
     whole_files: bool = False,
     must_match: bool = True,
+    id: Name | None = None,
 ) -> FileSource:
     """Return the source of a path: a file, standard input, a folder, or several paths.
 
@@ -214,6 +215,7 @@ def open_source(
         whole_files: True if each file of a folder, at any depth, is one row without a label.
         must_match: False if a file may lack the columns of its path, as an input to predict lacks
             the label.
+        id: Column of the path that is the name of the file if its path lacks it, or None.
 
     Raises:
         DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
@@ -240,12 +242,14 @@ def open_source(
         else:
             parts += _folder(each, dialect)
     if pattern is not None:
-        parts = [_with_groups(part, pattern, must_match=must_match) for part in parts]
+        parts = [_with_groups(part, pattern, must_match=must_match, id=id) for part in parts]
     has_files = [part.path for part in parts] != [path]
     return FileSource(display_name(name), name, has_files, parts)
 
 
-def _with_groups(part: SourceFile, pattern: str, *, must_match: bool) -> SourceFile:
+def _with_groups(
+    part: SourceFile, pattern: str, *, must_match: bool, id: Name | None
+) -> SourceFile:
     """Return a file with the named groups of a regular expression in its path as columns.
 
     The name of the file is searched first, then the name with the folder before it, and so on.
@@ -253,15 +257,17 @@ def _with_groups(part: SourceFile, pattern: str, *, must_match: bool) -> SourceF
     Raises:
         DataError: If the expression isn't found, and `must_match` is True.
     """
-    names = Path(part.path).parts
+    names, columns = Path(part.path).parts, re.compile(pattern).groupindex
+    shown = display_name(part.path)
+    default = {id: shown} if isinstance(id, str) and id in columns else {}
     for start in range(len(names) - 1, -1, -1):
         found = re.search(pattern, "/".join(names[start:]))
         if found is not None:
             own = {name: each for name, each in found.groupdict().items() if each is not None}
-            return replace(part, fixed={**part.fixed, **own})
+            return replace(part, fixed={**part.fixed, **default, **own})
     if not must_match:
-        return replace(part, lacks=tuple(re.compile(pattern).groupindex))
-    shown = display_name(part.path)
+        lacks = tuple(name for name in columns if name not in default)
+        return replace(part, fixed={**part.fixed, **default}, lacks=lacks)
     raise DataError(f"{shown}: its path doesn't match data.path, {quote(pattern)}")
 
 
@@ -326,8 +332,10 @@ def holds_whole_files(path: str) -> bool:
 def _folder(path: str, dialect: Dialect) -> list[SourceFile]:
     """Return the files of a folder, in the order in which they are read.
 
+    If no ending names the format, these are the files whose ending names no other one.
+
     Raises:
-        DataError: If the folder has no file of the format.
+        DataError: If the folder has no such file.
     """
     if dialect.format == "txt":
         return _class_folder(path, dialect)
@@ -335,11 +343,13 @@ def _folder(path: str, dialect: Dialect) -> list[SourceFile]:
         splits = ", ".join(name for name, mode in _entries(path) if stat.S_ISDIR(mode))
         advice = f"; give one of these: {splits}" if splits else ""
         raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
-    files = _files_below(path)
-    parts = [SourceFile(x, dialect) for x in files if resolve_format(x, "auto") == dialect.format]
-    if not parts:
+    files = [(file, resolve_format(file, "auto")) for file in _files_below(path)]
+    own = [file for file, format in files if format == dialect.format]
+    if not own:
+        own = [file for file, format in files if format in (None, "txt")]
+    if not own:
         raise DataError(f"{display_name(path)}: holds no file of format {dialect.format}")
-    return parts
+    return [SourceFile(file, dialect) for file in own]
 
 
 def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
@@ -380,6 +390,9 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
                 pattern = display_name(os.path.join(path, "*" + ending))
                 advice += f"; for its {ending} files give '{pattern}'"
                 break
+        else:
+            if entries and not folders:
+                advice += "; for tables in files of other endings, give their format (csv)"
         raise DataError(f"{shown}: no rows; {advice}")
     return parts
 

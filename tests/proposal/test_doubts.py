@@ -1,5 +1,6 @@
 """Tables with rows of totals, rare classes, dates in other languages, and nearly unique symbols."""
 
+import json
 import random
 import re
 import shlex
@@ -148,7 +149,7 @@ def spelled(draw: random.Random, label: str) -> str:
     return draw.choice([label, label, label.upper(), label.title(), f" {label}", f"{label}\xa0"])
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "jsonl"])
 def test_labels_that_differ_in_case_are_said_with_a_command(
     tmp_path, monkeypatch, draw, cli, ending
 ):
@@ -157,6 +158,9 @@ def test_labels_that_differ_in_case_are_said_with_a_command(
     labels, mark = [f"{name(draw)} x", "a.b-c", "o'k"], "," if ending == "csv" else "\t"
     rows = [[spelled(draw, labels[i % 3]), sentence(draw, "A.B-C")] for i in range(150)]
     write(Path(f"a.{ending}"), [] if ending == "txt" else ["tag", "text"], rows, mark)
+    if ending == "jsonl":
+        objects = [{"text": text, "tag": tag.replace("\xa0", " ")} for tag, text in rows]
+        Path("a.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in objects))
     said = cli("init", f"a.{ending}", "-o", "c.yaml").err
     (command,) = re.findall(r"spell them alike: (.*)", said)
     assert command in cli("data", "c.yaml").out
@@ -255,6 +259,9 @@ def test_a_question_about_the_sequence_has_a_command_for_each_column(
     ]
     for command in commands:
         cli(*command.split(), "--force")
+    rows = [[*row, "mn"[at % 2]] for at, row in enumerate(rows)]
+    write(Path("a.csv"), [*names[:3], "name", "zone"], rows)
+    assert "--label name" in cli("init", "a.csv", "-o", "d.yaml", code=2).err
 
 
 def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
@@ -266,8 +273,11 @@ def test_columns_that_mark_no_row_and_rows_without_a_mark_are_said(
     labels = [option for column in columns for option in ("--label", column)]
 
     def table(marked: list[int | None]) -> None:
-        rows = [[sentence(draw), *(int(k == at) for k in range(4))] for at in marked * 30]
-        write(Path("a.csv"), ["text", *columns], rows)
+        rows = [
+            [sentence(draw), *(int(k == at) for k in range(4)), "ns"[k % 2]]
+            for k, at in enumerate(marked * 30)
+        ]
+        write(Path("a.csv"), ["text", *columns, "zone"], rows)
 
     table([0, 1, 2, 3])
     assert "# each row has one of them" in cli("init", "a.csv", "-o", "c.yaml", code=2).err

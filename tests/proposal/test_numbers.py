@@ -141,3 +141,24 @@ def test_lists_of_codes_with_three_digits_are_no_thousands(tmp_path):
     ]
     config, _ = proposed(write(tmp_path / "a.csv", ["events", "label"], rows), label="label")
     assert (config.data.sequence, config.data.kind) == ("events", "tokens")
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_series_with_points_between_thousands(tmp_path, decimals):
+    """They are read with decimal commas, or doubted if there are none."""
+    draw, rows, numbers = random.Random(decimals), list[list[str]](), list[float]()
+    for row in range(120):
+        own = [round(draw.lognormvariate(6.3 + row % 2, 0.8), decimals) for _ in range(6)]
+        rows.append([";".join(german(x, decimals) for x in own), "xy"[row % 2]])
+        numbers += own
+    path = write(tmp_path / "a.csv", ["curve", "label"], rows, "|")
+    config, proposal = proposed(path, label="label")
+    if not decimals:
+        assert any("'curve'" in line and "thousands" in line for line in proposal.warnings)
+        config, proposal = proposed(path, label="label", settings=['data.decimal=","'])
+    assert config.data.decimal == ","
+    series = [
+        each.sequence.ravel()
+        for each in read_rows(Input(path, Schema.from_config(config.data, path)))
+    ]
+    np.testing.assert_allclose(np.concatenate(series), numbers, rtol=1e-6)

@@ -223,8 +223,11 @@ def are_sorted(path: str, config: Config) -> bool:
     return True
 
 
-@pytest.mark.parametrize("shape", ["in order", "shuffled", "newest"])
-@pytest.mark.parametrize("form", MOMENTS)
+SHAPES = [(form, "shuffled") for form in MOMENTS]
+SHAPES += [(form, shape) for form in ("iso", "step", "months") for shape in ("in order", "newest")]
+
+
+@pytest.mark.parametrize(("form", "shape"), SHAPES)
 def test_rows_are_sorted_by_all_columns_that_tell_when(tmp_path, form, shape):
     """A date and a time of day, a day and a step, a year and a month, quarters, weeks, months."""
     path = write(tmp_path / "a.csv", *moments(form, shape))

@@ -173,3 +173,35 @@ def test_a_single_file_has_no_folder_of_a_class(cli):
     refused = cli("eval", "r", "--data", "new.csv", code=2).err
     assert "folder per class" in refused
     cli("eval", "r", "--data", "set")
+
+
+@pytest.mark.parametrize("format", ["csv", "npy"])
+@pytest.mark.parametrize("id", ["file", "take"])
+def test_predict_reads_a_folder_of_folders_and_a_file_elsewhere(format, id, cli):
+    """A file whose path lacks the part that names it is named by its path."""
+    draw = random.Random(3)
+    for number in range(12):
+        path = Path("in", ["up", "down"][number % 2] + f"_{number % 3}", f"t{number}.{format}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = series(draw, number % 2)
+        if format == "npy":
+            np.save(path, np.array(values))
+        else:
+            path.write_text("\n".join(["0,1", *(",".join(map(str, row)) for row in values)]) + "\n")
+    Path("c.yaml").write_text(
+        f"data: {{train: in/*/*.{format}, validation: 0.25, id: {id}, label: way,\n"
+        "  path: '(?P<way>[a-z]+)_[0-9]/(?P<take>t[0-9]+)', steps: {'0': number, '1': number}}\n"
+        "model: {hidden_size: 4}\ntraining: {max_epochs: 1}\n"
+    )
+    cli("fit", "c.yaml", "--run-dir", "r", "--quiet")
+    Path("new").mkdir()
+    Path("in", "up_0", f"t0.{format}").rename(f"new/one.{format}")
+    for given, count in (
+        ("in", 11),
+        (f"in/*/*.{format}", 11),
+        (f"new/one.{format}", 1),
+        ("new", 1),
+    ):
+        rows = cli("predict", given, "r", "--format", "jsonl").out.splitlines()
+        assert len({json.loads(row)[id] for row in rows}) == count
+    assert json.loads(rows[0])[id] == f"new/one.{format}"

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shlex
 from pathlib import Path
 
@@ -34,14 +35,22 @@ def test_rows_of_an_id_are_the_turns_of_a_chat(tmp_path, monkeypatch, cli, seed)
     monkeypatch.chdir(tmp_path)
     draw = random.Random(seed)
     rows, lists = chats(draw)
-    columns = [draw.choice(["ticket", "thread_id"]), "sent_at", name(draw), name(draw), "label"]
+    columns = [
+        draw.choice(["conversation", "thread_id", "Gespräch"]),
+        "sent_at",
+        name(draw),
+        name(draw),
+        "label",
+    ]
     write(Path("sorted.csv"), columns, rows)
     mixed = draw.sample(rows, len(rows))
     write(Path("rows.csv"), columns, mixed)
     order = list(dict.fromkeys(row[0] for row in mixed))
     by_id = {f"T{number}": row for number, row in enumerate(lists)}
     Path("lists.jsonl").write_text("".join(json.dumps(by_id[id]) + "\n" for id in order))
-    cli("init", "rows.csv", "--id", columns[0], "-o", "rows.yaml", *KEYS)
+    said = cli("init", "rows.csv", "-o", "rows.yaml").err
+    (option,) = re.findall(r"one sequence: (--id .*)", said)
+    cli("init", "rows.csv", *shlex.split(option), "-o", "rows.yaml", "--force", *KEYS)
     cli("init", "lists.jsonl", "-o", "lists.yaml", *KEYS)
     found, expected = (
         prepare(parse_config(Path(f"{x}.yaml").read_text())) for x in ("rows", "lists")
@@ -67,6 +76,9 @@ def test_texts_beside_numbers_are_named_with_the_options_that_read_them(tmp_path
     cli("init", "a.csv", *shlex.split(options), "-o", "c.yaml", "--force", *KEYS)
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.id, data.order, data.sequence) == ("case_id", "at", ["who", "note"])
+    for column in ("size", "who"):  # no messages
+        refused = cli("init", "a.csv", "--id", "case_id", "--sequence", column, code=2).err
+        assert f"--steps {column}" in refused
 
 
 def test_short_messages_are_texts_and_no_symbols(tmp_path, monkeypatch, cli):

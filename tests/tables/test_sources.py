@@ -187,3 +187,18 @@ def test_the_digest_of_a_folder_covers_names_and_contents():
     second = open_source("F", Dialect("csv")).digest()
     os.rename("F/b.csv", "F/c.csv")
     assert len({first, second, open_source("F", Dialect("csv")).digest()}) == 3
+
+
+@pytest.mark.parametrize("ending", [".psv", ".dat", "", ".rec.gz", ".TXT"])
+def test_files_of_any_ending_have_the_format_that_is_given(ending):
+    content = b"on|off\n0.5|1\n2|3\n"
+    files = {f"in/{name}{ending}": content for name in ("a/one", "a/two", "b/one")}
+    if ending.endswith(".gz"):
+        files = {name: gzip.compress(each) for name, each in files.items()}
+    write(Path(), files | {"in/list.jsonl": b"{}"})
+    found = list(rows_of(open_source("in", Dialect("csv"))))
+    assert {row.file for row in found} == set(files)
+    assert [row.cells["off"] for row in found] == ["1", "3"] * 3
+    write(Path(), {"in/c/own.csv": b"off\n7\n"})
+    own = [row.cells["off"] for row in rows_of(open_source("in", Dialect("csv")))]
+    assert own == (["1", "3"] * 3 if ending == ".psv" else []) + ["7"]
