@@ -16,10 +16,19 @@ from seqtrain.proposal.names import (
     level_of,
 )
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import counts_rows, growth
-from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, determines, joined_column
+from seqtrain.proposal.order import counts_rows, growth, sampled_ids
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    JoinedColumn,
+    determines,
+    is_contiguous,
+    joined_codes,
+    joined_column,
+)
 from seqtrain.proposal.roles import columns_named, command_naming, likeliest_labels
 
+FIRST_ROWS = 20_000
+"""Number of first rows that tell that most columns aren't an id."""
 MOST_PARTS, MOST_COLUMNS = 6, 3
 """Most columns that may be parts of an id, and most that are one id together."""
 
@@ -51,9 +60,10 @@ def find_joined_id(
         for parts in combinations(possible, size):
             if not any(map(_is_named, parts)):
                 continue
+            if not finder.may_be_id(parts):
+                continue
             id = JoinedColumn(*sorted(parts, key=columns.index))
-            is_new = all(not determines(id, other) for other in found)
-            if is_new and finder.is_id(id):
+            if all(not determines(id, other) for other in found) and finder.is_id(id):
                 found.append(id)
         named = [id for id in found if all(map(_is_named, id.parts))]
         found = named or found
@@ -98,6 +108,19 @@ class _Finder:
         self.counters = [x for x in self.numbers if x.kind == "time" or is_counting(x)]
         self.labels = columns_named(columns, options, "label")
 
+    def may_be_id(self, parts: Sequence[ColumnProfile]) -> bool:
+        """Return False if the first rows tell that some columns aren't an id, which is fast.
+
+        In a million rows, several columns of codes have hundreds of thousands of combinations.
+        """
+        codes = joined_codes([part.codes[:FIRST_ROWS] for part in parts])
+        if 2 * (codes.max(initial=0) + 1) > len(codes):
+            return False
+        if is_contiguous(codes):
+            return True
+        others = [x for x in self.numbers if x not in parts]
+        return any(counts_rows(x.numbers[:FIRST_ROWS], codes) for x in others)
+
     def is_id(self, id: JoinedColumn) -> bool:
         """Return True if all of some columns are an id, and no fewer of them."""
         if 2 * id.distinct > id.rows:
@@ -105,7 +128,9 @@ class _Finder:
         counters = [x for x in self.counters if x not in id.parts]
         others = [x for x in self.numbers if x not in (*id.parts, *counters, *self.labels)]
         within = [x for x in counters if _sorts_rows(x, id)]
-        within += [x for x in others if not x.has_decimals and counts_rows(x.numbers, id.codes)]
+        rows = sampled_ids(id)
+        whole = [x for x in others if not x.has_decimals]
+        within += [x for x in whole if counts_rows(x.numbers[rows], id.codes[rows])]
         if not (within or (id.is_contiguous and not counters)):
             return False
         labels = list[ColumnProfile]()
@@ -145,7 +170,9 @@ class _Finder:
 
 def _sorts_rows(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if a column sorts the rows of each id that stand together, or counts others."""
-    steps = growth(column.numbers, id.codes)
-    if id.is_contiguous:
-        return bool(len(steps) and ((steps >= 0).all() or (steps <= 0).all()) and steps.any())
-    return counts_rows(column.numbers, id.codes)
+    rows = sampled_ids(id)
+    numbers, ids = column.numbers[rows], id.codes[rows]
+    if not id.is_contiguous:
+        return counts_rows(numbers, ids)
+    steps = growth(numbers, ids)
+    return bool(len(steps) and ((steps >= 0).all() or (steps <= 0).all()) and steps.any())

@@ -724,7 +724,7 @@ class ColumnProfile:
     @cached_property
     def is_contiguous(self) -> bool:
         """True if the rows of each value follow each other."""
-        return bool(np.count_nonzero(np.diff(self.codes)) == len(self.values) - 1)
+        return is_contiguous(self.codes)
 
     @property
     def is_unique(self) -> bool:
@@ -785,10 +785,7 @@ class JoinedColumn(ColumnProfile):
     kind = "text"  # not that of a decimal number: 7,3
 
     def __init__(self, *parts: ColumnProfile) -> None:
-        codes = np.zeros(parts[0].rows, np.int64)
-        for part in parts:
-            pairs = codes * len(part.values) + part.codes
-            codes = np.unique(pairs, return_inverse=True)[1]
+        codes = joined_codes([part.codes for part in parts])
         codes[np.any([part.is_blank for part in parts], axis=0)] = -1
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         order = np.argsort(first)  # that of first appearance
@@ -817,6 +814,21 @@ class JoinedColumn(ColumnProfile):
         """True for each row with an odd cell, (rows,)."""
         found: Mask = np.any([part.is_odd for part in self.parts], axis=0)
         return found
+
+
+def joined_codes(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+    """Return a code of each row that tells apart the rows with other codes in any column."""
+    found = np.zeros(len(columns[0]), np.int64)
+    for codes in columns:
+        pairs = found * (int(codes.max(initial=0)) + 1) + codes
+        found = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
+    """Return True if the rows of each code follow each other."""
+    changes = np.count_nonzero(np.diff(codes))
+    return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)
 
 
 def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:

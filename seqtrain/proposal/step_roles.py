@@ -46,6 +46,7 @@ from seqtrain.proposal.profile import (
     Floats,
     JoinedColumn,
     determines,
+    joined_codes,
     joined_column,
 )
 from seqtrain.proposal.roles import (
@@ -919,10 +920,7 @@ class StepColumns:
 
 def _distinct(*codes: npt.NDArray[Any]) -> int:
     """Return the number of distinct rows of several codes."""
-    joined = np.zeros(len(codes[0]), dtype=np.int64)
-    for each in codes:
-        joined = np.unique(joined * (int(each.max(initial=0)) + 1) + each, return_inverse=True)[1]
-    return int(joined.max(initial=-1)) + 1
+    return int(joined_codes(codes).max(initial=-1)) + 1
 
 
 def token_that_explains(
