@@ -104,9 +104,9 @@ class DataConfig(Section):
     """Column of the sequence: its name, or its index from 0. With a list of columns, texts are
     joined by spaces (with data.id by " : ", such as a speaker and a message), columns of series are
     channels, and columns of single numbers are the time steps of a series. rest, in csv and tsv:
-    the list of all fields without another meaning, unless a column has this name. steps without
-    data.id: the column whose cells are lists of objects, one for each time step. null, in a csv of
-    single numbers: all other columns."""
+    the list of the fields after all columns with a meaning, unless a column has this name. steps
+    without data.id: the column whose cells are lists of objects, one for each time step. null, in a
+    csv of single numbers: all other columns."""
     symbol_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """tokens: text between the symbols of a cell, such as ">". null: blanks."""
     id: ColumnKey | Columns | None = None

@@ -102,5 +102,5 @@ class FileLayout:
     options: InitOptions = field(default_factory=InitOptions)
     pattern: str | None = None
     joins: Sequence[dict[str, Any]] = ()
-    group: str | None = None
+    group: Name | None = None
     facts: Sequence[str] = ()

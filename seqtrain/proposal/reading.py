@@ -18,6 +18,13 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
+from seqtrain.proposal.ragged import (
+    RAGGED,
+    has_label_last,
+    labels_at,
+    list_start,
+    names_ragged_rows,
+)
 from seqtrain.proposal.shell import rewriting
 from seqtrain.sequences.inputs import QUOTES
 from seqtrain.sequences.schema import EVERY
@@ -40,7 +47,7 @@ from seqtrain.tables.blocks import (
     cells_at,
 )
 from seqtrain.tables.cells import BadCellError, is_number, text_of
-from seqtrain.tables.delimited import DELIMITERS, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, find_delimiter, index_of_names
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -56,7 +63,7 @@ from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import FileSource, holds_whole_files, matching_files, open_source
 from seqtrain.tables.xlsx import FIRST_ROWS, sheet_names
-from seqtrain.text import display_name, listed, quote
+from seqtrain.text import display_name, listed, one_of, quote
 
 MOST_FILES = 4096
 """Largest number of files that are read, if the name or the folder of a file is its label."""
@@ -72,8 +79,6 @@ HEAD_ROWS, HEAD_CELLS = 16, 1_000_000
 """Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
-RAGGED = 0.05
-"""Share of rows with another number of fields from which on the tail of a row is a list."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
 MOST_LISTS = 4
@@ -243,8 +248,9 @@ def read_table(
         _refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
         table.dialect = replace(table.dialect, format=_format_of_lines(table))
+    first = list[str]()
     if table.dialect.format in ("csv", "tsv"):
-        _find_header(table, is_train=is_train and not layout.joins)
+        first = _find_header(table, is_train=is_train and not layout.joins)
     if format == "npz" and options.named("id") == [FILE]:
         table.step_columns = step_columns(open_source(path, dialect).files()[0])
     _read(table, files, progress, is_train=is_train)
@@ -264,8 +270,8 @@ def read_table(
             table.columns[at] = column.without(own)
     if is_train and table.header is None:
         _check_shape(table, [])
-    if is_train and table.header is False:
-        _read_ragged(table, files)
+    if is_train and first and not layout.joins:
+        _read_ragged(table, files, first)
     return table
 
 
@@ -382,8 +388,8 @@ def _undecodable(table: Table) -> list[str]:
     return [x for x in table.problems if NOT_UTF_8 in x or BINARY in x]
 
 
-def _find_header(table: Table, *, is_train: bool) -> None:
-    """Decide if the first row of csv or tsv names the columns, by the first rows of a file.
+def _find_header(table: Table, *, is_train: bool) -> list[str]:
+    """Decide if the first row of csv or tsv names the columns, and return its cells.
 
     Raises:
         DataError: If it isn't clear. Of train, also if there are no rows, or only one column.
@@ -392,6 +398,11 @@ def _find_header(table: Table, *, is_train: bool) -> None:
     if any(NOT_UTF_8 in problem for problem in _undecodable(head)):
         _guess_encoding(table)
         head, first = _head_of(table)
+    if is_train and _is_ragged(head):
+        is_list, table.header = _is_list(table)
+        table.dialect = replace(table.dialect, header=bool(table.header))
+        if is_list:
+            return first
     if is_train:
         _check_shape(head, first)
     filled = [cell for cell in first if cell.strip()]
@@ -401,6 +412,19 @@ def _find_header(table: Table, *, is_train: bool) -> None:
     if first:
         table.header = has_header(table.name, first, head.columns, table.layout.options)
         table.dialect = replace(table.dialect, header=table.header)
+    return first
+
+
+def _is_list(table: Table) -> tuple[bool, bool]:
+    """Return if the first rows of csv or tsv are ragged lists, and if a header is above them."""
+    file = open_source(table.path, Dialect(table.dialect.format)).files()[0]
+    blocks = open_source(file, replace(table.dialect, header=False)).blocks(
+        Selection((), rest=True), FIRST_LINES
+    )
+    rows = as_list(next(blocks).columns[REST])
+    header = bool(table.layout.options.get("header", names_ragged_rows(rows[0], rows[1:])))
+    own = rows[1:] if header else rows
+    return bool(own) and list_start(own, rows[0] if header else None) is not None, header
 
 
 def _refuse_title(table: Table, first: Sequence[str]) -> None:
@@ -669,9 +693,10 @@ def _check_shape(table: Table, first: Sequence[str]) -> None:
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
         refuse_labels_before_blanks(table)
+        marks = [mark for mark, text in DELIMITERS.items() if text in first[0]] or [*DELIMITERS]
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
-            "separated by a comma, semicolon, tab or |; or give --delimiter"
+            f"separated by a comma, semicolon, tab or |; or give --delimiter {one_of(marks)}"
         )
 
 
@@ -716,23 +741,88 @@ NO_LABELS = (
 """Message about a text file without labels."""
 
 
-def _read_ragged(table: Table, files: Sequence[str]) -> None:
-    """Read rows of different lengths as a label and a list: the fields after the first one.
+def _read_ragged(table: Table, files: Sequence[str], first: Sequence[str]) -> None:
+    """Read rows of different lengths as a few columns and a list: the fields after them.
 
-    Nothing changes if nearly all rows have equally many fields.
+    Nothing changes if nearly all rows have equally many fields, unless the user gives `REST` as the
+    sequence.
+
+    Args:
+        table: The table.
+        files: Its files.
+        first: Cells of its first row.
+
+    Raises:
+        DataError: If no column before the list holds labels, and the user names none.
     """
-    if len(table.problems) <= RAGGED * (table.rows + len(table.problems)):
+    options = table.layout.options
+    if not _is_ragged(table) and REST not in options.named("sequence"):
         return
+    blocks = list(source_for(files, table.dialect, table.layout).blocks(Selection((), rest=True)))
+    blocks = [block.at(np.delete(np.arange(len(block)), [*block.problems])) for block in blocks]
+    rows = [fields for block in blocks for fields in as_list(block.columns[REST])]
+    start = list_start(rows, first if table.header else None) if rows else None
+    if start is None:
+        return
+    names: list[Name] = list(first) if table.header else list(range(len(first)))
+    given = [names.index(x) for x in options.named("label") if x in names[:-1]]
+    if given:
+        start = max(start, 1 + max(given))
+    else:
+        start = _with_label(table, rows, start)
     ragged = Table(table.path, table.layout, table.dialect)
     builder = _TableBuilder(ragged)
-    source = source_for(files, table.dialect, table.layout)
-    for block in source.blocks(Selection((0,), rest=True), PROFILED_ROWS):
-        lists = [_numbers_or_texts(fields) for fields in as_list(block.columns[REST])]
-        builder.add(replace(block, columns={0: block.columns[0], REST: lists}))
+    for block in blocks:
+        own, columns = as_list(block.columns[REST]), dict[Name, Cells]()
+        for place in range(start):
+            columns[names[place]] = ["".join(fields[place : place + 1]) for fields in own]
+        columns[REST] = [_numbers_or_texts(fields[start:]) for fields in own]
+        builder.add(replace(block, columns=columns))
     builder.finalize()
-    label = ragged.column(0)
-    if label is not None and label.can_be_label and not ragged.problems:
-        table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []
+    table.columns, table.lines, table.problems = ragged.columns, ragged.lines, []
+    labels = [column for column in ragged.columns[:start] if column.can_be_label]
+    last = ragged.columns[start - 1]
+    if len(labels) == 1 and last not in labels and not given:  # else it would be in the list
+        table.layout = replace(table.layout, group=last.name)
+
+
+def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
+    """Return the number of columns before a list, one of which holds the labels.
+
+    Raises:
+        DataError: If none does, with a command for labels at the end.
+    """
+    if any(labels_at(rows, place) for place in range(start)) and not has_label_last(rows):
+        return start
+    mark = _delimiter_of(table)
+    code = f'{{sub(/\\r$/, ""); label = $NF; sub(/[{mark}][^{mark}]*$/, ""); print label FS $0}}'
+    command, target = rewriting(["awk", "-F", mark, code], table.path, "labelled")
+    moving = ["if the last field of a row is its label, move it to the front:", f"  {command}"]
+    moving.append(f"  seqtrain init {target}")
+    found = f"{table.name}: rows have different lengths, as lists have"
+    if has_label_last(rows):
+        raise DataError(f"{found}; only the last fields repeat as labels do", *moving)
+    own, items = labels_at(rows, start), {cell for row in rows for cell in row[start + 1 :]}
+    if not own or len(own) >= len(items):
+        command = f"seqtrain init {shlex.quote(table.path)} --label {start} --sequence {REST}"
+        raise DataError(
+            f"{found}; no field has values of its own that repeat as labels do",
+            f"if field {start} is the label:",
+            f"  {command}",
+            *moving,
+        )
+    return start + 1
+
+
+def _delimiter_of(table: Table) -> str:
+    if table.dialect.delimiter is None and table.dialect.format == "csv":
+        return find_delimiter(first_lines(table.path, table.dialect))
+    return table.dialect.delimiter or "\t"
+
+
+def _is_ragged(table: Table) -> bool:
+    """Return True if many rows of a table have another number of fields than the first one."""
+    return len(table.problems) > RAGGED * (table.rows + len(table.problems))
 
 
 def _numbers_or_texts(fields: Sequence[str]) -> Any:

@@ -144,8 +144,8 @@ class Selection:
     Attributes:
         required: Columns that the table must have, or None to read every column.
         optional: Further columns to read if the table has them.
-        rest: True to also read the other fields of a row of csv or tsv, as a list in the column
-            `REST`. Rows may then have different numbers of fields.
+        rest: True to also read the fields of a row of csv or tsv after the selected ones, as a list
+            in the column `REST`. Rows may then have different numbers of fields.
     """
 
     required: tuple[Name, ...] | None = None

@@ -227,9 +227,11 @@ class _Columns:
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
-        """Return the fields of a row that aren't selected, without blank ones at the end."""
-        chosen = set(self.places.values())
-        found = [field for index, field in enumerate(fields) if index not in chosen]
+        """Return the fields of a row after those that are selected, without blank ones at the end.
+
+        Fields before these, such as the id of a row whose label follows, are no items of a list.
+        """
+        found = fields[max(self.places.values(), default=-1) + 1 :]
         while found and not found[-1]:
             found.pop()
         return found

@@ -530,6 +530,70 @@ def test_rows_of_different_lengths_are_a_label_and_a_list(tmp_path, draw):
     assert (config.data.label, config.data.kind) == (0, "tokens")
 
 
+def ragged(draw: random.Random, count: int = 160) -> tuple[list[list[str]], list[str]]:
+    """Return lists of symbols of different lengths, and their labels, which no list has."""
+    symbols, labels = (draw.sample(SYLLABLES[at : at + 6], 4) for at in (0, 6))
+    lists = [draw.choices(symbols, k=draw.randint(2, 9)) for _ in range(count)]
+    return lists, [labels[i % 2] for i in range(count)]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("before", ["l", "il", "li", "gil"])
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize("given", [False, True])
+def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_named, given):
+    """They are a label (l), an id of the row (i) and a constant group (g)."""
+    lists, labels = ragged(draw)
+    columns, at = [name(draw) + each for each in before], before.index("l")
+    rows = []
+    for number, (items, label) in enumerate(zip(lists, labels, strict=True)):
+        values = {"l": label, "i": f"R{number}", "g": f"site{number % 3}"}
+        rows.append(mark.join([*(values[each] for each in before), *items]))
+    head = [mark.join([*columns, name(draw) + "s"])] if is_named else []
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([*head, *rows, ""]))
+    label: Any = columns[at] if is_named else at
+    options = {"label": label} if before == "gil" else {}
+    options |= {"sequence": "rest"} if given else {}
+    config, _ = proposed(str(path), **options)
+    assert (config.data.label, config.data.sequence, config.data.kind) == (label, "rest", "tokens")
+    splits = prepare(config).splits.values()
+    assert sum(int(store.lengths.sum()) for store in splits) == sum(map(len, lists))
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_label_after_a_list_is_moved_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, mark, is_named
+):
+    monkeypatch.chdir(tmp_path)
+    lists, labels = ragged(draw)
+    rows = [mark.join([*items, label]) for items, label in zip(lists, labels, strict=True)]
+    Path("a b.csv").write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
+    refused = cli("init", "a b.csv", "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   (awk .*)", refused)
+    subprocess.run(command, shell=True, check=True)
+    (again,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
+    config, _ = proposed(shlex.split(again)[1])
+    assert config.data.label == ("way" if is_named else 0)
+    prepared = prepare(config)
+    assert {*prepared.preprocessing.labels} == {*labels}
+    lengths = [int(store.lengths.sum()) for store in prepared.splits.values()]
+    assert sum(lengths) == sum(map(len, lists))
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_texts_with_commas_are_no_lists(tmp_path, draw, is_named):
+    rows = []
+    for i in range(60):
+        words = [*(name(draw) for _ in range(8)), *("," for _ in range(draw.randint(1, 4)))]
+        draw.shuffle(words)
+        rows.append(f"{'uv'[i % 2]},{' '.join(words)}")
+    (tmp_path / "a.csv").write_text("\n".join([*(["way,words"] if is_named else []), *rows, ""]))
+    with pytest.raises(DataError):
+        propose([str(tmp_path / "a.csv")], InitOptions())
+
+
 def write_lists(path: Path, column: str, label: str, rows: list[tuple[Any, str]]) -> str:
     """Write rows with a list in a column, and a label: as JSON lines, or as JSON in a csv cell."""
     if path.suffix == ".csv":

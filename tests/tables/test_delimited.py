@@ -159,6 +159,10 @@ def test_the_tail_of_a_ragged_row_is_one_column(read):
         ("sit", ["5", "6", "7", "8", "9"]),
         ("stand", []),
     ]
+    (first,) = read("u7,walk,1,2,,\n", "a.csv", 1, rest=True, header=False)
+    assert (first.cells[1], first.cells[REST]) == ("walk", ["1", "2"])
+    (named,) = read("id,label,steps\nu7,walk,1,2,3\n", "a.csv", "id", "label", rest=True)
+    assert named.cells == {"id": "u7", "label": "walk", REST: ["1", "2", "3"]}
     (own,) = read("label,rest,more\nwalk,1,2\n", "a.csv", "label", rest=True)
     assert own.cells[REST] == "1"
     assert [row.problem for row in read(content, "a.csv", 0, header=False)] == [
