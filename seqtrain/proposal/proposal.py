@@ -32,9 +32,10 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import LIST_KINDS, MOST_MARKS, ColumnProfile
+from seqtrain.proposal.profile import LIST_KINDS, MOST_MARKS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import (
     NO_LABELS,
     ReadingProgress,
@@ -380,6 +381,9 @@ def _row_roles(
         if not is_word or options.named("sequence"):
             return roles
     lines = commands_for_recordings(table)
+    label = _likeliest_label(columns, label)
+    if roles is None and label is not None:
+        lines += commands_for_parts(table, columns, label)
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles
@@ -416,6 +420,18 @@ def _refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
             f"  seqtrain init {target}",
         ]
     raise DataError(*lines)
+
+
+def _likeliest_label(
+    columns: Sequence[ColumnProfile], label: ColumnProfile | None
+) -> ColumnProfile | None:
+    """Return the label that the user names, or the one that is likeliest, or None."""
+    if label is None:
+        try:
+            label = choose_label(columns)
+        except DataError:
+            return None
+    return label
 
 
 def _refuse_names_of_files(table: Table, roles: Roles) -> None:
@@ -721,7 +737,7 @@ def _facts_of_split(
     if roles.id is None:
         needed = roles.sequence
     else:
-        needed = [*roles.sequence, roles.id]
+        needed = [*roles.sequence, *roles.id.parts]
     missing = [str(column.name) for column in needed if column.name not in own]
     if missing:
         raise DataError(f"{table.name}: {missing_name('column', missing[0], list(map(str, own)))}")
@@ -730,7 +746,7 @@ def _facts_of_split(
         label=label,
         sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
-        id=roles.id and own[roles.id.name],
+        id=roles.id and joined_column([own[part.name] for part in roles.id.parts]),
         order=_same_order(roles, own),
         one_hot=one_hot,
     )

@@ -251,7 +251,7 @@ def read_table(
     first = list[str]()
     if table.dialect.format in ("csv", "tsv"):
         first = _find_header(table, is_train=is_train and not layout.joins)
-    if format == "npz" and options.get("id") == FILE:
+    if format == "npz" and options.named("id") == [FILE]:
         table.step_columns = step_columns(open_source(path, dialect).files()[0])
     _read(table, files, progress, is_train=is_train)
     undecodable = _undecodable(table)

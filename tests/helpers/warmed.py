@@ -11,7 +11,10 @@ from pathlib import Path
 import seqtrain
 from seqtrain.cli.main import COMMANDS, load_command, program
 
-LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo", "torch.distributed.run")
+LIBRARIES = (
+    *("numpy.ctypeslib", "numpy.ma", "optuna", "scipy.optimize", "sklearn.linear_model"),
+    "torch.distributed.run",
+)
 PACKAGE = Path(seqtrain.__file__).parent
 LEFT_OUT = ("__main__.py", "sklearn.py", "engines/native/build.py")
 

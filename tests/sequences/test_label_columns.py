@@ -17,47 +17,6 @@ COLUMNS: dict[str, list[Any]] = {
 }
 
 
-def write_arff(path: Path) -> None:
-    head = "@relation a\n@attribute text string\n@attribute login numeric\n"
-    path.write_text(f"{head}@attribute billing {{0,1}}\n@data\n'a b',1,0\nc,1,1\nd,0,0\n")
-
-
-def write_arrow(path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.table(COLUMNS), path)
-
-
-def write_xlsx(path: Path) -> None:
-    book = pytest.importorskip("openpyxl").Workbook()
-    for row in [[*COLUMNS], *zip(*COLUMNS.values(), strict=True)]:
-        book.active.append(row)
-    book.save(path)
-
-
-WRITERS = {
-    "csv": lambda path: path.write_text("text,login,billing\na b,1,0\nc,yes,TRUE\nd,,0.0\n"),
-    "tsv": lambda path: path.write_text("login\ttext\tbilling\n1\ta b\t0\n1\tc\t1\n0\td\t\n"),
-    "jsonl": lambda path: path.write_text(
-        '{"text": "a b", "login": true, "billing": false}\n'
-        '{"text": "c", "login": 1, "billing": 1}\n{"text": "d", "login": null, "billing": 0}\n'
-    ),
-    "arff": write_arff,
-    "parquet": write_arrow,
-    "xlsx": write_xlsx,
-}
-
-
-@pytest.mark.parametrize("format", WRITERS)
-def test_each_row_has_the_labels_that_are_marked(tmp_path: Path, format: str) -> None:
-    path = tmp_path / f"a.{format}"
-    WRITERS[format](path)
-    source = with_format(str(path), format, SCHEMA)
-    assert [(row.sequence, row.labels) for row in read_rows(source)] == EXPECTED
-    unlabelled = read_rows(source, labelled=False)
-    assert [(row.sequence, row.labels) for row in unlabelled] == [(x, None) for x, _ in EXPECTED]
-
-
 def test_a_table_in_memory_has_label_columns() -> None:
     rows = read_rows(table_given(COLUMNS, SCHEMA))
     assert [(row.sequence, row.labels) for row in rows] == EXPECTED

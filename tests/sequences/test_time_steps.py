@@ -1,5 +1,6 @@
 """Rows that are time steps become sequences: the rows of one id, in their order."""
 
+import random
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.helpers.reading import (
     schema_of,
     table_given,
 )
-from tests.helpers.tables import Row, shuffled, table, write_rows
+from tests.helpers.tables import Row, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}
 COLUMNS = {"kind": "steps", "id": "id", "label": "l", "order": "t", "steps": STEPS}
@@ -57,59 +58,6 @@ def test_ids_are_equal_by_value_and_shown_as_first_written(tmp_path: Path, endin
     assert sizes == {"4.0": 2, "7": 2, "07": 1, "TRUE": 2}
 
 
-def test_every_format_and_order_of_rows_gives_the_same_sequences(tmp_path: Path) -> None:
-    rows = table(30, seed=3)
-    keys: dict[str, Any] = {
-        "id": "visit",
-        "order": "time",
-        "label": "who",
-        "steps": STEPS | {"mood": "token"},
-        "static": {"country": "token", "age": "number"},
-    }
-    expected = [content(x) for x in read(write_rows(tmp_path / "a.csv", rows), **keys)]
-    assert len(expected) == 30
-    of_first = [row for row in rows if row["visit"] == "v0"]
-    assert expected[0] == (
-        "v0",
-        of_first[0]["who"],
-        (tuple(row["place"] for row in of_first), tuple(row["mood"] for row in of_first)),
-        [
-            [pytest.approx(row["heat"]), max(0, row["time"] - of_first[max(0, i - 1)]["time"])]
-            for i, row in enumerate(of_first)
-        ],
-        (((of_first[0]["country"],),), [[of_first[0]["age"]]]),
-    )
-    for ending in ("tsv", "jsonl", "parquet"):
-        path = write_rows(tmp_path / f"a.{ending}", rows)
-        assert [content(x) for x in read(path, **keys)] == expected
-    mixed = shuffled(rows)
-    for ending in ("csv", "parquet"):
-        found = [content(x) for x in read(write_rows(tmp_path / f"b.{ending}", mixed), **keys)]
-        assert sorted(found) == sorted(expected)
-        assert [x[0] for x in found] == list(dict.fromkeys(row["visit"] for row in mixed))
-
-
-@pytest.mark.parametrize(
-    ("times", "places", "since"),
-    [
-        (["10", "9.5", "10"], "bac", [0, 0.5, 0]),
-        (["2024-03-01T00Z", "2024-02-29T23:59:59Z", "2024-03-01T00:00:01+00:00"], "bac", [0, 1, 1]),
-        (["2024-01-01 01:00", "2024-01-01", "2024-01-02"], "bac", [0, 3600, 82800]),
-        (["09:00", "8:30", "09:00:01.5"], "bac", [0, 1800, 1.5]),
-        (["1.2.2024", "31.01.2024 23:59:58", "01.02.2024 00:01"], "bac", [0, 2, 60]),
-    ],
-)
-def test_the_order_is_of_numbers_or_dates_and_equal_ones_stay(
-    times: list[str], places: str, since: list[float], tmp_path: Path
-) -> None:
-    rows = steps_of(*(("i", time, place, 1, "x") for time, place in zip(times, "abc", strict=True)))
-    (found,) = read(write_rows(tmp_path / "a.csv", rows))
-    _, _, columns, numbers, _ = content(found)
-    assert columns == (tuple(places),)
-    assert [row[1] for row in numbers] == since
-    assert found.line == 2
-
-
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_path: Path) -> None:
     rows = steps_of(("i", 1, None, 1.5, "x"), ("i", 2, "a", None, "x"))
@@ -128,15 +76,6 @@ def test_a_token_is_the_same_in_every_format(ending: str, tmp_path: Path) -> Non
         rows = steps_of(*(("i", n, cell, 1, "x") for n, cell in enumerate(cells)))
         (found,) = read(write_rows(tmp_path / f"a.{ending}", rows))
         assert found.sequence.token_texts()[0] == tokens
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_an_order_of_large_whole_numbers_is_exact(ending: str, tmp_path: Path) -> None:
-    rows = steps_of(*(("i", 2**60 + n, f"p{n}", 1, "x") for n in (3, 1, 2, 0)))
-    (found,) = read(write_rows(tmp_path / f"a.{ending}", rows), keep=("place",))
-    assert found.sequence.token_texts()[0] == ["p0", "p1", "p2", "p3"]
-    assert found.sequence.numbers[:, 1].tolist() == [0, 1, 1, 1]
-    assert found.kept == {"place": "p0"}
 
 
 @pytest.mark.parametrize(
@@ -184,13 +123,6 @@ def test_any_row_of_an_id_can_have_its_labels(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, ""), ("i", 2, "b", 1, "y|x"), ("j", 1, "c", 1, ""))
     found = read(write_rows(tmp_path / "a.csv", rows), label_separator="|")
     assert [[*x.labels] for x in found] == [["x", "y"], []]
-
-
-def test_usual_words_for_a_missing_number(tmp_path: Path) -> None:
-    words = ["NA", "n/a", "NULL", "None", "-", "?", "nan", " "]
-    rows = steps_of(*(("i", n, "a", word, "x") for n, word in enumerate(words)))
-    (found,) = read(write_rows(tmp_path / "a.csv", rows))
-    assert np.isnan(found.sequence.numbers[:, 0]).all()
 
 
 def test_bad_cells_are_named_in_the_order_of_their_lines(tmp_path: Path) -> None:
@@ -241,3 +173,43 @@ def test_bytes_are_read_as_text(library: str, tmp_path: Path) -> None:
     (found,) = read_rows(source or table_given(table, schema_of(**SMALL)))
     assert (found.id, found.labels, found.problem) == ("é", ("é",), None)
     assert [x.token_texts()[0] for x in (found.sequence, found.static)] == [["é"], ["é"]]
+
+
+@pytest.mark.parametrize("shape", ["in order", "shuffled"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_id_in_several_columns_is_that_of_a_column_that_joins_them(
+    tmp_path: Path, ending: str, shape: str
+) -> None:
+    """A list of one column is this column. Blanks and cells with commas are told apart."""
+    draw = random.Random(f"{ending} {shape}")
+    owners, numbers = ["a", "ab", "a b", "7.0"], [0, 1, 2, 30]
+    if ending != "csv":  # which is written here without quotes
+        owners += ["a,0", 'q"']
+    rows = []
+    for owner in owners:
+        for number in numbers:
+            label = draw.choice("uv")
+            for t in range(draw.randint(1, 4)):
+                whole = f"{owner}|{number}"
+                own = {"whole": whole, "who": owner, "nr": number, "t": t, "l": label}
+                rows.append({**own, "place": draw.choice("xyz"), "heat": draw.random()})
+    if shape == "shuffled":
+        draw.shuffle(rows)
+    path = write_rows(tmp_path / f"a.{ending}", rows)
+    expected = [content(x)[1:] for x in read(path, id="whole")]
+    assert [content(x)[1:] for x in read(path, id=("who", "nr"))] == expected
+    assert [content(x)[1:] for x in read(path, id=("whole",))] == expected
+    found = [x.id for x in read(path, id=("nr", "who"))]
+    assert len(set(found)) == len(owners) * len(numbers)
+    windows = {"window": {"steps": 2, "label": "last"}}
+    expected = [content(x)[1:] for x in read(path, id="whole", **windows)]
+    assert [content(x)[1:] for x in read(path, id=("who", "nr"), **windows)] == expected
+
+
+def test_an_id_that_is_blank_in_one_of_its_columns_is_refused(tmp_path: Path) -> None:
+    rows = steps_of(("a", 0, "x", 1.0, "u"), ("", 1, "x", 1.0, "u"), ("b", 0, "x", 1.0, "v"))
+    rows = [{**row, "nr": nr} for row, nr in zip(rows, ["1", "1", " "], strict=True)]
+    found = read(write_rows(tmp_path / "a.csv", rows), id=("id", "nr"))
+    problems = [x.problem for x in found]
+    assert problems[0] is None
+    assert all("blank" in str(problem) for problem in problems[1:])

@@ -3,7 +3,6 @@
 import io
 import zipfile
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from seqtrain.errors import DataError
 from seqtrain.tables import opening
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.sources import open_source
-from tests.helpers.examples import seeds
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
 from tests.tables.conftest import rows_of, select
@@ -132,23 +130,3 @@ def test_the_rows_of_an_array_may_be_time_steps(tmp_path):
     found = list(rows_of(source, select(0, 1, "file")))
     assert [row.cells[1] for row in found] == [1, 3, 5, 7]
     assert {row.cells["file"] for row in found} == {f"{tmp_path}/walk.npy"}
-
-
-def test_random_arrays_give_the_sequences_that_numpy_reads(tmp_path):
-    for seed in seeds(25):
-        draw = np.random.default_rng(seed)
-        lengths = draw.integers(0, 5, 6)
-        lengths[0] += 1
-        shape = (int(lengths.sum()), *([] if draw.random() < 0.4 else [3]))
-        dtype = draw.choice(["i1", "u8", "f2", "f4", "f8", ">f4", ">i2"])
-        values = (draw.normal(size=shape) * 50).astype(np.float16).astype(dtype)
-        if draw.random() < 0.3:
-            values = np.asfortranarray(values)
-        offsets = np.cumsum([0, *lengths])
-        borders: dict[str, Any] = {"offsets": offsets}
-        if draw.random() < 0.5:
-            borders = {"lengths": lengths}
-        np.savez(tmp_path / "a.npz", values=values, **borders)
-        found = list(rows_of(open_source(str(tmp_path / "a.npz"), Dialect("npz"))))
-        for row, (start, end) in zip(found, pairwise(offsets), strict=True):
-            np.testing.assert_array_equal(row.cells["text"], values[start:end], str(seed))

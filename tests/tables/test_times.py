@@ -1,6 +1,6 @@
 """Dates, times of day and durations: exact, of one type, with or without time zones."""
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.tables.blocks import Coded, UnreadableError
+from seqtrain.tables.blocks import UnreadableError
 from seqtrain.tables.python_values import cells_of_values
 from seqtrain.tables.time_column import TimeColumn, common_type, possible_types, read_time
 from seqtrain.tables.times import BadTimeError, read_date, read_duration, read_month_first
@@ -121,25 +121,6 @@ def test_minutes_and_seconds_of_a_stopwatch():
         read_duration("1:61.5")
 
 
-@pytest.mark.parametrize(
-    ("texts", "type", "expected"),
-    [
-        (["23.12.2024", "1.2.2024", "01.02.2024 10:00"], "day_first", [1, 2, 0]),
-        (["12/23/2024", "2/1/2024", "02/01/2024 10:00 PM"], "month_first", [1, 2, 0]),
-        (["12:30", "9:05", "09:05:01", "100:00"], None, [1, 2, 0, 3]),
-        (["2024/03/09", "2024/03/10", "2024/03/01"], None, [2, 0, 1]),
-        (["2024-W10-2", "2024-W09-7", "2024-W10"], None, [1, 2, 0]),
-        (["9223372036854775807", "-9223372036854775808", "0"], None, [1, 2, 0]),
-        (["9007199254740993", "9007199254740992", "1e3"], None, [2, 1, 0]),
-        ([9007199254740993, 9007199254740992, 0.5], None, [2, 1, 0]),
-    ],
-)
-def test_each_type_sorts(texts, type, expected):
-    times, problems = times_of(texts, type)
-    assert problems == {}
-    assert sorted(range(len(texts)), key=times.__getitem__) == expected
-
-
 def test_large_integers_and_decimals_in_different_blocks_do_not_tie():
     column = TimeColumn()
     for cells in ([2**53 + 1, 2**53], ["0.5"], [2**53 + 2]):
@@ -147,26 +128,6 @@ def test_large_integers_and_decimals_in_different_blocks_do_not_tie():
     times = column.times()
     assert sorted(range(4), key=times.__getitem__) == [2, 1, 0, 3]
     assert len(set(times.tolist())) == 4
-
-
-@pytest.mark.parametrize(
-    ("texts", "row"),
-    [
-        (["1", "inf"], 1),
-        (["1", "-Infinity"], 1),
-        (["1", ""], 1),
-        (["1", "2024-01-01"], 1),
-        (["2024-01-01", "12:30"], 1),
-        (["2024-01-01", "2024-01-01T00:00:00.0000000001"], 1),
-        (["x", "1"], 0),
-    ],
-)
-def test_a_cell_that_is_no_time_is_named_by_its_row(texts, row):
-    for cells in (texts, Coded(np.array([0, 1, 1, 0], np.int32), texts)):
-        column = TimeColumn()
-        problems = column.add(cells, np.arange(len(cells)))
-        assert row in problems
-        assert not {1 - row} & set(problems)
 
 
 @pytest.mark.parametrize(
@@ -196,54 +157,6 @@ def test_growth_is_exact_and_does_not_wrap():
     column.add(["PT0S", "PT20833878.999999998S"], np.array([1, 2]))
     growth, _ = column.growth(column.times(), np.array([0]))
     assert growth.tolist() == [0, 20833878]  # rounded in float64 first, it would be halfway to 80
-
-
-MOMENT = datetime(2024, 1, 1, 0, 0, 0, 500_000)
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        np.array(["2024-01-01T00:00:00.5", "2024-01-01"], "datetime64[ns]"),
-        [MOMENT, MOMENT.replace(microsecond=0)],
-        [np.datetime64("2024-01-01T00:00:00.500000000"), np.datetime64("2024-01-01")],
-        np.array([1500, 1000], "timedelta64[ms]"),
-        [timedelta(seconds=1.5), timedelta(seconds=1)],
-        ["00:00:01.5", "00:00:01"],
-        [date(2024, 1, 2), date(2024, 1, 1)],
-    ],
-    ids=lambda times: str(getattr(times, "dtype", times[0])),
-)
-@pytest.mark.parametrize("library", ["", "pandas", "polars", "pyarrow"])
-def test_times_of_python_grow_in_seconds(times, library):
-    from seqtrain.tables.blocks import as_list
-    from seqtrain.tables.memory import TableSource
-
-    if library and isinstance(times[0], np.datetime64) and isinstance(times, list):
-        pytest.skip("the library reads no list of numpy's dates")
-    table: Any = {"t": times}
-    if library == "pyarrow":
-        table = pytest.importorskip("pyarrow").table(table)
-    elif library:
-        table = pytest.importorskip(library).DataFrame(table)
-    column = TimeColumn()
-    for block in TableSource(table).blocks():
-        assert column.add(block.columns["t"], block.lines) == {}, as_list(block.columns["t"])
-    found = np.sort(column.times())
-    growth, _ = column.growth(found, np.array([0]))
-    assert growth.tolist() == [
-        0,
-        86400 if isinstance(times[0], date) and not isinstance(times[0], datetime) else 0.5,
-    ]
-
-
-def test_the_type_that_fits_all_dates():
-    both = {"day_first", "month_first"}
-    assert possible_types("1/2/2024") == both
-    assert common_type(["1/2/2024", "soon", "", "25/1/2024"], both) == "day_first"
-    assert common_type(["1/2/2024", "1/25/2024"], both) == "month_first"
-    assert common_type(["1/2/2024", "3/4/2024"], both) is None
-    assert possible_types("") == possible_types(None) == set()
 
 
 @given(st.text("0123456789:./- TZPDHMSday,+[]()OctSun", max_size=24))
