@@ -216,6 +216,15 @@ def json_line(value: Any) -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
+def copied_text(value: Any) -> str:
+    """Return a value that is copied from an input as the text of a cell."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json_line(value)
+
+
 def delimited_line(cells: Sequence[str], delimiter: str) -> str:
     """Return a row of csv or tsv as one line, with its line break.
 

@@ -28,7 +28,7 @@ def init(
     *,
     label: ColumnOption | Sequence[ColumnOption] | None = None,
     sequence: ColumnOption | Sequence[ColumnOption] | None = None,
-    id: ColumnOption | None = None,
+    id: ColumnOption | Sequence[ColumnOption] | None = None,
     order: ColumnOption | Sequence[ColumnOption] | None = None,
     steps: Sequence[ColumnOption] | None = None,
     header: bool | None = None,
@@ -52,8 +52,8 @@ def init(
             label. None to detect the column.
         sequence: Column of the sequence. A list names columns whose texts are joined. None to
             detect the column.
-        id: Column with the id of a sequence, if each row is a time step. None to detect if rows are
-            time steps, and the column.
+        id: Column with the id of a sequence, if each row is a time step, or a list of columns that
+            are one id together. None to detect if rows are time steps, and the column.
         order: Column that sorts the rows of one id. Of several columns, the next one sorts rows
             that are equal in those before. None to detect it.
         steps: Columns of a time step, or None for all columns that vary within an id.
@@ -81,7 +81,8 @@ def init(
     else:
         test_file = next(iter(_files_of("test", test, tables)))
     options = InitOptions(
-        settings, label=_listed(label), sequence=_listed(sequence), id=id, order=_listed(order),
+        settings, label=_listed(label), sequence=_listed(sequence), id=_listed(id),
+        order=_listed(order),
         steps=_listed(steps), header=header, format=format, delimiter=delimiter, encoding=encoding,
     )  # fmt: skip
     proposal = propose(train, options, test=test_file)

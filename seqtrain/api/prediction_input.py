@@ -82,10 +82,10 @@ def input_parts(
 
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
     """Return the columns to keep, with indexes where the model names its columns by index."""
-    numbers = {str(schema.id): schema.id}
+    numbers: dict[str, Column] = {str(name): name for name in schema.id_columns}
     if all(isinstance(column, int) for column in schema.sequence_columns):
         numbers |= {name: int(name) for name in map(str, keep) if name.isdecimal()}
-    return [numbers.get(str(name), name) for name in keep]  # type: ignore[misc] # id isn't None
+    return [numbers.get(str(name), name) for name in keep]
 
 
 def memory_parts(

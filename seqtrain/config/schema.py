@@ -109,9 +109,10 @@ class DataConfig(Section):
     csv of single numbers: all other columns."""
     symbol_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """tokens: text between the symbols of a cell, such as ">". null: blanks."""
-    id: ColumnKey | None = None
+    id: ColumnKey | Columns | None = None
     """Column of the sequence id. All rows with the same id form one sequence: their time steps
-    (steps), or their texts, joined as the turns of a chat (text)."""
+    (steps), or their texts, joined as the turns of a chat (text). A list of columns is one id
+    together, such as a subject and the number of a trial."""
     order: ColumnKey | Columns | None = None
     """Column that sorts the rows of an id: numbers, dates or times. Of a list of columns, the next
     one sorts rows that are equal in those before; a date and a time of day after it are one time.

@@ -53,7 +53,13 @@ from seqtrain.sequences.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.sequences.reading import SequenceReader  # noqa: E402
 from seqtrain.sequences.store import SequenceStore  # noqa: E402
 from seqtrain.tables.formats import FORMATS  # noqa: E402
-from seqtrain.text import delimited_line, display_name, one_line, printable  # noqa: E402
+from seqtrain.text import (  # noqa: E402
+    copied_text,
+    delimited_line,
+    display_name,
+    one_line,
+    printable,
+)
 
 PADDED_STEPS = 16384
 """Largest number of time steps of a batch, padding included."""
@@ -224,7 +230,8 @@ def predictions(
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     schema = fitted.schema.for_input(path, input_format=input_format)
     check = input_check(path, schema, fitted, input_format)
-    reader = SequenceReader(Input(path, schema, labelled=False), check=check)
+    keep = schema.id_columns
+    reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
     parts = in_chunks(reader.read())
     for part, store in encode_for_prediction(rules, parts, display_name(path), report):
         for index, found in enumerate(model.probabilities(store)):
@@ -256,15 +263,13 @@ def main() -> int:
         fitted = model.fitted
         rows = predictions(arguments[0], model, report, input_format)
         first = list(islice(rows, 1))
-        where, ids = list[str](), list[str]()
-        if fitted.schema.id is not None:
-            ids = [str(fitted.schema.id)]
+        where, ids = list[str](), list(map(str, fitted.schema.id_columns))
         for row, *_ in first:
             where = row.place_columns(ids, whole_files=fitted.schema.whole_files)
         output.write(delimited_line([*map(shown, where + ids), "label", "probability"], "\t"))
         for row, *found in chain(first, rows):
             texts = [str(getattr(row, name)) for name in where]
-            texts += [str(row.id) for _ in ids] + found
+            texts += [copied_text((row.kept or {}).get(name)) for name in ids] + found
             output.write(delimited_line([shown(text) for text in texts], "\t"))
         output.flush()
     except BrokenPipeError:  # the reader of the output has ended

@@ -13,7 +13,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
-from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile
+from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, Table, read_table
 from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
@@ -66,7 +66,8 @@ def column_doubts(config: Config) -> Iterator[str]:
     else:
         label = table.column(LABEL if data.label is None else data.label)
     order = data.order if isinstance(data.order, list) else [data.order]
-    others = (data.label, data.id, data.group, *order, "file", "folder")
+    ids = data.id if isinstance(data.id, list) else [data.id]
+    others = (data.label, *ids, data.group, *order, "file", "folder")
     unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
     if isinstance(data.label, list):
         marks = [column for column in table.columns if column.name in data.label]
@@ -74,7 +75,8 @@ def column_doubts(config: Config) -> Iterator[str]:
             yield from doubtful_marks(marks, joined_marks(marks))
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
-    id = None if data.id is None else table.column(data.id)
+    parts = [x for x in table.columns if x.name in ids]
+    id = joined_column(parts) if parts else None
     per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)

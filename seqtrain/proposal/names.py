@@ -156,9 +156,15 @@ LEVELS = (
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
 MONTHS_AND_WEEKS = {2, 3}
+LONG_TERM = {4, 5, 6}
 LEVEL_OF_DATES, LEVEL_OF_TIMES, COUNTERS = 4, 10, 13
-"""Places in `LEVELS`: of months and weeks, of dates, of times of day and of counters of rows."""
-
+"""Places in `LEVELS`: of months and weeks; of dates, sessions and visits; of dates, of times of day
+and of counters of rows."""
+REPETITIONS = re.compile(
+    "(?:.* )?(?:recording|experiment|take|attempt|repetition|rep|clip|video|file|series|sequence"
+    f"|Durchgang|Versuch|Fahrt){NUMBERED}".lower()
+)
+"""Words for parts of a recording beside those of `LEVELS`."""
 
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
@@ -219,6 +225,23 @@ def is_event_time(column: ColumnProfile) -> bool:
 def is_counter(column: ColumnProfile) -> bool:
     """Return True if the column is named like numbers that count steps, such as week or seq_no."""
     return bool(COUNTER_NAME.fullmatch(column.name_words))
+
+
+def is_counting(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times, or like numbers that count steps."""
+    return is_time(column) or is_counter(column) or level_of(column) == COUNTERS
+
+
+def is_part_of_id(column: ColumnProfile) -> bool:
+    """Return True if the column is named like dates, trials or recordings of an owner."""
+    level = level_of(column)
+    is_part = level is not None and LEVEL_OF_DATES <= level < LEVEL_OF_TIMES
+    return is_part or bool(REPETITIONS.fullmatch(column.name_words))
+
+
+def is_trial(column: ColumnProfile) -> bool:
+    """Return True if the column is named like trials or recordings, not like dates or visits."""
+    return is_part_of_id(column) and level_of(column) not in LONG_TERM
 
 
 def is_span(column: ColumnProfile) -> bool:

@@ -439,6 +439,12 @@ def are_equal(steps: Floats) -> bool:
     return bool(np.ptp(steps) <= EVEN * steps.max())
 
 
+def counts_rows(numbers: Floats, ids: npt.NDArray[np.integer]) -> bool:
+    """Return True if the sorted numbers of each id grow by one and the same difference."""
+    gaps = growth(numbers, ids, sort=True)
+    return bool(len(gaps) and gaps.min() > 0 and are_equal(gaps))
+
+
 def is_dated(column: ColumnProfile) -> bool:
     """Return True if a column of times or numbers holds dates."""
     return _holds_dates(column) or is_calendar(column) or _are_epochs(column.value_numbers)

@@ -29,7 +29,7 @@ from seqtrain.tables.cells import (
 from seqtrain.tables.series import series_of, with_points
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
-from seqtrain.text import counted, quote
+from seqtrain.text import counted, delimited_line, listed, quote
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -107,8 +107,13 @@ FEWEST_LENGTHS = 3
 """Fewest numbers of parts of cells that are sequences. Codes such as EU-17-B have one or two."""
 PREFIX = re.compile(r"\([^()]*\)\s*(?=\w)|.*[.:]\s*(?=\w)")
 """Prefix of the name of a column, such as event. or case: or (case)."""
-EVENT_LOG_NAMES = {"case:concept:name": "case_id", "concept:name": "event"}
-"""Maps names of the standard of event logs (XES) to plain ones. Their last part says little."""
+EVENT_LOG_NAMES = {
+    "case:concept:name": "case_id",
+    "concept:name": "event",
+    "recording_session_label": "session_id",
+}
+"""Maps names of event logs (XES) and of eye trackers to plain ones. Their last part says little."""
+LETTER, DIGITS = re.compile(r"[^\W\d_]"), re.compile("[0-9]+")
 CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
@@ -222,6 +227,19 @@ class ColumnProfile:
         if isinstance(self.name, str):
             return quote(self.name, LONGEST_LABEL)
         return f"column {self.name}"
+
+    @property
+    def parts(self) -> "tuple[ColumnProfile, ...]":
+        """The column, or the columns that it joins."""
+        return (self,)
+
+    @property
+    def key(self) -> Name | list[Name]:
+        """Value of a key of the config for the column: its name, or a list of names."""
+        names = [part.name for part in self.parts]
+        if len(names) == 1:
+            return names[0]
+        return names
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
@@ -642,6 +660,13 @@ class ColumnProfile:
         pattern, count = next(iter(found.most_common(1)), ("", 0))
         return count >= 0.95 * len(texts) and pattern.count("0") >= 3
 
+    @cached_property
+    def has_one_shape(self) -> bool:
+        """True for words of which all have as many letters before and after numbers: K1, K27."""
+        texts = [x for x in self.sampled_values if isinstance(x, str) and x]
+        shapes = {LETTER.sub("a", DIGITS.sub("0", text)) for text in texts}
+        return len(shapes) == 1 and self.words < 1.5 and {"a", "0"} <= set(*shapes)
+
     # Use
 
     @property
@@ -709,7 +734,7 @@ class ColumnProfile:
     @cached_property
     def is_contiguous(self) -> bool:
         """True if the rows of each value follow each other."""
-        return bool(np.count_nonzero(np.diff(self.codes)) == len(self.values) - 1)
+        return is_contiguous(self.codes)
 
     @property
     def is_unique(self) -> bool:
@@ -756,6 +781,71 @@ class ColumnProfile:
         else:
             kind = SHOWN_KINDS.get(self.kind, f"text, {self.words:.3g} words per row")
         return f"{name} ({kind})"
+
+
+class JoinedColumn(ColumnProfile):
+    """Columns whose cells are one value together, such as an id of a subject and a trial.
+
+    A value is blank if one of its cells is.
+
+    Args:
+        parts: The columns, at least one.
+    """
+
+    kind = "text"  # not that of a decimal number: 7,3
+
+    def __init__(self, *parts: ColumnProfile) -> None:
+        codes = joined_codes([part.codes for part in parts])
+        codes[np.any([part.is_blank for part in parts], axis=0)] = -1
+        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # that of first appearance
+        rows = first[order]
+        cells = ([part.values[code] for code in part.codes[rows]] for part in parts)
+        values = [
+            delimited_line(list(map(str, own)), ",").removesuffix("\n") if all(own) else ""
+            for own in zip(*cells, strict=True)
+        ]
+        name = ", ".join(str(part.name) for part in parts)
+        super().__init__(name, values, np.argsort(order)[codes].astype(np.int32))
+        self._parts = parts
+
+    @property
+    def parts(self) -> tuple[ColumnProfile, ...]:
+        """The columns."""
+        return self._parts
+
+    @property
+    def shown(self) -> str:
+        """Names for messages."""
+        return listed([part.shown for part in self.parts])
+
+    @property
+    def is_odd(self) -> Mask:
+        """True for each row with an odd cell, (rows,)."""
+        found: Mask = np.any([part.is_odd for part in self.parts], axis=0)
+        return found
+
+
+def joined_codes(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+    """Return a code of each row that tells apart the rows with other codes in any column."""
+    found = np.zeros(len(columns[0]), np.int64)
+    for codes in columns:
+        pairs = found * (int(codes.max(initial=0)) + 1) + codes
+        found = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
+    """Return True if the rows of each code follow each other."""
+    changes = np.count_nonzero(np.diff(codes))
+    return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)
+
+
+def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return one column as it is, or several as a `JoinedColumn`."""
+    if len(columns) == 1:
+        return columns[0]
+    return JoinedColumn(*columns)
 
 
 def _are_paths(lists: Sequence[Sequence[str]], parts: Counter[str]) -> bool:

@@ -34,9 +34,10 @@ from seqtrain.proposal.layouts import (
     find_layout,
 )
 from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions, Splits
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import LIST_KINDS, MOST_MARKS, ColumnProfile
+from seqtrain.proposal.profile import LIST_KINDS, MOST_MARKS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import (
     NO_LABELS,
     ReadingProgress,
@@ -72,7 +73,7 @@ from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, Name, missing_name
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Name, missing_name
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW, ROW, for_split
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -388,6 +389,9 @@ def _row_roles(
         if not is_word or options.named("sequence"):
             return roles
     lines = commands_for_recordings(table)
+    label = _likeliest_label(columns, label)
+    if roles is None and label is not None:
+        lines += commands_for_parts(table, columns, label)
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles
@@ -424,6 +428,18 @@ def _refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
             f"  seqtrain init {target}",
         ]
     raise DataError(*lines)
+
+
+def _likeliest_label(
+    columns: Sequence[ColumnProfile], label: ColumnProfile | None
+) -> ColumnProfile | None:
+    """Return the label that the user names, or the one that is likeliest, or None."""
+    if label is None:
+        try:
+            label = choose_label(columns)
+        except DataError:
+            return None
+    return label
 
 
 def _refuse_names_of_files(table: Table, roles: Roles) -> None:
@@ -724,6 +740,9 @@ def _facts_of_split(
     options = layout.options
     if found.table.header is not None:
         options = options.with_given(header=found.table.header)
+    if any(column.name == REST for column in roles.sequence):
+        first = [column.name for column in found.table.columns if column.name != REST]
+        options = options.with_given(sequence=REST, label=first)
     layout = replace(layout, options=options, joins=joins)
     table = read_table(files, layout, reports, is_train=False)
     own = {column.name: column for column in table.columns}
@@ -736,7 +755,7 @@ def _facts_of_split(
     if roles.id is None:
         needed = roles.sequence
     else:
-        needed = [*roles.sequence, roles.id]
+        needed = [*roles.sequence, *roles.id.parts]
     missing = [str(column.name) for column in needed if column.name not in own]
     if missing:
         raise DataError(f"{table.name}: {missing_name('column', missing[0], list(map(str, own)))}")
@@ -745,7 +764,7 @@ def _facts_of_split(
         label=label,
         sequence=[own[column.name] for column in roles.sequence],
         columns=table.columns,
-        id=roles.id and own[roles.id.name],
+        id=roles.id and joined_column([own[part.name] for part in roles.id.parts]),
         order=_same_order(roles, own),
         one_hot=one_hot,
     )

@@ -251,7 +251,7 @@ def read_table(
     first = list[str]()
     if table.dialect.format in ("csv", "tsv"):
         first = _find_header(table, is_train=is_train and not layout.joins)
-    if format == "npz" and options.get("id") == FILE:
+    if format == "npz" and options.named("id") == [FILE]:
         table.step_columns = step_columns(open_source(path, dialect).files()[0])
     _read(table, files, progress, is_train=is_train)
     undecodable = _undecodable(table)
@@ -270,7 +270,7 @@ def read_table(
             table.columns[at] = column.without(own)
     if is_train and table.header is None:
         _check_shape(table, [])
-    if is_train and first and not layout.joins:
+    if first and not layout.joins and (is_train or REST in options.named("sequence")):
         _read_ragged(table, files, first)
     return table
 
@@ -757,18 +757,19 @@ def _read_ragged(table: Table, files: Sequence[str], first: Sequence[str]) -> No
         DataError: If no column before the list holds labels, and the user names none.
     """
     options = table.layout.options
-    if not _is_ragged(table) and REST not in options.named("sequence"):
+    is_named = REST in options.named("sequence")
+    if not _is_ragged(table) and not is_named:
         return
     blocks = list(source_for(files, table.dialect, table.layout).blocks(Selection((), rest=True)))
     blocks = [block.at(np.delete(np.arange(len(block)), [*block.problems])) for block in blocks]
     rows = [fields for block in blocks for fields in as_list(block.columns[REST])]
     start = list_start(rows, first if table.header else None) if rows else None
-    if start is None:
-        return
     names: list[Name] = list(first) if table.header else list(range(len(first)))
     given = [names.index(x) for x in options.named("label") if x in names[:-1]]
-    if given:
-        start = max(start, 1 + max(given))
+    if start is None and not (given and is_named):
+        return
+    if given or start is None:
+        start = max(start or 0, 1 + max(given))
     else:
         start = _with_label(table, rows, start)
     ragged = Table(table.path, table.layout, table.dialect)

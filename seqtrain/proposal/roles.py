@@ -286,6 +286,17 @@ def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     return _commands(option, [(x, counted(x.distinct, "value")) for x in columns])
 
 
+def options_naming(option: str, columns: Sequence[ColumnProfile]) -> str:
+    """Return an option for each of several columns, as a shell reads them."""
+    return shlex.join([word for x in columns for word in (f"--{option}", str(x.name))])
+
+
+def command_naming(option: str, columns: Sequence[ColumnProfile]) -> str:
+    """Return the user's command with an option for several columns together, for a message."""
+    names = [str(column.name) for column in columns]
+    return either(f"{INIT_COMMAND} {options_naming(option, columns)}", f"{option}={names!r}")
+
+
 def _commands(option: str, columns: Sequence[tuple[ColumnProfile, str]]) -> list[str]:
     """Return a line per column with a command that names it, and a comment."""
     lines = []
@@ -454,13 +465,16 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not _is_synonym(x, label)] or texts
+    numbers = [x for x in others if x.kind in ("number", "amount")]
+    if numbers:  # beside them, codes are ids of rows
+        texts = [x for x in texts if not (x.differs and x.has_one_shape)]
     candidates = _Candidates(label, others, texts, _lists(varied, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
         chosen = rule(candidates)
         if chosen:
             return chosen
     if not candidates.lists and not texts and len(others) > 2:
-        raise DataError(_few_numbers(others))
+        raise DataError(_few_numbers(numbers or others))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
     lines = _described([x for x in others if x not in possible])
@@ -472,9 +486,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
             command = either(words, f"id={column.name!r}")
             lines.append(f"  {command}  # the rows of one {column.shown} are a sequence")
     if len(texts) > 1:
-        names = [str(column.name) for column in texts[:2]]
-        both = " ".join(f"--sequence {shlex.quote(name)}" for name in names)
-        lines.append(either(f"  {INIT_COMMAND} {both}", f"  sequence={names!r}") + "  # joins both")
+        lines.append(f"  {command_naming('sequence', texts[:2])}  # joins both")
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
     )

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import (
     MESSAGE_NAMES,
     TEXT_NAMES,
@@ -15,7 +16,10 @@ from seqtrain.proposal.names import (
     is_code,
     is_code_or_owner,
     is_counter,
+    is_part_of_id,
     is_time,
+    is_trial,
+    names_owner,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import (
@@ -23,6 +27,7 @@ from seqtrain.proposal.order import (
     Order,
     RowSelection,
     are_equal,
+    counts_rows,
     crosses_midnight,
     doubtful_orders,
     find_order,
@@ -34,7 +39,16 @@ from seqtrain.proposal.order import (
     sampled_ids,
 )
 from seqtrain.proposal.prediction import information
-from seqtrain.proposal.profile import LIST_KINDS, SCALES, ColumnProfile, Floats, determines
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    SCALES,
+    ColumnProfile,
+    Floats,
+    JoinedColumn,
+    determines,
+    joined_codes,
+    joined_column,
+)
 from seqtrain.proposal.roles import (
     Roles,
     about_splits,
@@ -42,6 +56,7 @@ from seqtrain.proposal.roles import (
     columns_named,
     commands,
     likeliest_labels,
+    options_naming,
     other_labels,
     owner_of,
     owners_of,
@@ -100,7 +115,9 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
     if not _may_be_step_table(columns, options, is_requested=is_requested):
         return None
-    id, roles = _find_id(columns, options), None
+    given, roles = _given_ids(columns, options), None
+    joined = None if given else find_joined_id(columns, options)
+    id = joined or _find_id(columns, options)
     label = next(iter(columns_named(columns, options, "label")), None)
     if id is None or (label is not None and not determines(id, label, labelled=True)):
         roles = _windowed_roles(columns, options)
@@ -112,8 +129,8 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
         if roles.order is None and not is_requested and may_be_wide:
             return None
     if roles is None and is_requested:
-        given = columns_named(columns, options, "id")
-        possible = [x for x in columns if x.can_be_label and x not in given]
+        taken = given[0].parts if given else ()
+        possible = [x for x in columns if x.can_be_label and x not in taken]
         likely = [label] if label is not None else likeliest_labels(possible)
         if given and len(likely) == 1:
             _check_labels(given[0], likely[0], columns, options)
@@ -170,6 +187,8 @@ def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
     steps beside an id of several rows each that has one label.
     """
     possible = [column for column in columns if can_be_sequence(column)]
+    if any(column.is_measured for column in columns):
+        possible = [column for column in possible if not column.has_one_shape]
     if not possible:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]
@@ -204,6 +223,12 @@ def can_be_sequence(column: ColumnProfile) -> bool:
 # Ids with one label each
 
 
+def _given_ids(columns: Sequence[ColumnProfile], options: InitOptions) -> list[ColumnProfile]:
+    """Return the id in the columns that the user names as one, or []."""
+    given = columns_named(columns, options, "id")
+    return [joined_column(given)] if given else []
+
+
 def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
@@ -213,7 +238,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     Raises:
         DataError: If several columns may be the id.
     """
-    given, labels = columns_named(columns, options, "id"), columns_named(columns, options, "label")
+    given, labels = _given_ids(columns, options), columns_named(columns, options, "label")
     if given and labels:  # the reader reports an id with several labels
         return given[0]
     taken = list(labels)
@@ -230,7 +255,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
             is_sparse = bool(labels) or _is_sparse(label)
-            is_id = label is not column and determines(column, label, labelled=is_sparse)
+            is_id = label not in column.parts and determines(column, label, labelled=is_sparse)
             if is_id and not determines(label, column):
                 found.append(column)
                 break
@@ -257,7 +282,8 @@ def _likeliest_ids(
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
-    and numbers that repeat, if another column holds measurements or times.
+    and numbers that repeat, if another column holds measurements or times. These numbers are named
+    like parts of ids, or counted.
     """
     rules = (lambda x: is_code(x) and x.is_contiguous, is_code, lambda x: x.is_contiguous)
     for rule in rules:
@@ -268,9 +294,23 @@ def _likeliest_ids(
     times = [column for column in columns if is_time(column)]
     measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
     names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
-    names += [x for x in found if x.kind == "number" and x.repeats and not _is_ordinal(x)]
+    numbers = [x for x in found if x.kind == "number" and x.repeats and not _is_ordinal(x)]
+    names += [x for x in numbers if _may_be_id(x, columns)]
     names = [x for x in names if measured - {x}]
     return [x for x in names if not any(_counts(x, other) for other in columns)]
+
+
+def _may_be_id(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+    """Return False for numbers that may be measured: that come back, whatever their name says.
+
+    Numbers are ids if their rows stand together, if another column counts these, or if they are
+    named like parts of ids, or have no name.
+    """
+    if column.kind != "number" or column.is_contiguous or isinstance(column.name, int):
+        return True
+    others = [x for x in columns if x is not column and x.kind == "number"]
+    is_named = is_code_or_owner(column) or is_part_of_id(column)
+    return is_named or any(counts_rows(x.numbers, column.codes) for x in others)
 
 
 def _is_ordinal(column: ColumnProfile) -> bool:
@@ -290,7 +330,8 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     Raises:
         DataError: If the label isn't clear.
     """
-    per_id = [x for x in columns if determines(id, x, labelled=_is_sparse(x))]
+    others = [x for x in columns if x not in id.parts]
+    per_id = [x for x in others if determines(id, x, labelled=_is_sparse(x))]
     named, doubts = columns_named(columns, options, "label"), list[str]()
     if named:
         label = named[0]
@@ -298,7 +339,7 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         possible = [x for x in per_id if not determines(x, id)]
         label = choose_label(possible, fewest=1)
         doubts = other_labels(possible, label)
-    varying = [x for x in columns if x.name != "" and x not in per_id and x is not label]
+    varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
     given = columns_named(columns, options, "order")
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
@@ -325,10 +366,14 @@ def _windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> R
     have times that never repeat within it. Of several possible ids, it is the one whose rows follow
     each other, or the only one of numbers.
     """
-    given = columns_named(columns, options, "id")
+    given = _given_ids(columns, options)
+    if not given:
+        joined = find_joined_id(columns, options, has_labels=False)
+        given = [joined] if joined else []
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
     possible = [x for x in possible if x not in taken]
+    possible = [x for x in possible if _may_be_id(x, columns)]
     candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
     if not given and not _have_names(columns):
         candidates = [x for x in candidates if x.is_contiguous or x.kind == "number"]
@@ -359,7 +404,7 @@ def _windows_of(
         options: Options of the user, whose columns exist.
         is_named: True if the user or its name says that the column is an id.
     """
-    others = [column for column in columns if column is not id]
+    others = [column for column in columns if column not in id.parts]
     named = columns_named(columns, options, "order")
     order = Order(*named) if named else find_order(others, id)
     if is_named:
@@ -480,14 +525,14 @@ def _check_labels(
     rows = rows[np.argsort(id.codes[rows], kind="stable")]
     mean = _runs(id.codes[rows], label.codes[rows]).mean()
     changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
-    others = [column for column in columns if column not in (id, label)]
+    others = [column for column in columns if column not in (*id.parts, label)]
     has_sequence = any(map(can_be_sequence, others))
     is_sorted = bool(options.named("order")) or find_order(others, id) is not None
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
         window = shlex.quote("data.window={steps: 16, stride: 8, label: last}")
         advice = f"for a label of the last row of each 16 of them, add the option: --set {window}"
     elif has_sequence:
-        group = shlex.join(["--set", f"data.group={id.name}"])
+        group = shlex.join(["--set", f"data.group={id.parts[0].name}"])
         advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
     else:
         advice = (
@@ -555,7 +600,7 @@ class StepColumns:
     ) -> None:
         assert roles.id is not None
         self.row_features = row_features
-        self.columns, self.roles = columns, roles
+        self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = None if self.order is None else self.order.columns[0]
@@ -567,10 +612,12 @@ class StepColumns:
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        others = [x for x in self.columns if x not in (self.id, self.label, self.first)]
+        others = [x for x in self.columns if x not in (self.label, self.first)]
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         if self.row_features:
             roles.owner = owner_of(self.owners, self.id)
+            if len(self.id.parts) > 1:
+                roles.group = owner_of(self.id.parts, self.id)
         for column in others:
             reason = self._reason_to_ignore(column)
             if reason is not None:
@@ -580,8 +627,8 @@ class StepColumns:
         if roles.static:
             names = listed([quote(name) for name in roles.static])
             roles.warnings.append(
-                f"{names}: one value per {self.id.name}, used as row features (data.static); leave "
-                "out what isn't known when the label is to be predicted"
+                f"{names}: one value per {self.id.name}, used as row features (data.static); "
+                "leave out what isn't known when the label is to be predicted"
             )
         tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
         for column in others:
@@ -590,6 +637,7 @@ class StepColumns:
                 if by is not None:
                     roles.steps[str(column.name)] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
+        roles.warnings += self._parts_of_ids()
 
     def read_turns(self, named: Sequence[ColumnProfile]) -> None:
         """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
@@ -621,11 +669,9 @@ class StepColumns:
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
             found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
             if roles.window is None:
-                options = ["--id", str(self.id.name)]
-                for column in (*tokens[:1], *texts):
-                    options += ["--sequence", str(column.name)]
+                turns = options_naming("sequence", [*tokens[:1], *texts])
                 found += f"; to read the rows of one {self.id.shown} as turns of a chat: "
-                found += shlex.join(options)
+                found += f"{options_naming('id', self.id.parts)} {turns}"
             roles.warnings.append(found)
             return
         roles.sequence = list(named) or [*tokens, *texts]
@@ -826,7 +872,7 @@ class StepColumns:
                     "are used in the order of the file; if that isn't the order in time, add a "
                     f"column with the date, and give {commands}"
                 )
-        others = [x for x in self.columns if x not in (self.id, self.label)]
+        others = [x for x in self.columns if x is not self.label]
         possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
         if possible:
             shown = [shlex.join(["--order", str(column.name)]) for column in possible]
@@ -834,6 +880,22 @@ class StepColumns:
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "
                 f"sorts them: {' or '.join(shown[:MOST_ORDERS])}"
             )
+
+    def _parts_of_ids(self) -> Iterator[str]:
+        """Yield a warning for each trial or owner that seems to be a part of the id.
+
+        Its rows within an id stand together, two or more on average.
+        """
+        for column in self.columns:
+            is_named = is_trial(column) or names_owner(column)
+            if column is self.label or column in self.per_id or not is_named:
+                continue
+            both = JoinedColumn(*self.id.parts, column)
+            if both.is_contiguous and 2 * both.distinct <= both.rows:
+                yield (
+                    f"{column.shown} changes within {self.id.shown}, and its rows stand together: "
+                    f"if each {column.shown} is a sequence: {options_naming('id', both.parts)}"
+                )
 
     def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
         """Yield a warning for each column that seems to divide the rows of an id into sequences.
@@ -845,23 +907,20 @@ class StepColumns:
             return
         for column in self.columns:
             codes = column.codes[self.rows]
-            if column in (self.id, self.first) or 3 * _distinct(ids, codes) > rows:
+            if column is self.first or 3 * _distinct(ids, codes) > rows:
                 continue
             if _distinct(ids, codes, times) == rows:
                 order = "" if self.order is None else self.order.shown
+                both = (*self.id.parts, column)
                 yield (
                     f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
-                    f"sequence has one {name} and one {column.shown}, join the two into a column, "
-                    "and name it with --id"
+                    f"sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
                 )
 
 
 def _distinct(*codes: npt.NDArray[Any]) -> int:
     """Return the number of distinct rows of several codes."""
-    joined = np.zeros(len(codes[0]), dtype=np.int64)
-    for each in codes:
-        joined = np.unique(joined * (int(each.max(initial=0)) + 1) + each, return_inverse=True)[1]
-    return int(joined.max(initial=-1)) + 1
+    return int(joined_codes(codes).max(initial=-1)) + 1
 
 
 def token_that_explains(

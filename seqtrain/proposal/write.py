@@ -137,7 +137,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         kind = "auto"
     is_rest = any(column.name == REST for column in roles.sequence)
     # Keys of data.steps are texts, so that an index there isn't told from a name.
-    has_index = roles.id is not None and isinstance(roles.id.name, int)
+    has_index = roles.id is not None and isinstance(roles.id.parts[0].name, int)
     # The name of a joined column, or of a part of a path, says nothing about the table's own names.
     is_headless = (is_rest and not table.header) or has_index
     is_headless |= table.header is False and bool(layout.joins or layout.pattern)
@@ -156,7 +156,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "path": (layout.pattern, "parts of the names of files are columns"),
         "join": (list(layout.joins) or None, "columns of another file"),
         "sequence": _sequence(roles),
-        "id": (roles.id and roles.id.name, "the rows of one value are a sequence"),
+        "id": (roles.id and roles.id.key, _about_id(roles)),
         "order": (roles.order and roles.order.name, "sorts them"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
@@ -217,6 +217,13 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
     reasons = {"features": "its channels or time steps", "tokens": "a symbol each"}
     reason = reasons.get(roles.kind, "the texts of these columns, joined")
     return [column.name for column in roles.sequence], reason
+
+
+def _about_id(roles: Roles) -> str:
+    """Return the reason for the value of data.id."""
+    if roles.id is None or len(roles.id.parts) == 1:
+        return "the rows of one value are a sequence"
+    return "the rows with equal values in all of these are a sequence"
 
 
 def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:

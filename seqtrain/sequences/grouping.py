@@ -5,6 +5,7 @@ N rows, B ids.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +15,66 @@ import numpy.typing as npt
 from seqtrain.sequences.content import joined_turns
 from seqtrain.sequences.examples import Sequences, Steps, entries
 from seqtrain.sequences.labels import BLANK_LABEL
-from seqtrain.sequences.schema import Schema, number_columns, token_columns
-from seqtrain.sequences.store import Ints
+from seqtrain.sequences.schema import Column, Schema, number_columns, token_columns
+from seqtrain.sequences.store import Ints, Mask
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Coded
+from seqtrain.tables.blocks import Block, Coded
+from seqtrain.tables.cells import CodedColumn, Names, name_of, note_problems
 from seqtrain.tables.time_column import TimeColumn, sorting_times
-from seqtrain.text import quote
+from seqtrain.text import delimited_line, quote
+
+
+class IdColumns:
+    """Codes of the ids of rows, block by block. An id is in one column, or in several together.
+
+    An id in several columns is shown as a line of csv of their cells, such as P07,3.
+
+    Args:
+        names: Names of the columns.
+    """
+
+    def __init__(self, names: Sequence[Column]) -> None:
+        self._columns = {name: CodedColumn(lambda text: name_of(text.strip())) for name in names}
+        self._joined: Any = Names(self._text_of)  # type: ignore[arg-type] # of tuples of codes
+
+    def read(self, block: Block, problems: dict[int, str]) -> tuple[Coded, Mask]:
+        """Return the ids of the rows of a block, and a mask of those that are blank in a column.
+
+        The code of a blank id is -1 if its row can't be read.
+
+        Args:
+            block: The block.
+            problems: Maps the index of each row that can't be used to the reason. The method adds
+                rows with a blank id.
+        """
+        parts, is_blank = list[Coded](), np.zeros(len(block), bool)
+        for name, column in self._columns.items():
+            codes, wrong = column.codes_of(block.columns[name])
+            note_problems(problems, name, wrong)
+            parts.append(Coded(codes, column.known.spellings))
+            own = codes == column.known.code("")
+            for row in np.flatnonzero(own).tolist():
+                problems.setdefault(row, f"{name}: the id is blank")
+            is_blank |= own
+        if len(parts) == 1:
+            found = parts[0]
+        else:
+            keys = zip(*(part.codes.tolist() for part in parts), strict=True)
+            codes = np.fromiter(map(self._joined.__getitem__, keys), np.int32, len(block))
+            found = Coded(codes, self._joined.names)
+        for row in block.problems:
+            if is_blank[row]:
+                found.codes[row] = -1
+        return found, is_blank
+
+    def _text_of(self, codes: Sequence[int]) -> str:
+        """Return the text of an id by the code of its cell in each column, "" if one is blank."""
+        columns = zip(self._columns.values(), codes, strict=True)
+        names = [column.known.names[code] for column, code in columns]
+        if not all(names):
+            return ""
+        return delimited_line(names, ",").removesuffix("\n")
 
 
 def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequences:

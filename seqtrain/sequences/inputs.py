@@ -70,7 +70,7 @@ class Input:
                 pattern=schema.path,
                 whole_files=schema.whole_files and not self.labelled,
                 must_match=self.labelled,
-                id=None if self.labelled else schema.id,
+                ids=() if self.labelled else schema.id_columns,
             )
         if schema.join:
             return joined_source(source, schema.join)

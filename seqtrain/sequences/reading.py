@@ -11,7 +11,7 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.sequences.content import read_content
 from seqtrain.sequences.examples import Sequences, Steps, joined
-from seqtrain.sequences.grouping import grouped
+from seqtrain.sequences.grouping import IdColumns, grouped
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import Column, keeps_all, number_columns, token_columns
@@ -32,6 +32,7 @@ from seqtrain.tables.cells import (
     CodedColumn,
     items_of,
     name_of,
+    note_problems,
     numbers_of,
     without_unit,
     without_values,
@@ -73,7 +74,7 @@ class SequenceReader:
         if schema.steps is not None:
             self._steps = FeatureReader(schema.steps, schema.decimal)
         if schema.id is not None:
-            self._ids = CodedColumn(lambda text: name_of(text.strip()))
+            self._ids = IdColumns(schema.id_columns)
             self._times = self._time_columns()
         if schema.static is not None:
             self._static = FeatureReader(schema.static, schema.decimal)
@@ -150,7 +151,7 @@ class SequenceReader:
                     if before is not None:
                         found.problems[row] = (
                             f"id {quote(name)} comes back, after line {before}; sort the rows by "
-                            f"{self.schema.id}, or give a file"
+                            f"{listed(list(map(str, self.schema.id_columns)))}, or give a file"
                         )
                 for name, line in own.items():
                     first_lines.setdefault(name, line)
@@ -159,11 +160,10 @@ class SequenceReader:
             waiting.clear()
 
         for block in blocks:
-            ids = self._ids.codes_of(block.columns[self.schema.id])[0]  # type: ignore[index]
-            starts = np.flatnonzero(np.diff(ids, prepend=ids[:1])).tolist()
+            ids, is_blank = self._ids.read(block, {})
+            starts = np.flatnonzero(np.diff(ids.codes, prepend=ids.codes[:1])).tolist()
             for start, end in zip([0, *starts], [*starts, len(block)], strict=True):
-                id = int(ids[start])
-                is_named = bool(self._ids.known.names[id])
+                id, is_named = int(ids.codes[start]), not is_blank[start]
                 if is_named and id != last:
                     yield from finished()
                 last = id if is_named else last
@@ -194,15 +194,15 @@ class SequenceReader:
         ids: Coded | None = None
         offsets: Ints | None = None
         if schema.id is not None:
-            ids = coded(self._ids, schema.id, columns[schema.id], problems)
+            ids = self._ids.read(block, problems)[0]
             for name, times in zip(schema.order_columns, self._times, strict=True):
-                _note(problems, name, self._add_times(name, times, block))
+                note_problems(problems, name, self._add_times(name, times, block))
         if schema.steps is not None and ids is not None:
             content: Any = self._steps.read(columns, problems, rows)
         elif schema.steps is not None:
             content, offsets = self._objects(columns[self.roles.content[0]], problems)
         else:
-            keys = () if schema.id is None else (schema.id, *schema.order_columns)
+            keys = (*schema.id_columns, *schema.order_columns)
             cells = {name: columns[name] for name in self.roles.content if name not in keys}
             content = read_content(
                 cells or self._others(block),
@@ -213,7 +213,7 @@ class SequenceReader:
                 named=self._format.columns != "none",
                 are_turns=schema.id is not None,
             )
-        found = Sequences(content, block.lines, None, offsets, problems)
+        found = Sequences(content, block.lines, None, offsets, problems, ids=ids)
         if self.labels is not None:
             self._add_labels(self.labels, block, found)
         if schema.group in columns:
@@ -227,13 +227,6 @@ class SequenceReader:
             if block.file not in self._files[-1:]:
                 self._files.append(block.file)
             found.files = Coded(np.full(rows, len(self._files) - 1, np.int32), self._files)
-        if ids is not None:
-            for row in np.flatnonzero(ids.codes == self._ids.known.code("")).tolist():
-                if row in block.problems:
-                    ids.codes[row] = -1
-                else:
-                    problems.setdefault(row, f"{schema.id}: the id is blank")
-            found.ids = Coded(ids.codes, self._ids.known.spellings)
         return found
 
     def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
@@ -301,7 +294,7 @@ class SequenceReader:
             weights, odd = numbers_of(columns[schema.weight])
             for row in np.flatnonzero(~(weights >= 0)).tolist():
                 odd.setdefault(row, "expected a weight of 0 or more")
-            _note(rows.problems, schema.weight, odd)
+            note_problems(rows.problems, schema.weight, odd)
             rows.weights = weights.astype(np.float32)
 
     def _time_columns(self) -> list[TimeColumn]:
@@ -357,21 +350,15 @@ class FeatureReader:
         numbers = np.empty((rows, len(self._numbers)), np.float32)
         for place, name in enumerate(self._numbers):
             numbers[:, place], wrong = numbers_of(columns[name], self._decimal)
-            _note(problems, name, wrong)
+            note_problems(problems, name, wrong)
         return Steps(tuple(tokens), numbers)
 
 
 def coded(column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]) -> Coded:
     """Return the cells of a column as codes, and add those that can't be read to the problems."""
     codes, wrong = column.codes_of(cells)
-    _note(problems, name, wrong)
+    note_problems(problems, name, wrong)
     return Coded(codes, column.known.names)
-
-
-def _note(problems: dict[int, str], name: Column, found: dict[int, str]) -> None:
-    """Add the problems of a column to those of the rows. The first problem of a row stays."""
-    for row, reason in found.items():
-        problems.setdefault(row, f"{name}: {reason}")
 
 
 def _odd_object(items: list[Any], names: list[str]) -> str | None:

@@ -90,8 +90,8 @@ class Schema(Saved):
         one_hot: One column per label, in place of `label`. None if a column has the labels.
         group: Column with the name of the row's group, or None.
         weight: Column with the weight of the row, or None.
-        id: Column with the id of the sequence to which a row belongs, or None if a row is a
-            sequence. The row is a time step, or a text.
+        id: Column with the id of the sequence to which a row belongs, or several columns that are
+            one id together. None if a row is a sequence. The row is a time step, or a text.
         order: Column or columns by which the rows of an id are sorted, or None if they are in order
             already.
         order_type: Type of the values in `order`, one of `TIME_TYPES`, or None if unknown. If
@@ -128,7 +128,7 @@ class Schema(Saved):
     one_hot: tuple[int | str, ...] | None = None
     group: int | str | None = None
     weight: int | str | None = None
-    id: int | str | None = None
+    id: int | str | tuple[int | str, ...] | None = None
     order: int | str | tuple[int | str, ...] | None = None
     order_type: str | tuple[str | None, ...] | None = None
     steps: dict[str, str | dict[str, bool | int | str]] | None = None
@@ -166,7 +166,7 @@ class Schema(Saved):
             "steps: expected columns if kind is steps, or else null": (
                 (self.steps is None) != (self.kind != "steps")
             ),
-            "id: expected a column if rows are time steps": is_step and self.id is None,
+            "id: expected a column if rows are time steps": is_step and not self.id_columns,
             "id: expected null, because a row is a sequence": (
                 self.id is not None and not may_have_id
             ),
@@ -191,7 +191,7 @@ class Schema(Saved):
         named: dict[str, Any] = {name: getattr(data, name) for name in OF_CONFIG}
         named["join"] = tuple(data.join or ())
         named["sequence"] = data.sequence
-        for key in ("sequence", "order"):
+        for key in ("sequence", "id", "order"):
             if isinstance(named[key], list):
                 named[key] = tuple(named[key])
         if isinstance(data.label, list):
@@ -233,7 +233,7 @@ class Schema(Saved):
         If a row is a part of a sequence, they begin with id and order. Of time steps, token columns
         follow, then number columns.
         """
-        keys = () if self.id is None else (self.id, *self.order_columns)
+        keys = (*self.id_columns, *self.order_columns)
         if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
             return (*keys, *own)
@@ -244,13 +244,14 @@ class Schema(Saved):
         return (*keys, self.sequence)
 
     @cached_property
+    def id_columns(self) -> tuple[Column, ...]:
+        """Columns whose cells are the id of a row together. Empty if a row is a sequence."""
+        return _as_tuple(self.id)
+
+    @cached_property
     def order_columns(self) -> tuple[Column, ...]:
         """Columns by which the rows of an id are sorted. Empty if they are in order already."""
-        if isinstance(self.order, tuple):
-            return self.order
-        if self.order is None:
-            return ()
-        return (self.order,)
+        return _as_tuple(self.order)
 
     @cached_property
     def order_types(self) -> tuple[str | None, ...]:
@@ -431,6 +432,15 @@ class Schema(Saved):
             f"{name}: found format {self.format}; the model reads {self.kind}{without}; "
             f"expected {one_of(expected)}"
         )
+
+
+def _as_tuple(columns: Column | tuple[Column, ...] | None) -> tuple[Column, ...]:
+    """Return one column, several columns or None as a tuple."""
+    if isinstance(columns, tuple):
+        return columns
+    if columns is None:
+        return ()
+    return (columns,)
 
 
 def _saved_format(name: str) -> str:

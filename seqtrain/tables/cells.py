@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.tables.blocks import Cells, Coded, as_list
+from seqtrain.tables.blocks import Cells, Coded, Name, as_list
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.times import SECOND, BadTimeError, read_duration
 from seqtrain.text import quote
@@ -297,6 +297,12 @@ class CodedColumn:
         if set(map(type, found)) != {str}:  # True and 1 would be equal keys
             found, problems = _texts_of(found)
         return np.fromiter(map(self.known.__getitem__, found), np.int32, len(found)), problems
+
+
+def note_problems(problems: dict[int, str], name: Name, found: Mapping[int, str]) -> None:
+    """Add the problems of a column to those of the rows. The first problem of a row stays."""
+    for row, reason in found.items():
+        problems.setdefault(row, f"{name}: {reason}")
 
 
 def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64], dict[int, str]]:

@@ -199,7 +199,7 @@ def open_source(
     pattern: str | None = None,
     whole_files: bool = False,
     must_match: bool = True,
-    id: Name | None = None,
+    ids: Sequence[Name] = (),
 ) -> FileSource:
     """Return the source of a path: a file, standard input, a folder, or several paths.
 
@@ -214,7 +214,7 @@ def open_source(
         whole_files: True if each file of a folder, at any depth, is one row without a label.
         must_match: False if a file may lack the columns of its path, as an input to predict lacks
             the label.
-        id: Column of the path that is the name of the file if its path lacks it, or None.
+        ids: Columns of the path that are the name of the file if its path lacks them.
 
     Raises:
         DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
@@ -241,13 +241,13 @@ def open_source(
         else:
             parts += _folder(each, dialect)
     if pattern is not None:
-        parts = [_with_groups(part, pattern, must_match=must_match, id=id) for part in parts]
+        parts = [_with_groups(part, pattern, must_match=must_match, ids=ids) for part in parts]
     has_files = [part.path for part in parts] != [path]
     return FileSource(display_name(name), name, has_files, parts)
 
 
 def _with_groups(
-    part: SourceFile, pattern: str, *, must_match: bool, id: Name | None
+    part: SourceFile, pattern: str, *, must_match: bool, ids: Sequence[Name]
 ) -> SourceFile:
     """Return a file with the named groups of a regular expression in its path as columns.
 
@@ -258,7 +258,7 @@ def _with_groups(
     """
     names, columns = part.path.split(os.sep), re.compile(pattern).groupindex
     shown = display_name(part.path)
-    default = {id: shown} if isinstance(id, str) and id in columns else {}
+    default = {id: shown for id in ids if isinstance(id, str) and id in columns}
     for start in range(len(names) - 1, -1, -1):
         found = re.search(pattern, "/".join(names[start:]))
         if found is not None:

@@ -299,12 +299,18 @@ def test_whole_files_and_empty_ones(both):
 
 
 @pytest.mark.parametrize(
-    ("window", "places"),
-    [("null", "visit"), ("{steps: 2, stride: 1}", "first_line\tlast_line\tvisit")],
+    ("id", "window", "places"),
+    [
+        ("visit", "null", "visit"),
+        ("visit", "{steps: 2, stride: 1}", "first_line\tlast_line\tvisit"),
+        ("[visit, country]", "null", "visit\tcountry"),
+    ],
 )
-def test_a_row_says_which_file_id_and_window_it_is_of(tmp_path, both, window, places):
+def test_a_row_says_which_file_id_and_window_it_is_of(tmp_path, both, id, window, places):
     write_table_project(tmp_path)
-    fit(tmp_path, CONFIG, f"data.window={window}", "training.max_epochs=1", run="trained")
+    keys = [f"data.id={id}", f"data.window={window}", "data.static={age: number}"]
+    keys.append("training.max_epochs=1")
+    fit(tmp_path, CONFIG, *keys, run="trained")
     pair = both(load_model(tmp_path / "trained/best"))
     assert pair.compare("test.csv", None).startswith(f"{places}\tlabel")
     (tmp_path / "new").mkdir()

@@ -550,8 +550,9 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
         values = {"l": label, "i": f"R{number}", "g": f"site{number % 3}"}
         rows.append(mark.join([*(values[each] for each in before), *items]))
     head = [mark.join([*columns, name(draw) + "s"])] if is_named else []
-    path = tmp_path / "a.csv"
+    path, test = tmp_path / "train.csv", tmp_path / "test.csv"
     path.write_text("\n".join([*head, *rows, ""]))
+    test.write_text("\n".join([*head, *rows[:9], ""]))
     label: Any = columns[at] if is_named else at
     options = {"label": label} if before == "gil" else {}
     options |= {"sequence": "rest"} if given else {}
@@ -559,6 +560,8 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
     assert (config.data.label, config.data.sequence, config.data.kind) == (label, "rest", "tokens")
     splits = prepare(config).splits.values()
     assert sum(int(store.lengths.sum()) for store in splits) == sum(map(len, lists))
+    both = parse_config(propose([str(path), str(test)], InitOptions(**options)).text)
+    assert prepare(both).splits["test"].lengths.tolist() == [len(items) for items in lists[:9]]
 
 
 @pytest.mark.parametrize("mark", [",", ";", "|"])

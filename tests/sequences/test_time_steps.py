@@ -1,5 +1,6 @@
 """Rows that are time steps become sequences: the rows of one id, in their order."""
 
+import random
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -172,3 +173,43 @@ def test_bytes_are_read_as_text(library: str, tmp_path: Path) -> None:
     (found,) = read_rows(source or table_given(table, schema_of(**SMALL)))
     assert (found.id, found.labels, found.problem) == ("é", ("é",), None)
     assert [x.token_texts()[0] for x in (found.sequence, found.static)] == [["é"], ["é"]]
+
+
+@pytest.mark.parametrize("shape", ["in order", "shuffled"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_id_in_several_columns_is_that_of_a_column_that_joins_them(
+    tmp_path: Path, ending: str, shape: str
+) -> None:
+    """A list of one column is this column. Blanks and cells with commas are told apart."""
+    draw = random.Random(f"{ending} {shape}")
+    owners, numbers = ["a", "ab", "a b", "7.0"], [0, 1, 2, 30]
+    if ending != "csv":  # which is written here without quotes
+        owners += ["a,0", 'q"']
+    rows = []
+    for owner in owners:
+        for number in numbers:
+            label = draw.choice("uv")
+            for t in range(draw.randint(1, 4)):
+                whole = f"{owner}|{number}"
+                own = {"whole": whole, "who": owner, "nr": number, "t": t, "l": label}
+                rows.append({**own, "place": draw.choice("xyz"), "heat": draw.random()})
+    if shape == "shuffled":
+        draw.shuffle(rows)
+    path = write_rows(tmp_path / f"a.{ending}", rows)
+    expected = [content(x)[1:] for x in read(path, id="whole")]
+    assert [content(x)[1:] for x in read(path, id=("who", "nr"))] == expected
+    assert [content(x)[1:] for x in read(path, id=("whole",))] == expected
+    found = [x.id for x in read(path, id=("nr", "who"))]
+    assert len(set(found)) == len(owners) * len(numbers)
+    windows = {"window": {"steps": 2, "label": "last"}}
+    expected = [content(x)[1:] for x in read(path, id="whole", **windows)]
+    assert [content(x)[1:] for x in read(path, id=("who", "nr"), **windows)] == expected
+
+
+def test_an_id_that_is_blank_in_one_of_its_columns_is_refused(tmp_path: Path) -> None:
+    rows = steps_of(("a", 0, "x", 1.0, "u"), ("", 1, "x", 1.0, "u"), ("b", 0, "x", 1.0, "v"))
+    rows = [{**row, "nr": nr} for row, nr in zip(rows, ["1", "1", " "], strict=True)]
+    found = read(write_rows(tmp_path / "a.csv", rows), id=("id", "nr"))
+    problems = [x.problem for x in found]
+    assert problems[0] is None
+    assert all("blank" in str(problem) for problem in problems[1:])

@@ -11,7 +11,6 @@ import typer
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option
-from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.tables.formats import TrainingFormat
 from seqtrain.text import printable
@@ -34,7 +33,8 @@ SEQUENCE = option(
     "Column of the sequence. Can be repeated: the texts are joined. Default: detected.", "COLUMN"
 )
 ID = option(
-    "For a table with a row per time step: column that names the sequence. Default: detected.",
+    "For a table with a row per time step: column that names the sequence. Can be repeated, if "
+    "several columns name it together, such as a subject and a trial. Default: detected.",
     "COLUMN",
 )
 ORDER = option(
@@ -89,14 +89,11 @@ def init(
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.proposal import InitOptions, data_format
 
-    if len(id or ()) > 1:
-        advice = "expected one: join them into a column of the table first"
-        raise ConfigError(f"--id: found several columns; {advice}")
     init_options = InitOptions(
         overrides or (),
         label=label,
         sequence=sequence,
-        id=id[0] if id else None,
+        id=id,
         order=order,
         steps=steps,
         header=header,

@@ -100,9 +100,9 @@ def predict(
     from seqtrain.sequences.schema import keeps_all
 
     classifier = load(path, device=device)
-    id_column = classifier.preprocessing.schema.id
-    if id_column is not None and str(id_column) not in kept and not keeps_all(kept):
-        kept = [str(id_column), *kept]
+    ids = map(str, classifier.preprocessing.schema.id_columns)
+    if not keeps_all(kept):
+        kept = [*(name for name in ids if name not in kept), *kept]
     if min_probability is not None and classifier.separator is not None:
         classifier.thresholds = dict.fromkeys(classifier.labels, min_probability)
         min_probability = None

@@ -13,7 +13,7 @@ from seqtrain.api.predict import StepPredictions
 from seqtrain.api.prediction import Prediction
 from seqtrain.sequences.examples import Example
 from seqtrain.sequences.schema import keeps_all
-from seqtrain.text import delimited_line, json_line, printable
+from seqtrain.text import copied_text, delimited_line, json_line, printable
 
 IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
 """Keys of rows in jsonl. A copied column with such a name is renamed."""
@@ -167,7 +167,7 @@ class RowFormat:
 
         If the prediction has a problem, only the copied columns are filled.
         """
-        texts = [_copied_text(value) for value in self._copied_values(prediction.example)]
+        texts = [copied_text(value) for value in self._copied_values(prediction.example)]
         if prediction.problem is not None:
             return texts + [""] * len(self.predicted)
         for value in self.values(prediction).values():
@@ -197,15 +197,6 @@ class RowFormat:
         else:
             rows = [{**NOTHING, "problem": found.problem}]
         return "".join(json_line({"index": index, **copied, **row}) + "\n" for row in rows)
-
-
-def _copied_text(value: Any) -> str:
-    """Return a copied value as the text of a cell."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json_line(value)
 
 
 def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,110 @@
+"""One long recording: a row per time step, but no id. Commands that number its parts as ids."""
+
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqtrain.proposal.class_files import FEWEST_PIECES
+from seqtrain.proposal.names import is_counting
+from seqtrain.proposal.profile import REPEATS, ColumnProfile
+from seqtrain.proposal.reading import Table, first_lines
+from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.step_roles import SHORTEST_RUN
+from seqtrain.tables.delimited import form_of
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import counted
+
+PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
+"""Number of parts into which a recording is cut, and fewest rows of a part."""
+WINDOW = "data.window={steps: 16, stride: 8, label: last}"
+
+
+def commands_for_parts(
+    table: Table, columns: Sequence[ColumnProfile], label: ColumnProfile
+) -> list[str]:
+    """Return lines with commands that number the parts of a recording, or an empty list.
+
+    A part begins where a column that counts begins again. If there is none, parts are equally long.
+    The rows are one recording if a column sorts them, or if the label stays for some rows and comes
+    back.
+
+    Args:
+        table: The table.
+        columns: Its columns.
+        label: Column of the label.
+    """
+    others = [column for column in columns if column is not label]
+    is_measured = any(column.is_measured for column in others)
+    if not is_measured or not _is_plain(table, columns):
+        return []
+    runs = np.count_nonzero(np.diff(label.codes)) + 1
+    stays = table.rows >= SHORTEST_RUN * runs
+    counters = {column: parts for column in others if (parts := _parts(column))}
+    again = next((column for column, parts in counters.items() if parts > 1), None)
+    if not (counters or (stays and runs >= 2 * label.distinct)):
+        return []
+    path = matching_files(table.path)[0]
+    mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
+    names = [str(column.name) for column in table.columns]
+    name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
+    size = -(-table.rows // PARTS)
+    if again is not None:
+        place = table.columns.index(again) + 1
+        rule = f"n && ${place} + 0 < last {{part++}} {{n++; last = ${place} + 0}}"
+        sequences = counted(counters[again], "sequence")
+        found = f"{again.shown} begins again, which makes {sequences}"
+        comment = "a sequence ends where it begins again"
+    elif size >= FEWEST_ROWS:
+        rule = f"{{part = int(n / {size}); n++}}"
+        found = f"the rows are one recording, and parts of {size} rows can be held out"
+        comment = "no window crosses parts; for another recording, scores may be lower"
+    else:
+        return []
+    first = table.lines[0]
+    code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
+    code += f"{rule} {{print $0, part + 0}}"
+    command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
+    line, target = rewriting(command, path, "parts")
+    options = shlex.join(["--id", name, "--label", str(label.name)])
+    if not stays:
+        options += f" --set {shlex.quote(WINDOW)}"
+    return [
+        f"if a row is a time step: {found}; number them in a column:",
+        f"  {line}",
+        f"  seqtrain init {target} {options}  # {comment}",
+    ]
+
+
+def _is_plain(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+    """Return True for a file of csv or tsv with names in the line above the rows, and no quotes."""
+    if table.dialect.format not in ("csv", "tsv") or not table.header or table.layout.joins:
+        return False
+    files = matching_files(table.path)
+    texts = [x.values for x in columns if x.kind not in ("number", "blank")]
+    marks = set(',;|\t"\n')
+    return len(files) == 1 and not any(marks & set(str(x)) for own in texts for x in own)
+
+
+def _parts(column: ColumnProfile) -> int:
+    """Return the number of parts in which a column sorts the rows, or counts them; 0 for none.
+
+    Each part begins with the same number.
+    """
+    if column.kind not in ("number", "time") or column.is_constant:
+        return 0
+    numbers = column.numbers
+    steps = np.diff(numbers)
+    falls = np.flatnonzero(steps < 0)
+    rises = steps[steps >= 0]
+    counts = not column.has_decimals and len(rises) > 0 and rises.min() == rises.max() > 0
+    if not np.isfinite(numbers).all() or not (
+        column.kind == "time" or is_counting(column) or counts
+    ):
+        return 0
+    if not len(falls) or column.kind == "time":
+        return int(not len(falls) and rises.any())
+    begins = numbers[np.append(0, falls + 1)]
+    if REPEATS * len(begins) > column.rows or begins.min() < begins.max():
+        return 0
+    return len(begins)

@@ -1,0 +1,132 @@
+"""Ids of sequences in several columns: a subject and the number of a trial, machines and runs."""
+
+import random
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.config import parse_config
+from tests.proposal.test_forms import draw, name, write
+from tests.proposal.test_roles import proposed
+
+__all__ = ["draw"]
+
+PARTS = {
+    "trials": (["participant", "trial"], "p{:02}"),
+    "machines": (["machine_nr", "run"], "{}"),
+    "eyes": (["RECORDING_SESSION_LABEL", "TRIAL_INDEX"], "s{}"),
+    "codes": (["driver", "trip_id"], "D{:03}"),
+    "unknown": (["probe", "take"], "x{:02}"),
+    "days": (["patient", "date"], "P{}"),
+    "blocks": (["user", "block", "trial"], "u{}"),
+}
+LABELS = ["of each", "of owners", "of trials"]
+
+
+def recordings(
+    draw: random.Random, form: str, labels: str, shape: str
+) -> tuple[list[str], list[list[Any]]]:
+    """Return a table with a row per time step, whose id is in several columns.
+
+    The label depends on the owner, on the number of the trial, or on both.
+    """
+    parts, owner = PARTS[form]
+    start, counter = draw.choice([0, 1]), draw.choice(["frame", "sample", "step", "timestamp"])
+    places, rows = [(k,) for k in range(start, start + 6)], []
+    if len(parts) == 3:
+        places = [(block, k) for block in range(start, start + 3) for k in range(start, start + 2)]
+    own = {(who, at): draw.choice("uvw") for who in range(9) for at in range(6)}
+    for who in range(9):
+        for at, place in enumerate(places):
+            label = {"of owners": "uvw"[who % 3], "of trials": "uvw"[at % 3]}.get(labels)
+            cells = [f"2024-03-{k + 1:02}" if parts[-1] == "date" else k for k in place]
+            for step in range(draw.randint(4, 7)):
+                heat = [round(draw.gauss(0, 1), 2) for _ in range(2)]
+                rows.append([owner.format(who + start), *cells, step, *heat, label or own[who, at]])
+    if shape == "shuffled":
+        draw.shuffle(rows)
+    elif shape == "by trial":
+        rows.sort(key=lambda row: [str(cell) for cell in row[1 : len(parts)]])
+    return [*parts, counter, "heat", "force", f"{name(draw)}_class"], rows
+
+
+@pytest.mark.parametrize("shape", ["in order", "shuffled", "by trial"])
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("form", PARTS)
+def test_columns_that_are_an_id_together_are_found(tmp_path, draw, form, labels, shape):
+    """Also where the label depends on one of them: but a sequence may be longer than a day."""
+    names, rows = recordings(draw, form, labels, shape)
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    parts = PARTS[form][0]
+    if form == "days" and labels == "of owners":
+        assert config.data.id == parts[0]
+        return
+    assert (config.data.id, config.data.order) == (parts, names[len(parts)])
+    assert config.data.label == names[-1]
+    assert set(config.data.steps) == {"heat", "force"}
+    assert config.data.group == (None if form == "unknown" else parts[0])
+
+
+def test_an_id_in_one_column_beside_its_owner_is_one_column(tmp_path, draw):
+    rows = []
+    for trial in range(60):
+        label = draw.choice("uv")
+        for step in range(5):
+            rows.append([trial // 10, trial, step, round(draw.gauss(0, 1), 2), label])
+    names = ["subject", "trial", "sample", "heat", "state"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert config.data.id == "trial"
+
+
+def test_windows_lie_within_an_id_of_several_columns(tmp_path, draw):
+    rows = []
+    for machine in range(6):
+        for run in range(4):
+            for step in range(40):
+                if step % 20 == 0:
+                    label = draw.choice(["idle", "busy"])
+                rows.append([f"M{machine}", run, step, round(draw.gauss(0, 1), 2), label])
+    names = ["machine", "run", "cycle", "heat", "state"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.id, config.data.order) == (["machine", "run"], "cycle")
+    assert config.data.window is not None
+
+
+def test_where_nothing_counts_the_rows_of_trials_a_command_reads_them(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    names, rows = recordings(draw, "trials", "of owners", "in order")
+    rows = [[*row[:2], *row[3:]] for row in rows]
+    write(Path("a.csv"), [*names[:2], *names[3:]], rows)
+    said = cli("init", "a.csv", "-o", "a.yaml").err
+    assert parse_config(Path("a.yaml").read_text()).data.id == "participant"
+    (options,) = re.findall(r"is a sequence: (--id .*)", said)
+    cli("init", "a.csv", "-o", "b.yaml", *shlex.split(options))
+    data = parse_config(Path("b.yaml").read_text()).data
+    assert (data.id, data.group) == (["participant", "trial"], "participant")
+    assert "data.group" not in cli("data", "b.yaml").out
+
+
+def test_several_possible_ids_are_commands(tmp_path, monkeypatch, draw, cli):
+    """The name of neither the owner nor the counter tells which one is a part of the id."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [who, session, trial, step, round(draw.gauss(0, 1), 2), "uv"[trial % 2]]
+        for who in range(8)
+        for session in range(3)
+        for trial in range(4)
+        for step in range(12)
+    ]
+    draw.shuffle(rows)
+    write(Path("a.csv"), ["probe", "session", "trial", "seconds", "heat", "cond"], rows)
+    commands = re.findall(r"seqtrain (init .*)", cli("init", "a.csv", code=2).err)
+    ids = []
+    for command in commands:
+        cli(*shlex.split(command), "-o", "a.yaml", "--force")
+        ids.append(parse_config(Path("a.yaml").read_text()).data.id)
+    assert ["probe", "session", "trial"] in ids
+    assert len(ids) > 1

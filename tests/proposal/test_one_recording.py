@@ -1,0 +1,99 @@
+"""Tables of numbers without an id: one long recording, and counters that begin again."""
+
+import random
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import parse_config
+from tests.proposal.test_forms import draw, name, write
+from tests.proposal.test_roles import proposed
+
+__all__ = ["draw"]
+
+
+def recording(draw: random.Random, form: str) -> tuple[list[str], list[list[Any]], int]:
+    """Return the names and rows of a table, and the number of sequences that a command makes."""
+    rows, stays, parts = [], draw.randint(40, 60), 20
+    if form == "begins again":
+        parts = draw.randint(12, 30)
+        for _ in range(parts):
+            label, start = draw.choice("uv"), draw.choice([0, 0])
+            rows += [[start + k, draw.gauss(0, 1), label] for k in range(draw.randint(9, 20))]
+    else:
+        heat, state = 50, "low"
+        for k in range(draw.randint(900, 1500)):
+            if k % stays == 0:
+                state = draw.choice([x for x in ("low", "mid", "high") if x != state])
+            heat = min(100, max(0, heat + draw.randint(-4, 4)))
+            measured = heat if form == "levels" else draw.gauss(0, 1)
+            rows.append([f"{k // 60:02}:{k % 60:02}:00" if form == "time" else k, measured, state])
+    names = ["t", "heat", f"{name(draw)}_class"]
+    if form == "no time":
+        rows, names = [row[1:] for row in rows], names[1:]
+    return names, rows, parts
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize("form", ["count", "levels", "no time", "time", "begins again"])
+def test_commands_number_the_parts_of_a_recording(tmp_path, monkeypatch, draw, cli, form, ending):
+    """The numbers of a measured level are no ids. The commands work, and some rows are held out."""
+    monkeypatch.chdir(tmp_path)
+    names, rows, parts = recording(draw, form)
+    write(Path(f"a.{ending}"), names, rows, "," if ending == "csv" else "\t")
+    said = cli("init", f"a.{ending}", "-o", "a.yaml", code=2).err
+    awk, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)$", said, re.MULTILINE)
+    subprocess.run(awk, shell=True, check=True)
+    command = shlex.split(init, comments=True)
+    assert Path(command[2]).read_text().count("\n") == len(rows) + 1
+    cli(*command[1:], "-o", "b.yaml", "--set", "data.validation=0.2")
+    data = parse_config(Path("b.yaml").read_text()).data
+    assert (data.id, data.label) == ("part", names[-1])
+    assert (data.window is None) == (form == "begins again")
+    lines = Path(command[2]).read_text().splitlines()[1:]
+    ids = [re.split("[,\t]", line)[-1] for line in lines]
+    assert len(set(ids)) == parts
+    cli("data", "b.yaml")
+
+
+def test_rows_of_examples_are_no_recording(tmp_path, monkeypatch, draw, cli):
+    """Neither sorted by class, nor in random order."""
+    monkeypatch.chdir(tmp_path)
+    rows = [[round(draw.gauss(0, 1), 2), draw.randint(0, 99), "uvw"[i // 50]] for i in range(150)]
+    for order in (rows, draw.sample(rows, len(rows))):
+        write(Path("a.csv"), ["width", "height", "kind"], order)
+        assert "awk" not in cli("init", "a.csv", "-o", "-", code=2).err
+
+
+@pytest.mark.parametrize("numbers", [4, 12])
+def test_codes_of_rows_beside_numbers_are_no_text(tmp_path, monkeypatch, draw, cli, numbers):
+    """But molecules, sequences of bases and names are."""
+    monkeypatch.chdir(tmp_path)
+    shape = draw.choice(["K{:04}", "c{}", "AB-{}-x", "user{}"])
+    texts = {
+        "client": [shape.format(number) for number in range(120)],
+        "molecule": [
+            "".join(draw.choices(["C", "N", "O", "C1CC1", "c1ccccc1", "(=O)"], k=9))
+            for _ in range(120)
+        ],
+        "dna": ["".join(draw.choices("ACGT", k=30)) for _ in range(120)],
+        "surname": [name(draw).title() + name(draw) for _ in range(120)],
+    }
+    for column, cells in texts.items():
+        rows = [
+            [x, *np.round([draw.gauss(0, 1) for _ in range(numbers)], 2), "ab"[i % 2]]
+            for i, x in enumerate(cells)
+        ]
+        write(Path("a.csv"), [column, *(f"q{k}" for k in range(numbers)), "label"], rows)
+        is_code = column == "client"
+        if is_code and numbers < 8:
+            assert f"{numbers} columns" in cli("init", "a.csv", "-o", "-", code=2).err
+            continue
+        config, _ = proposed("a.csv")
+        wide = [f"q{k}" for k in range(numbers)]
+        assert config.data.sequence == (wide if is_code or numbers > 8 else column)
