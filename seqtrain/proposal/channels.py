@@ -11,9 +11,10 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import Table, first_lines
 from seqtrain.proposal.roles import FEWEST_WIDE
 from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.delimited import form_of

@@ -10,7 +10,8 @@ import numpy as np
 
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.profile import REPEATS, ColumnProfile
-from seqtrain.proposal.reading import Table, first_lines
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
 from seqtrain.tables.delimited import form_of

@@ -14,9 +14,10 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, joined_column
-from seqtrain.proposal.reading import ReadingProgress, Table, read_table
+from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
+from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
 from seqtrain.tables.sources import matching_files

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.options import FileLayout, InitOptions
-from seqtrain.proposal.reading import ReadingProgress, first_lines, read_table
+from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.blocks import FILE, FOLDER, Dialect
 from seqtrain.tables.delimited import form_of
 from seqtrain.tables.formats import resolve_format

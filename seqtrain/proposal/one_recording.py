@@ -8,9 +8,10 @@ import numpy as np
 from seqtrain.proposal.class_files import FEWEST_PIECES
 from seqtrain.proposal.names import is_counting
 from seqtrain.proposal.profile import REPEATS, ColumnProfile
-from seqtrain.proposal.reading import Table, first_lines
 from seqtrain.proposal.shell import rewriting
-from seqtrain.proposal.step_roles import SHORTEST_RUN
+from seqtrain.proposal.step_ids import SHORTEST_RUN
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.delimited import form_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted

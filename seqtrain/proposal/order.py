@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
     COUNTERS,
     LEVEL_OF_DATES,
@@ -19,7 +20,7 @@ from seqtrain.proposal.names import (
     is_time,
     level_of,
 )
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, Floats
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.tables.blocks import Name
 from seqtrain.tables.times import DAY
 from seqtrain.text import listed

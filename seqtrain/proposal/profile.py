@@ -3,22 +3,32 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.content import TEXT_FIELDS
+from seqtrain.proposal.cell_kinds import (
+    KIND_PATTERNS,
+    NUMBER_KINDS,
+    NUMBER_TEXT,
+    SIGN,
+    WITHOUT_VALUE,
+    Floats,
+    are_codes,
+    are_whole,
+    kind_of_cell,
+    parsed_numbers,
+)
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.sequences.store import Mask
 from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
 from seqtrain.tables.cells import (
     GROUPED,
     MINUS,
-    MISSING_NUMBERS,
     BadCellError,
     Names,
     is_multi_hot,
@@ -26,70 +36,11 @@ from seqtrain.tables.cells import (
     name_of,
     with_point,
 )
-from seqtrain.tables.series import series_of, with_points
+from seqtrain.tables.series import with_points
 from seqtrain.tables.time_column import TimeColumn
-from seqtrain.tables.times import DURATION, MONTHS, NUMBER, PERIOD_FORMS, SECOND, TIME_TYPES
+from seqtrain.tables.times import DURATION, NUMBER, SECOND, TIME_TYPES
 from seqtrain.text import counted, delimited_line, listed, quote
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-
-NUMBER_TEXT = r"[-+\N{MINUS SIGN}]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-BETWEEN = r"[][(),;\s]"
-CLOCK_TIME = (
-    r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
-    r"(?:\s?[AaPp]\.?[Mm]\.?|\s?Uhr)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
-)
-PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
-MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
-MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
-CALENDAR_DAY = (
-    r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
-    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*|[0-9]{4}年[0-9]{1,2}月.*"
-)
-STAMP = (
-    r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
-    r"|[0-9]{8}[T -][0-9]{1,2}:[0-9]{2}.*"
-)
-WRITTEN = (
-    rf"(?:[^\W\d_-]{{2,14}}[.,]{{0,2}} )?"
-    rf"(?:{MONTH}[ ./-]+(?:[0-9]{{4}}|[0-9]{{1,2}}(?:st|nd|rd|th)?,? +[0-9].*)"
-    rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*"
-    rf"|[0-9]{{4}}[ /-]{MONTH}(?:[ /-][0-9]{{1,2}})?)"
-)
-PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS)
-CURRENCY_SIGNS = "€$£¥₹₩₽"
-UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
-GROUPED_DIGITS = (
-    r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,4}(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
-    r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
-)
-SIGN = r"[-+\N{MINUS SIGN}]?"
-AMOUNT = (
-    rf"{SIGN}(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?{SIGN}"
-    rf"(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})\s?(?P<after>{UNIT})"
-)
-SCALES = {"k", "K", "M", "bn", "mio", "Mio", "Mrd", "mln", "tsd", "Tsd", "mn"}
-"""Units that may stand for a thousand, a million or more."""
-NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
-KIND_PATTERNS = {
-    "number": re.compile(NUMBER_TEXT),
-    "time": re.compile(
-        rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}|{PART_OF_YEAR})", re.DOTALL
-    ),
-    "decimal": re.compile(
-        r"[-+\N{MINUS SIGN}]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+(?:[eE][-+]?[0-9]+)?"
-    ),
-    "grouped": re.compile(rf"{SIGN}(?:{GROUPED_DIGITS})"),
-    "amount": re.compile(AMOUNT),
-    "numbers": re.compile(
-        rf"{BETWEEN}*{NUMBER_ITEM}(?:{BETWEEN}+(?:{NUMBER_ITEM}|\.\.\.))*{BETWEEN}*"
-    ),
-}
-"""Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
-NUMBER_KINDS = ("number", "decimal", "grouped", "amount")
-"""Kinds of cells of one number."""
-PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
-"""Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
 COMMA_NUMBER = re.compile(
     rf"(?:{SIGN}(?:[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|\?|[nN]a[nN])"
     r"(?:\s*;\s*|\s+(?=\S)|$)"
@@ -97,8 +48,6 @@ COMMA_NUMBER = re.compile(
 """Number with a decimal comma or none, in a list whose items have blanks or ; between them."""
 NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]|[0-9]\.[0-9]{3},")
 """An item without a comma, decimals such as ,05, or 1.234,5: then 1,5;2,7 isn't a list of pairs."""
-WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
-"""Cells without a value, in lower case."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
 MARKS_IN_WORDS = ("/", "_", "+", "-", ".")
@@ -121,8 +70,6 @@ LABEL_KINDS = ("text", "number", "amount")
 """Kinds of columns whose short values can be labels."""
 CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,6}[-_ ]?[0-9]{1,12}"), 10
 """A code of letters and a number, and the fewest different ones that are codes of things."""
-LONGEST_NUMBER = 15
-"""Whole numbers of more digits are codes: float64 doesn't hold them."""
 MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
 MOST_MARKS = 3
@@ -895,97 +842,6 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
         if not (some[left] == right).all():
             return False
     return bool(used.any())
-
-
-def parsed_numbers(values: Sequence[Any]) -> Floats | None:
-    """Return the numbers of values that are all of at most 15 characters, or None."""
-    try:
-        text = "".join(values)
-        if not text.isascii() or "_" in text or max(map(len, values)) > LONGEST_NUMBER:
-            return None
-        numbers = np.array(list(map(float, values)))
-    except (ValueError, TypeError):
-        return None
-    if np.isfinite(numbers).all():
-        return numbers
-    return None
-
-
-def kind_of_cell(cell: Any) -> str:
-    """Return the kind of a value: a key of `KIND_PATTERNS`, missing, text, or list kind.
-
-    A list holds numbers, strings, turns (objects with a text) or events (other objects). Else it is
-    nested: lists of unequal lengths, or of lists of lists.
-    """
-    if not isinstance(cell, str):
-        return _kind_of_items(cell)
-    if cell.lower() in WITHOUT_VALUE:
-        return "missing"
-    if PLAIN_TEXT.match(cell) and not KIND_PATTERNS["time"].fullmatch(cell):
-        return "text"
-    if cell.isdigit() and len(cell) > LONGEST_NUMBER:
-        return "text"
-    for kind, pattern in KIND_PATTERNS.items():
-        if pattern.fullmatch(cell):
-            return kind
-    if "\n" in cell and _is_recording(cell):
-        return "numbers"
-    if cell.startswith(LIST_STARTS):
-        items = items_of(cell, bare=True)
-    else:
-        items = None
-    if items:
-        return _kind_of_items(items)
-    return "text"
-
-
-def _is_recording(cell: str) -> bool:
-    """Return True if a cell of several lines, the first of which may be names, holds numbers."""
-    if re.match(rf"[^\n]*\n\s*{NUMBER_TEXT}", cell) is None:
-        return False
-    try:
-        return len(series_of(cell)) > 0
-    except BadCellError:
-        return False
-
-
-def _kind_of_items(items: Any) -> str:
-    if isinstance(items[0], str):
-        return "strings"
-    if isinstance(items[0], dict):
-        are_turns = all(isinstance(each, dict) and text_field(each) for each in items)
-        if are_turns:
-            return "turns"
-        return "events"
-    try:
-        numbers = np.asarray(items, np.float64)
-    except (ValueError, TypeError):
-        return "nested"
-    if numbers.ndim > 2:
-        return "nested"
-    return "numbers"
-
-
-def text_field(fields: dict[str, Any]) -> str | None:
-    """Return the name of the field of an object that holds its text, or None."""
-    return next((name for name in TEXT_FIELDS if isinstance(fields.get(name), str)), None)
-
-
-def are_whole(lists: Iterable[Floats]) -> bool:
-    """Return True if lists hold whole numbers from 0 on."""
-    return all((x >= 0).all() and (x == np.rint(x)).all() for x in lists)
-
-
-def are_codes(lists: Sequence[Floats] | Floats) -> bool:
-    """Return True if lists hold whole numbers from 0 on that are codes, and no measurements.
-
-    Neighbours of measurements are more similar to each other than to the mean.
-    """
-    roughness = 0.0
-    for numbers in lists:
-        if len(numbers):
-            roughness += (np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var()
-    return roughness >= 0 and are_whole(lists)
 
 
 def _seconds(texts: Sequence[str], type: str) -> Floats | None:

@@ -11,9 +11,9 @@ from seqtrain.config.document import flow, resolve_scalar
 from seqtrain.config.schema import KEYS, DataConfig
 from seqtrain.proposal.facts import Facts, symbol_mark
 from seqtrain.proposal.options import InitOptions, Splits
-from seqtrain.proposal.reading import Table
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
+from seqtrain.proposal.table import Table
 from seqtrain.sequences.inspection import RARE
 from seqtrain.sequences.splits import hold_out
 from seqtrain.tables.blocks import LABEL, REST

@@ -1,0 +1,153 @@
+"""Checks of rows and classes: too many rows that can't be read, and too few classes."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from seqtrain.config.document import flow
+from seqtrain.errors import DataError, marked
+from seqtrain.proposal.doubts import odd_lines
+from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.findings import Findings
+from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile
+from seqtrain.proposal.roles import Roles, odd_numbers, set_command
+from seqtrain.proposal.shell import replacing_cells, rewriting
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import better_reading, refuse_labels_before_blanks
+from seqtrain.tables.blocks import FILE
+from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import counted, listed, quote
+
+PLACE = re.compile(":[0-9]+: ")
+"""Line of a file in a message."""
+MOST_COLUMNS = 8
+"""Largest number of columns whose odd cells a command names."""
+LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
+"""Cell for a value below or above the range of an instrument, such as <0.5."""
+MOST_UNIQUE = 2
+"""Largest number of rows that may all have different labels, without a validation file."""
+MOST_DROPPED = 0.05
+"""Largest share of rows that may be left out: with more, the reading is wrong."""
+
+
+def check_dropped(found: Findings) -> None:
+    """Raise a DataError if too many rows with cells of another kind would be left out.
+
+    These are more than a twentieth, or all of a class.
+    """
+    facts, table = found.facts, found.table
+    total = facts.rows + facts.unreadable
+    if facts.unreadable <= MOST_DROPPED * total and not facts.lost_classes:
+        return
+    unit = "rows" if found.roles.id is None else "sequences"
+    columns = list(odd_numbers(found.roles))
+    advice, setting = "write missing numbers as blank cells or NA", setting_for_missing(columns)
+    if setting:
+        advice = f"to read such cells as missing numbers: {set_command(setting)}"
+    raise DataError(
+        *(f"{table.name}: {line}" for _, line in odd_lines(columns, table)),
+        f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
+        "rows out would lose too many, or a class",
+        f"{table.name}: {advice}; or name the other columns (--steps, --sequence)",
+        *_command_for_limits(table, columns),
+    )
+
+
+def setting_for_missing(columns: Sequence[ColumnProfile]) -> str:
+    """Return the setting that reads odd cells as missing, or "" for many different ones.
+
+    It is also "" for the fields of objects.
+    """
+    cells = dict[str, list[str]]()
+    for column in columns:
+        cells[str(column.name)] = [str(column.values[code]) for code in column.odd_codes]
+    is_long = len(cells) > MOST_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
+    if is_long or any(column.owners is not None for column in columns):
+        return ""
+    return f"data.na_values={flow(cells)}"
+
+
+def _command_for_limits(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
+    marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
+    if not all(map(LIMIT.fullmatch, marks)) or table.dialect.format not in ("csv", "tsv"):
+        return []
+    code = f"{replacing_cells(sorted(marks))}/$2 =~ tr{{<>= }}{{}}dr/ge"
+    command, _ = rewriting(["perl", "-pe", code], matching_files(table.path)[0], "limits")
+    return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
+
+
+def check_bad_rows(table: Table, facts: Facts) -> None:
+    """Check that rows that can't be read may be left out, and count them.
+
+    Raises:
+        DataError: If rows can't be read, and the user didn't ask to leave them out.
+    """
+    problems = table.problems
+    facts.unreadable += len(problems)
+    if not problems or table.layout.options.get("bad_rows") == "drop" or table.leaves_out:
+        return
+    lines = problems
+    if FILE in table.layout.options.named("id"):  # all rows of a recording lack the same
+        firsts = {PLACE.sub(": ", problem, count=1): problem for problem in problems[::-1]}
+        lines = list(firsts.values())[::-1]
+    lines = lines[:10]
+    if len(problems) > len(lines):
+        more = counted(len(problems) - len(lines), "more row")
+        lines.append(f"{table.name}: {more} can't be read")
+    if facts.lost_classes:
+        lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
+        lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
+    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)) or _lack_labels(problems):
+        lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
+    else:
+        lines.append(f"{table.name}: {better_reading(table)}")
+    raise DataError(*lines)
+
+
+def _lack_labels(problems: Sequence[str]) -> bool:
+    """Return True if rows can't be used as a further file has no row for them, or several."""
+    return all(NO_ROW in problem or DIFFERENT_ROWS in problem for problem in problems)
+
+
+def classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
+    """Return the labels that only rows have that can't be read.
+
+    A label must occur in two such rows: in a row with too many fields, it may be part of a text.
+    """
+    cells = table.bad_cells.get(roles.label.name, [])
+    counts = Counter(cell.strip() for cell in cells if isinstance(cell, str))
+    return {x for x, count in counts.items() if x and count > 1 and x not in facts.classes}
+
+
+def check_classes(found: Findings) -> None:
+    """Raise a DataError if all rows are empty, have one label, or each a label of its own."""
+    facts, table = found.facts, found.table
+    labels = list(facts.classes)
+    if not labels:
+        if table.dialect.format == "fasttext":
+            refuse_labels_before_blanks(table)
+            raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
+        rows = facts.empty + facts.unlabelled + facts.unreadable
+        if facts.label_problem is None:
+            reason = "are empty"
+        else:
+            reason = f"fail: {facts.label_problem}"
+        raise DataError(f"{table.name}: all {rows} rows {reason}")
+    if len(labels) < 2:
+        place = ""
+        if table.dialect.format == "fasta":
+            place = ", the end of each line that begins with >"
+        one = f"one label, {quote(labels[0])}{place}"
+        raise DataError(f"{table.name}: {one}; expected two or more")
+    is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
+    if is_unique and "validation" not in found.splits:
+        expected = "expected labels that several rows share"
+        if table.has_columns:
+            expected += marked("; --label names their column")
+        elif table.dialect.format == "txt" and os.path.isdir(table.path):
+            expected += ": each file is a class here; give each class a folder for its files"
+        each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
+        raise DataError(f"{table.name}: {each}; {expected}")

@@ -1,0 +1,58 @@
+"""Names of files and folders: their splits, words and levels, and layouts that they allow."""
+
+import os
+import re
+from typing import NamedTuple
+
+from seqtrain.proposal.options import FileLayout
+from seqtrain.tables.blocks import LABEL, SPLIT_NAMES
+from seqtrain.tables.sources import folder_entries
+
+NUMBER_IN_NAME = re.compile("[0-9]+")
+NAME_PART = re.compile("[A-Za-z]+|[0-9]+")
+FEWEST_FILES = 4
+"""Fewest files whose names are compared."""
+RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
+"""Formats of files of which each can be one sequence."""
+
+
+class Choice(NamedTuple):
+    """A layout that files may have, and the command that chooses it."""
+
+    command: str
+    layout: FileLayout
+
+
+def split_of(path: str) -> str | None:
+    """Return the split that a word of a file's name tells, or None."""
+    words = set(re.findall("[a-z]+", os.path.basename(path).lower()))
+    return next((split for split, known in SPLIT_NAMES.items() if words & known), None)
+
+
+def inside(folder: str) -> tuple[list[str], list[str]]:
+    """Return the paths of the files and of the folders in a folder that aren't hidden, sorted."""
+    files, folders = list[str](), list[str]()
+    for name, is_folder in folder_entries(folder):
+        (folders if is_folder else files).append(os.path.join(folder, name))
+    return files, folders
+
+
+def folder_pattern(level: int) -> str:
+    """Return the value of data.path if a folder so many levels above a file is its label."""
+    return f"(?P<{LABEL}>[^/]+)" + "/[^/]+" * level + "$"
+
+
+def words_of(path: str) -> set[str]:
+    """Return the words and numbers in a file's name, in lower case, without its endings."""
+    return {word.lower() for word in NAME_PART.findall(os.path.basename(path).partition(".")[0])}
+
+
+def two_levels(folder: str) -> tuple[list[str], list[str]]:
+    """Return the files in a folder and its sub-folders, sorted, and the folders in the latter."""
+    files, folders = inside(folder)
+    deeper = list[str]()
+    for each in folders:
+        inner = inside(each)
+        files += inner[0]
+        deeper += inner[1]
+    return sorted(files), deeper

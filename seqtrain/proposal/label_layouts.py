@@ -1,0 +1,360 @@
+"""Layouts with labels in other files: pairs of files, and a file with a row for each recording."""
+
+import os
+import shlex
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+from seqtrain.config.document import flow
+from seqtrain.errors import DataError
+from seqtrain.proposal.file_names import (
+    FEWEST_FILES,
+    NUMBER_IN_NAME,
+    RECORDINGS,
+    Choice,
+    inside,
+    split_of,
+    two_levels,
+    words_of,
+)
+from seqtrain.proposal.label_files import label_file, pattern_of, refuse_other_names
+from seqtrain.proposal.names import OWNER_NAMES
+from seqtrain.proposal.options import FileLayout, InitOptions
+from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
+from seqtrain.proposal.roles import set_command
+from seqtrain.proposal.table import Table
+from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
+from seqtrain.tables.formats import columns_of_format, resolve_format
+from seqtrain.tables.join import ROW, begins_with_names, column_of
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import display_name
+
+LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
+"""Words in the name of a file that may hold a row for each recording."""
+MOST_LABEL_FILES = 4
+"""Largest number of files that are compared with the names of recordings."""
+
+
+def pairs_inside(folder: str) -> list[str]:
+    """Return the files of a folder, or of its splits, whose labels are in other files, or [].
+
+    Raises:
+        DataError: If the name of a file says that its labels are elsewhere, and they are nowhere.
+    """
+    files, folders = inside(folder)
+    files += [path for each in folders if split_of(each) for path in inside(each)[0]]
+    data = [path for path in files if resolve_format(path, "auto")]
+    by_words = {path: (os.path.dirname(path), frozenset(words_of(path))) for path in data}
+    targets, found = set[tuple[str, frozenset[str]]](), []
+    for place, words in by_words.values():
+        if words & TARGET_WORDS:
+            targets.add((place, words - TARGET_WORDS - INPUT_WORDS))
+    for path, (place, words) in by_words.items():  # a folder may hold many files
+        if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
+            found.append(path)
+    inputs = [path for path in data if words_of(path) & {"x"}]
+    if not found and len(inputs) == len(data) > 0:
+        raise DataError(_labels_missing(inputs[0]))
+    return found
+
+
+def without_targets(files: Sequence[str]) -> list[str]:
+    """Return the files of which none holds the labels of another one, by their names.
+
+    Each folder is listed once: a user may give thousands of files.
+    """
+    present = [path for path in files if os.path.isfile(path)]
+    folders = {os.path.dirname(path) for path in present}
+    named = {folder: _TargetFiles(_data_files(folder, TARGET_WORDS)) for folder in folders}
+    targets = set[str]()
+    for path in present:
+        targets.update(named[os.path.dirname(path)].of(path))
+    return [path for path in files if path not in targets]
+
+
+class _TargetFiles:
+    """Data files of a folder with one of `TARGET_WORDS` in their names, by their other words.
+
+    Args:
+        paths: The files. There may be thousands.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._of_train = list[str]()
+        self._by_words = dict[frozenset[str], list[str]]()
+        for path in paths:
+            words = words_of(path) - TARGET_WORDS
+            self._by_words.setdefault(frozenset(words - INPUT_WORDS), []).append(path)
+            if words <= SPLIT_NAMES["train"]:
+                self._of_train.append(path)
+
+    def of(self, path: str) -> list[str]:
+        """Return the files that hold the labels of a data file of the folder, by their names."""
+        own = frozenset(words_of(path) - INPUT_WORDS)
+        beside = [other for other in self._by_words.get(own, ()) if other != path]
+        return beside or [other for other in self._of_train if other != path]
+
+
+def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
+    """Return the files that have the name of a data file, but for words such as X and y.
+
+    Args:
+        path: The data file, such as `X_train.csv` or `train.csv`.
+        others: Other files of its folder: `y_train.csv`, `train_labels.csv`.
+        words: Words that the names of the other files have, too.
+    """
+    own = words_of(path) - INPUT_WORDS
+    return [other for other in others if words_of(other) - words - INPUT_WORDS == own]
+
+
+def _data_files(folder: str, words: Set[str]) -> list[str]:
+    """Return the data files of a folder in whose names is one of some words."""
+    found = [path for path in inside(folder)[0] if words_of(path) & words]
+    return [path for path in found if resolve_format(path, "auto")]
+
+
+def _labels_missing(path: str) -> str:
+    return (
+        f"{display_name(path)}: its name says that labels are elsewhere, but no file y… or "
+        "…labels… is beside it; add one, or give --label COLUMN or --set "
+        "'data.join=[{file: FILE, on: COLUMN}]'"
+    )
+
+
+def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout for each file that may hold the labels of the file of train.
+
+    Files such as `subject_train.txt` are joined, too: their column is the group.
+
+    Raises:
+        DataError: If the name says that labels are elsewhere, and they are nowhere.
+    """
+    path = layout.splits["train"]
+    if not isinstance(path, str) or not os.path.isfile(path):
+        return []
+    format, label = resolve_format(path, "auto") or "csv", layout.options.named("label")
+    is_input = "x" in words_of(path) and not label
+    folder = os.path.dirname(path)
+    loose = [other for other in _data_files(folder, TARGET_WORDS) if other != path]
+    if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
+        if is_input and not _beside(path, loose, TARGET_WORDS):
+            raise DataError(_labels_missing(path))
+        return []
+    targets = _TargetFiles(loose).of(path)
+    if not targets and not loose:
+        if is_input and columns_of_format(format) != "none":
+            raise DataError(_labels_missing(path))
+        return []
+    options = layout.options.without_columns()
+    if format == "txt":
+        options = options.with_given(format="lines")  # a sequence per line
+    table = read_table([path], replace(layout, options=options), progress)
+    inside = table.column(LABEL)
+    if not table.has_columns and inside is not None and inside.distinct:  # as in npz
+        return []
+    own = {str(column.name) for column in table.columns} | set(map(str, range(len(table.columns))))
+    if label and own.issuperset(map(str, label)):
+        return []
+    group, joins = None, []
+    owners = [other for other in _data_files(folder, set(OWNER_NAMES)) if other != path]
+    for side in _beside(path, owners, set(OWNER_NAMES)):
+        join, columns = _join_of(table, side, progress)
+        if join is not None:
+            group, joins = _only(columns), [join]
+    choices = []
+    has_label = have_label(table)
+    for target in targets or loose:
+        join, columns = _join_of(table, target, progress)
+        is_loose = not targets and (has_label or join is None or join["on"] == ROW)
+        if join is not None and not is_loose:
+            options = layout.options
+            if _only(columns) and not label:
+                options = options.with_given(label=columns)
+            found_joins = [join, *joins]
+            command = set_command(f"data.join={flow(found_joins)}")
+            found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
+            choices.append(Choice(command, found))
+    return choices
+
+
+def joined_by_key(
+    files: Sequence[str], options: InitOptions, progress: ReadingProgress
+) -> FileLayout | None:
+    """Return the layout of two files, one of which has a row per key of the other, or None.
+
+    The key, such as a customer, repeats in one file. The other file may hold the labels.
+    """
+    names = {NUMBER_IN_NAME.sub("0", path) for path in files}
+    are_files = all(map(os.path.isfile, files))
+    if not are_files or len(files) != 2 or len(names) < 2 or any(map(split_of, files)):
+        return None
+    plain = FileLayout({}, InitOptions())
+    tables = [read_table([path], plain, progress, is_train=False) for path in files]
+    for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
+        join, _ = _join_of(table, other.path, progress)
+        key = None if join is None else table.column(str(join["on"]))
+        if join is not None and key is not None and key.repeats:
+            return FileLayout({"train": path}, options, joins=[join])
+    return None
+
+
+def _join_of(
+    table: Table, path: str, progress: ReadingProgress
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return how a further file is joined to a table, and the names of its columns but the key.
+
+    It is joined by a common key that has one row per value there, or else row by row.
+    """
+    # Names that the table has, too, tell that the first row of the other file names its columns.
+    names = InitOptions(steps=[column.name for column in table.columns])
+    other = read_table([path], FileLayout({}, names), progress, is_train=False)
+    rows, has_names = other.rows, other.header
+    is_single = len(other.columns) == 1
+    if is_single and has_names is False and rows == table.rows + 1:  # a number as a name, as 0
+        rows, has_names = table.rows, True
+    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
+    new = [str(column.name) for column in other.columns if column.name not in own]
+    if is_single and not other.header:
+        new = [column_of(path)]
+    for column in other.columns:
+        key = own.get(str(column.name))
+        is_key = column.distinct == other.rows and len(new) > 0
+        if is_key and key is not None and _has_values_of(key, column):
+            return {"file": path, "on": column.name}, new
+    if rows != table.rows:
+        return None, new
+    join: dict[str, Any] = {"file": path, "on": ROW}
+    if has_names is not None and has_names != begins_with_names(path):
+        join["header"] = has_names
+    return join, new
+
+
+def _only(names: Sequence[str]) -> str | None:
+    """Return the only one of some names, or None."""
+    return names[0] if len(names) == 1 else None
+
+
+def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:
+    """Return True if most values of a column are values of a key."""
+    known = {str(value) for value in key.values}
+    return 2 * sum(str(value) in known for value in column.values) > len(column.values)
+
+
+# Labels of recordings in another file
+
+
+def recordings_and_labels(
+    files: Sequence[str], options: InitOptions, progress: ReadingProgress
+) -> FileLayout | None:
+    """Return the layout of recordings and a file with a row for each of them, or None.
+
+    The recordings are a folder, a pattern, or all other files.
+    """
+    found = [path for path in files if _may_hold_labels(path)]
+    if len(files) == 2:
+        found = [path for path in files if os.path.isfile(path)]
+    others = [path for path in files if path not in found]
+    if len(found) != 1 or not others:
+        return None
+    recordings = recordings_of(others) or matching_files(others[0])
+    if len(others) > 1:
+        recordings = others
+    layout = _with_label_file(others, recordings, found[0], options, progress)
+    if layout is None and len(recordings) >= FEWEST_FILES:
+        refuse_other_names(found[0], recordings, others)
+    return layout
+
+
+def _may_hold_labels(path: str) -> bool:
+    """Return True if a file has the name of one with a row for each recording."""
+    has_name = resolve_format(path, "auto") and words_of(path) & LABEL_FILE_WORDS
+    return bool(has_name) and os.path.isfile(path)
+
+
+def _with_label_file(
+    given: Sequence[str],
+    recordings: Sequence[str],
+    path: str,
+    options: InitOptions,
+    progress: ReadingProgress,
+) -> FileLayout | None:
+    """Return the layout of recordings with their labels in a file, or None if it lacks them.
+
+    Args:
+        given: The recordings as the user gave them: files, or one folder or pattern.
+        recordings: Paths of all recordings.
+        path: The file.
+        options: Options of the user.
+        progress: Reports the number of rows.
+    """
+    given_format = options.get("format")
+    formats = {given_format or resolve_format(each, "auto") for each in recordings}
+    if len(recordings) < FEWEST_FILES or len(formats) > 1 or not formats <= set(RECORDINGS):
+        return None
+    if options.get("path") or options.get("join"):
+        return None
+    own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
+    names = [str(column.name) for column in own.columns]
+    if have_label(own) or any(str(name) in names for name in options.named("label")):
+        return None
+    found = label_file(path, recordings, names, progress)
+    if found is None:
+        return None
+    train: str | list[str] = given[0]
+    if len(given) > 1:
+        train = pattern_of(recordings) or list(recordings)
+    if len(found.labels) == 1 and not options.named("label"):
+        options = options.with_given(label=found.labels)
+    layout = FileLayout({"train": train}, options, joins=[found.join], facts=found.labels)
+    return with_pattern(layout, found.pattern)
+
+
+def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout for each file beside recordings, or among them, that has a row for each."""
+    train = layout.splits["train"]
+    given = layout.options.get("format")
+    if not isinstance(train, str) or layout.pattern:
+        return []
+    folder = train
+    if os.path.isdir(train):
+        files, _ = two_levels(train)
+        recordings = [
+            path for path in files if (given or resolve_format(path, "auto")) in RECORDINGS
+        ]
+    else:
+        recordings = matching_files(train)
+        folder = os.path.dirname(train)
+    if len(recordings) < FEWEST_FILES:
+        return []
+    inside = [path for path in recordings if _may_hold_labels(path)]
+    if len(inside) > MOST_LABEL_FILES:
+        return []
+    others = [path for path in recordings if path not in inside]
+    beside = os.path.dirname(os.path.normpath(folder)) if folder else ""
+    found = [*inside, *_data_files(beside, LABEL_FILE_WORDS)]
+    choices = []
+    found = list({os.path.normpath(path): path for path in found if path not in others}.values())
+    for path in found:
+        own = others if inside else [train]
+        labelled = _with_label_file(own, others, path, layout.options, progress)
+        if labelled is not None:
+            command = shlex.join(["seqtrain", "init", str(labelled.splits["train"]), path])
+            choices.append(Choice(command, labelled))
+    return choices
+
+
+def commands_for_recordings(table: Table) -> list[str]:
+    """Return lines with a command for each folder of recordings for which a table has labels."""
+    if not os.path.isfile(table.path):
+        return []
+    lines = []
+    for folder in inside(os.path.dirname(table.path))[1]:
+        recordings, options = recordings_of([folder]), InitOptions()
+        if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
+            lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
+    if lines:
+        lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
+    return lines

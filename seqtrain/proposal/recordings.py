@@ -1,0 +1,274 @@
+"""Layouts of recordings: a file for each sequence, with labels in names."""
+
+import os
+import re
+import shlex
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from seqtrain.config.document import flow
+from seqtrain.errors import DataError
+from seqtrain.files.reading import uncompressed
+from seqtrain.proposal.class_files import MOST_CLASSES, are_classes, class_pattern
+from seqtrain.proposal.file_names import (
+    FEWEST_FILES,
+    RECORDINGS,
+    Choice,
+    folder_pattern,
+    split_of,
+    two_levels,
+)
+from seqtrain.proposal.label_files import pattern_of
+from seqtrain.proposal.names import is_no_outcome, names_outcome
+from seqtrain.proposal.options import FileLayout, InitOptions, Splits
+from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.roles import commands, set_command
+from seqtrain.proposal.table import Table
+from seqtrain.sequences.sources import files_of
+from seqtrain.tables.arrays import step_columns
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL
+from seqtrain.tables.formats import columns_of_format, resolve_format
+
+SUBJECT = "subject"
+"""Name of the column of letters with a number in the names of recordings, such as s07."""
+MOST_OTHERS = 2
+"""Largest number of files among recordings that are none, such as a README.txt."""
+BETWEEN_PARTS = "[._ -]+"
+"""Pattern of what divides the name of a file into parts."""
+KINDS_OF_PART = {
+    "label": ("[A-Za-z]+", "[^0-9/._ -]+"),
+    "number": ("[0-9]+",),
+    "code": ("[A-Za-z]+[0-9]+", "[^0-9/._ -]+[0-9]+"),
+}
+"""Maps the kinds of parts of file names to their patterns: in ASCII, and in other scripts."""
+
+
+# Labels in names
+
+
+def recognise_names(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout for each part of the paths of recordings that may be the label."""
+    recordings = recordings_of(files_of("train", layout.splits["train"]), layout.options)
+    return [
+        Choice(set_command(f"data.path={flow(pattern)}"), with_pattern(layout, pattern))
+        for pattern in _path_patterns(recordings, progress)
+    ]
+
+
+def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list[str]:
+    """Return the ways to read labels from the folders and the names of recordings.
+
+    A way is a value of data.path. The names of folders are labels if several files share each. If a
+    column has the name of a label, the list is empty: then the files are parts of a table.
+    """
+    patterns = name_patterns(recordings)
+    folders = {os.path.basename(os.path.dirname(path)) for path in recordings}
+    found = [pattern for pattern, labels in patterns if labels != folders or len(folders) == 1]
+    if len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
+        found.insert(0, folder_pattern(1))
+    if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
+        plain = FileLayout({}, InitOptions())
+        table = read_table(recordings[:1], plain, progress, is_train=False)
+        if have_label(table):
+            return []
+    return found
+
+
+def recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
+    """Return a layout of files whose names are labels, and one for each column that may be it."""
+    recordings = recordings_of(files_of("train", layout.splits["train"]), layout.options)
+    if len(recordings) > MOST_CLASSES or name_patterns(recordings):
+        return []
+    pattern, columns = _class_files(recordings, progress)
+    if pattern is None:
+        return []
+    command = set_command(f"data.path={flow(pattern)}")
+    return [
+        Choice(command, with_pattern(layout, pattern)),
+        *(Choice(line.strip(), layout) for line in commands("label", columns)),
+    ]
+
+
+def _class_files(
+    files: Sequence[str], progress: ReadingProgress
+) -> tuple[str | None, list[ColumnProfile]]:
+    """Return the value of data.path if each file is a class, and columns that may be the label.
+
+    Such files have equal columns, none of which is named like a label. A label has values that two
+    files share. An id hasn't.
+    """
+    pattern = class_pattern(files)
+    if pattern is None:
+        return None, []
+    plain = FileLayout({}, InitOptions())
+    first, last = (
+        read_table([path], plain, progress, is_train=False) for path in (files[0], files[-1])
+    )
+    if [column.name for column in first.columns] != [column.name for column in last.columns]:
+        return None, []
+    if have_label(first) or have_label(last):
+        return None, []
+    columns = []
+    for one, other in zip(first.columns, last.columns, strict=True):
+        is_possible = one.can_be_label and other.can_be_label and not is_no_outcome(one)
+        counts = one.kind == "number" and (np.diff(one.numbers) >= 0).all()  # such as trials
+        if is_possible and not counts and {*map(str, one.values)} & {*map(str, other.values)}:
+            columns.append(one)
+    return pattern, columns
+
+
+def have_label(table: Table) -> bool:
+    """Return True if a column of a table is named like a label, and may hold labels.
+
+    A number `y` beside a number `x` is a coordinate.
+    """
+    numbers = {column.word for column in table.columns if column.kind == "number"}
+    for column in table.columns:
+        is_coordinate = column.word == "y" and {"x", "y"} <= numbers
+        if names_outcome(column) and not column.has_no_labels and not is_coordinate:
+            return True
+    return False
+
+
+def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> None:
+    """Raise a DataError if the label is to be the path of a recording, or the name of its folder.
+
+    Raises:
+        DataError: The error has a command for each part of the paths that may be the label.
+    """
+    label = layout.options.named("label")[0]
+    if label not in (FILE, FOLDER):
+        return
+    train = layout.splits["train"]
+    recordings = recordings_of(files_of("train", train), layout.options)
+    patterns = _path_patterns(recordings, progress) if recordings else []
+    files = [train] if isinstance(train, str) else train
+    lines = [
+        f"  {shlex.join(['seqtrain', 'init', *files, '--set', f'data.path={flow(pattern)}'])}"
+        for pattern in patterns
+    ]
+    if lines:
+        found = f"--label: {label} isn't a column; if a part of the paths is the label:"
+        raise DataError(found, *lines)
+
+
+def recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Splits | None:
+    """Return files as train if their paths hold labels, or None.
+
+    A shell replaces a pattern by its files. If the pattern is found again, it stands for them.
+    """
+    if len(files) < 2 or any(map(split_of, files)) or not all(map(os.path.isfile, files)):
+        return None
+    formats = {resolve_format(path, "auto") for path in files}
+    if len(formats) > 1 or not formats <= set(RECORDINGS):
+        return None
+    if not _path_patterns(files, progress) and not _class_files(files, progress)[0]:
+        return None
+    return {"train": pattern_of(files) or list(files)}
+
+
+def recordings_of(files: Sequence[str], options: InitOptions | None = None) -> list[str]:
+    """Return the files of recordings: several tables or arrays, by a pattern or in a folder.
+
+    A folder may have a sub-folder for each class.
+
+    Args:
+        files: The files, or one folder.
+        options: Options of the user. With a format, files with other endings may be recordings.
+    """
+    if len(files) > 1:
+        return list(files)
+    if not os.path.isdir(files[0]):
+        return []
+    given = None if options is None else options.get("format")
+    found, deeper = two_levels(files[0])
+    if given is None:  # a page about the recordings may be beside them
+        others = [path for path in found if resolve_format(path, "auto") in (None, "txt")]
+        if len(others) <= MOST_OTHERS < len(found) - len(others):
+            found = [path for path in found if path not in others]
+    formats = {given or resolve_format(path, "auto") for path in found}
+    if len(formats) == 1 and formats <= set(RECORDINGS) and not deeper:
+        return found
+    return []
+
+
+def name_patterns(
+    files: Sequence[str], allowed: Container[str] = ("label",)
+) -> list[tuple[str, set[str]]]:
+    """Return the ways to read labels from the names of recordings, and the labels of each.
+
+    A way is a value of data.path. Names must have equally many parts, such as `walking_003.csv`. A
+    label is a part that several files share.
+
+    Args:
+        files: Paths of the recordings.
+        allowed: Kinds of parts that may be labels. Letters are labels, codes may be subjects.
+    """
+    names = [uncompressed(os.path.basename(file)) for file in files]
+    stems = [os.path.splitext(name)[0] for name in names]
+    split = [re.split(BETWEEN_PARTS, stem) for stem in stems]
+    separators = re.findall(BETWEEN_PARTS, stems[0]) if stems else []
+    if {len(parts) for parts in split} == {1}:  # walking003
+        found = [re.fullmatch("([^0-9]+)([0-9]+)", stem) for stem in stems]
+        split, separators = [list(each.groups()) for each in found if each], [""]
+    if len(split) < max(FEWEST_FILES, len(files)) or len({len(parts) for parts in split}) != 1:
+        return []
+    columns = [list(part) for part in zip(*split, strict=True)]
+    kinds, texts = zip(*map(_kind_of_part, columns), strict=True)
+    patterns = []
+    for label, values in enumerate(columns):
+        if kinds[label] not in allowed or not 2 <= len(set(values)) <= len(values) / 2:
+            continue
+        pattern = ""
+        for at, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
+            if at == label:
+                name = LABEL
+            elif kind == "code":
+                name = SUBJECT
+            else:
+                name = None
+            if name and f"<{name}>" not in pattern:
+                text = f"(?P<{name}>{text})"
+            pattern += text + re.escape("".join(separators[at : at + 1]))
+        patterns.append((pattern, set(values)))
+    return patterns
+
+
+def _kind_of_part(values: Sequence[str]) -> tuple[str, str]:
+    """Return the kind of a part of file names, and the pattern of its values."""
+    for kind, patterns in KINDS_OF_PART.items():
+        for pattern in patterns:
+            if all(re.fullmatch(pattern, value) for value in values):
+                return kind, pattern
+    return "other", "[^._ -]+"
+
+
+def with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
+    """Return the layout of recordings with columns in their names.
+
+    Args:
+        layout: The files, and options of the user.
+        pattern: Value of data.path.
+    """
+    files, given = files_of("train", layout.splits["train"]), dict[str, Any]()
+    recordings = recordings_of(files, layout.options)
+    own = resolve_format((recordings or files)[0], "auto")
+    format = layout.options.get("format") or own or "csv"
+    if f"(?P<{LABEL}>" in pattern and not layout.options.named("label"):
+        given["label"] = [LABEL]
+    label = str(next(iter(layout.options.named("label")), LABEL))
+    is_table = columns_of_format(format) != "none" or step_columns((recordings or files)[0])
+    if is_table and not are_classes(recordings or files, pattern, label):
+        given["id"] = layout.options.get("id", FILE)
+    if os.path.isdir(files[0]) and recordings:
+        given["format"] = format
+        if own != format:  # a folder of format csv holds files .csv
+            splits = layout.splits | {"train": pattern_of(recordings) or recordings}
+            layout = replace(layout, splits=splits)
+    group = SUBJECT if f"(?P<{SUBJECT}>" in pattern else None
+    options = layout.options.with_given(**given)
+    return replace(layout, options=options, pattern=pattern, group=group)

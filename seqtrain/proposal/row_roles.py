@@ -1,0 +1,477 @@
+"""Roles of the columns of a table with a row per sequence: its label and its sequence."""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from seqtrain.config.document import flow
+from seqtrain.errors import DataError, either, marked
+from seqtrain.proposal.cell_kinds import are_codes
+from seqtrain.proposal.names import (
+    BODY_NAMES,
+    HEADLINE_NAMES,
+    ROW_NAMES,
+    SHORT_NAMES,
+    TEXT_NAMES,
+    is_code,
+    is_code_or_owner,
+    may_own,
+)
+from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.prediction import error_by_characters
+from seqtrain.proposal.profile import (
+    FEWEST_MEASURED,
+    FREE_WORDS,
+    LIST_KINDS,
+    ColumnProfile,
+    determines,
+)
+from seqtrain.proposal.roles import (
+    FEWEST_WIDE,
+    Roles,
+    choose_label,
+    columns_named,
+    command_naming,
+    described_columns,
+    listed_commands,
+    other_labels,
+    owner_of,
+    tells_label,
+)
+from seqtrain.tables.cells import items_of
+from seqtrain.text import counted, listed, quote
+
+MANY_NUMBER_COLUMNS = 32
+"""A list of this many numbers per row can be the sequence even next to longer free text."""
+MUCH_LONGER = 4
+"""A text is the sequence if it is more than this many times as long as each other text."""
+PROBED_ROWS = 2000
+"""Largest number of rows on which columns of text are compared."""
+LONGEST_CODE = 40
+"""Most characters of unique words, on average, that are ids of rows, such as UUIDs."""
+ARROWS = ("->", "=>", "→", ">>", ">", "»")
+"""Marks between symbols that follow one another."""
+FEWEST_SYMBOLS = 3
+"""Fewest symbols of a list beside a text, on average, that may be a sequence."""
+SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
+"""Maps a kind of column to the kind of its sequences. Other columns hold texts."""
+
+DIGITS_ONLY = re.compile("[0-9]+")
+DIGITS = re.compile("[.][0-9]+$|[0-9]+")
+"""Digits in the name of a column, and the number of a name that occurs again."""
+
+
+# The sequence
+
+
+def row_table(
+    columns: Sequence[ColumnProfile], options: InitOptions, label: ColumnProfile | None = None
+) -> Roles:
+    """Return the roles of a table with one row per sequence.
+
+    Args:
+        columns: All columns.
+        options: Options of the user, whose columns exist.
+        label: Column of the label, or None to choose it.
+
+    Raises:
+        DataError: If the label or the sequence isn't clear.
+    """
+    doubts = list[str]()
+    if label is None:
+        label = choose_label(columns)
+        doubts = other_labels(columns, label)
+    try:
+        chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    except DataError as error:  # another label may be the reason
+        raise DataError(*error.lines, *doubts) from None
+    found = kind_of_sequence(chosen)
+    roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
+    if options.kind is None and _may_be_codes(chosen):
+        if found == "tokens":
+            other, kind = "measurements", "features"
+        else:
+            other, kind = "symbols", "tokens"
+        roles.warnings.append(
+            f"the sequences are whole numbers, read as {found}; if they are {other}: --set "
+            f"data.kind={kind}"
+        )
+    unused, used = list[ColumnProfile](), {label, *chosen}
+    for column in columns:
+        if column in used:
+            continue
+        if column.repeats_as_labels:
+            reason = tells_label(column, label)
+        else:
+            reason = None
+        if reason == "the label in more detail" and is_code_or_owner(column):
+            reason = None
+        roles.ignore(column, reason)
+        if column.names_splits:
+            roles.warnings.append(about_splits(column))
+        if not reason:
+            unused.append(column)
+    roles.owner = owner_of(unused)
+    ids = [column for column in unused if _may_be_id(column, label)]
+    is_asked = not options.named("sequence") and not options.get("group")
+    if ids and roles.kind == "text" and is_asked:
+        name = ids[0].shown
+        roles.warnings.append(
+            f"all rows of one {name} have one label; if they are one sequence: "
+            f"{shlex.join(['--id', str(ids[0].name)])}"
+        )
+    texts = [column for column in unused if column.is_free_text]
+    if texts and roles.kind == "text" and not options.named("sequence"):
+        joined = flow([x.name for x in (*chosen, *texts)])
+        roles.warnings.append(
+            f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
+            f"{shlex.join(['--set', f'data.sequence={joined}'])}"
+        )
+    paths = [x for x in unused if _may_be_path(x)]
+    if paths and roles.kind == "text" and not options.named("sequence"):
+        roles.warnings.append(
+            f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
+            f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
+        )
+    is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
+    own = [column for column in columns if column in used and column is not label]
+    roles.all_others = (
+        is_wide and own == chosen and len(roles.ignored) == sum(x.name == "" for x in unused)
+    )
+    return roles
+
+
+def _may_be_path(column: ColumnProfile) -> bool:
+    """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
+    has_arrows = column.kind == "symbols" and column.mark in ARROWS
+    return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
+
+
+def about_splits(column: ColumnProfile) -> str:
+    """Return a warning about a column with the names of splits."""
+    return (
+        f"{column.shown} holds names of splits, but all rows are read as one; to keep those of "
+        "test apart, write the rows of each split into a file of its own, such as test.csv"
+    )
+
+
+def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
+    """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
+    if any(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
+        return True
+    is_wide = len(chosen) > 1 and chosen[0].kind == "number"
+    return is_wide and not any(column.has_decimals for column in chosen)
+
+
+@dataclass
+class _Candidates:
+    """Columns that may hold the sequence.
+
+    Attributes:
+        label: Column of the label.
+        others: All other columns.
+        texts: Those of texts, which are no times and no other names of the label.
+        lists: Those of lists. Lists of few numbers or symbols are left out if there is free text,
+            except if a column alone has a usual name.
+    """
+
+    label: ColumnProfile
+    others: list[ColumnProfile]
+    texts: list[ColumnProfile]
+    lists: list[ColumnProfile]
+
+
+def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[ColumnProfile]:
+    """Return the columns of the sequence: one column, texts to join, channels, or time steps.
+
+    Raises:
+        DataError: If no column or several columns can be the sequence. Also if the table seems to
+            have a row per time step.
+    """
+    others = [column for column in columns if column is not label and column.name != ""]
+    varied = [column for column in others if not column.is_constant] or others
+    texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
+    texts = [x for x in texts if not _is_synonym(x, label)] or texts
+    numbers = [x for x in others if x.kind in ("number", "amount")]
+    if numbers:  # beside them, codes are ids of rows
+        texts = [x for x in texts if not (x.differs and x.has_one_shape)]
+    candidates = _Candidates(label, others, texts, _lists(varied, texts))
+    for rule in LIST_RULES if candidates.lists else TEXT_RULES:
+        chosen = rule(candidates)
+        if chosen:
+            return chosen
+    if not candidates.lists and not texts and len(others) > 2:
+        raise DataError(_few_numbers(numbers or others))
+    advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
+    possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
+    lines = described_columns([x for x in others if x not in possible])
+    lines = lines if others else ["  the label only"]
+    lines += listed_commands(
+        "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]
+    )
+    for column in others:
+        if _may_be_id(column, label):
+            words = f"{INIT_COMMAND} --id {shlex.quote(str(column.name))}"
+            command = either(words, f"id={column.name!r}")
+            lines.append(f"  {command}  # the rows of one {column.shown} are a sequence")
+    if len(texts) > 1:
+        lines.append(f"  {command_naming('sequence', texts[:2])}  # joins both")
+    raise DataError(
+        f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
+    )
+
+
+def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
+    """Return True if a column is named like codes or groups, and its equal rows have one label."""
+    if not column.can_be_label or not (may_own(column) or is_code(column)):
+        return False
+    return determines(column, label) and not determines(label, column)
+
+
+def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+    lists = [column for column in others if column.kind in LIST_KINDS]
+    free = [column for column in texts if column.is_free_text]
+    if not free:
+        return lists
+    fewest = max(FEWEST_WIDE, min(max(column.words for column in free), MANY_NUMBER_COLUMNS))
+    names = () if any(column.word in TEXT_NAMES for column in free) else TEXT_NAMES
+    return [x for x in lists if not x.steps or x.steps >= fewest or x.word in names]
+
+
+def _channels(found: _Candidates) -> list[ColumnProfile]:
+    """Return series of equal lengths, or []."""
+    lists = found.lists
+    lengths = {round(column.steps, 9) for column in lists}
+    is_equal = {column.kind for column in lists} == {"series"} and len(lengths) == 1
+    if is_equal or len(lists) == 1:
+        return lists
+    return []
+
+
+def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
+    """Return the headline and the body, whose texts are joined, or [].
+
+    A column that only has the name of a headline isn't one: its texts differ from row to row.
+    """
+    titles = [x for x in found.texts if x.word in HEADLINE_NAMES and not x.is_category]
+    bodies = [x for x in found.texts if x.word in BODY_NAMES]
+    if len(titles) == len(bodies) == 1:
+        return [*titles, *bodies]
+    return []
+
+
+def _wide_series(found: _Candidates) -> list[ColumnProfile]:
+    """Return the columns of numbers that are more than half of all columns, or []."""
+    wide = wide_columns(found.others)
+    if 2 * len(wide) > len(found.others):
+        return _in_order(wide)
+    return []
+
+
+def _in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
+    """Return columns in the order of the numbers in their names, if these go up and down.
+
+    Programs sort names by their characters: t_0, t_1, t_10, t_2.
+    """
+    numbers = [[int(each) for each in DIGITS_ONLY.findall(str(x.name))] for x in columns]
+    order = sorted(range(len(columns)), key=numbers.__getitem__)
+    if order[::-1] == list(range(len(columns))):
+        return columns
+    return [columns[at] for at in order]
+
+
+def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+    """Return the columns of numbers, or of words that repeat, that are the time steps, or [].
+
+    They are eight or more columns without names, or whose names differ only in digits, also in the
+    numbers that pandas adds to equal names (x, x.1). Those of words have names. If there are
+    several such groups of columns, the list is empty.
+    """
+    by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
+    for column in columns:
+        name, has_words = str(column.name).lower(), column.kind == "text"
+        stem = DIGITS.sub("", name)
+        is_word = has_words and column.repeats and stem != name
+        if is_word or column.kind in ("number", "amount"):
+            by_stem.setdefault((stem, has_words), []).append(column)
+    groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
+    if len(groups) == 1:
+        return groups[0]
+    return []
+
+
+def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
+    """Raise a DataError if the table seems to have a row per time step.
+
+    Its texts are then single words that repeat, as ids do. Other columns hold measurements, or the
+    only column except the label is named like codes or owners.
+    """
+    texts, others = found.texts, found.others
+    is_table = any(column.is_measured for column in others)
+    if texts and is_code_or_owner(texts[0]):
+        is_table = is_table or any(column.kind == "time" for column in others)
+    if len(others) == 1:
+        is_table = is_table or is_code_or_owner(others[0])
+    if texts and is_table and all(column.is_category for column in texts):
+        values = f"{counted(texts[0].distinct, 'value')} of {quote(str(texts[0].name), 20)}"
+        raise DataError(
+            f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
+            "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
+            "it), or --sequence"
+        )
+    return []
+
+
+def _is_synonym(column: ColumnProfile, label: ColumnProfile) -> bool:
+    """Return True if a column that repeats has one value per label, and another for each."""
+    if column.distinct != label.distinct or 2 * column.distinct > column.rows:
+        return False
+    return determines(column, label) and determines(label, column)
+
+
+def _most_telling(found: _Candidates) -> list[ColumnProfile]:
+    """Return the text from which naive Bayes on characters tells the label clearly best, or []."""
+    label = found.label
+    texts = [column for column in found.texts if column.differs and column.word not in ROW_NAMES]
+    if len(texts) < 2:
+        return []
+    rows = np.unique(np.linspace(0, label.rows - 1, PROBED_ROWS).astype(int))
+    rows = rows[~label.is_blank[rows]]
+    errors = []
+    for column in texts:
+        cells = [column.values[code] for code in column.codes[rows].tolist()]
+        errors.append(error_by_characters(cells, label.codes[rows]))
+    best, second = np.argsort(errors, kind="stable")[:2]
+    variance = errors[second] * (1 - errors[second]) / max(1, len(rows) / 4)
+    limit = min(0.9 * errors[second], errors[second] - 2 * np.sqrt(variance))
+    if errors[best] < limit:
+        return [texts[best]]
+    return []
+
+
+def _only_likely(found: _Candidates) -> list[ColumnProfile]:
+    """Return the only column with a usual name, or else the only one left, or []."""
+    candidates = found.lists or found.texts
+    named = [column for column in candidates if column.word in TEXT_NAMES]
+    if any(column.is_free_text for column in candidates):  # next to it, these are names of things
+        named = [x for x in named if x.is_free_text or x.word not in SHORT_NAMES]
+    if len(named) == 1:
+        return named
+    plausible = _plausible(found)
+    if len(plausible) == 1:
+        return plausible
+    return []
+
+
+def _plausible(found: _Candidates) -> list[ColumnProfile]:
+    """Return the columns that aren't named like ids, and aren't one of several unique columns.
+
+    Codes that repeat are ids, unless they are the only column. Long unique words are none.
+    """
+    plausible = [x for x in found.lists or found.texts if x.word not in ROW_NAMES]
+    if len(plausible) > 1:
+        plausible = [x for x in plausible if not (is_code(x) and x.repeats_as_labels)]
+    unique = [x for x in plausible if x.is_unique and x.characters <= LONGEST_CODE * x.rows]
+    return [x for x in plausible if x not in unique or len(found.texts) < 2]
+
+
+def _longest(found: _Candidates) -> list[ColumnProfile]:
+    """Return the text that is much longer than all others, or []."""
+    by_length = sorted(_plausible(found), key=lambda column: -column.characters)
+    is_longest = len(by_length) > 1 and (
+        by_length[0].characters > MUCH_LONGER * by_length[1].characters
+    )
+    if is_longest:
+        return by_length[:1]
+    return []
+
+
+SequenceRule: TypeAlias = Callable[[_Candidates], list[ColumnProfile]]
+LIST_RULES: tuple[SequenceRule, ...] = (_channels, _only_likely)
+"""Rules of a table with lists. The first one that finds columns decides."""
+TEXT_RULES: tuple[SequenceRule, ...] = (
+    _title_and_body,
+    _wide_series,
+    _refuse_step_table,
+    _most_telling,
+    _only_likely,
+    _longest,
+)
+"""Rules of other tables."""
+
+
+def _few_numbers(columns: Sequence[ColumnProfile]) -> str:
+    """Return an error message: these columns of single numbers are too few for a series."""
+    return (
+        f"--sequence: found {counted(len(columns), 'column')} of one number each; a series has "
+        f"them in one cell or in {FEWEST_WIDE} or more columns; if a row is a time step, "
+        "give --id COLUMN (and data.window, for a label per step)"
+    )
+
+
+def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
+    """Return the kind of the sequence in the chosen columns: text, tokens, features or events.
+
+    Raises:
+        DataError: If columns of single numbers have units, or are too few for a series.
+    """
+    kinds = {column.kind for column in chosen}
+    if "events" in kinds and len(chosen) == 1:
+        return "events"
+    for column in chosen:
+        if column.kind == "events":
+            raise DataError(fields_problem(column))
+    if len(chosen) > 1 and kinds <= {"number", "amount"}:
+        if len(chosen) < FEWEST_WIDE:
+            raise DataError(_few_numbers(chosen))
+        if are_wide_codes(chosen):
+            return "tokens"
+        for column in chosen:
+            if column.kind == "amount":
+                raise DataError(f"--sequence: {column.unit_problem()}")
+        return "features"
+    if len(chosen) >= FEWEST_WIDE and all(column.repeats for column in chosen):
+        return "tokens"
+    if len(kinds) == 1:
+        return SEQUENCE_KINDS.get(kinds.pop(), "text")
+    return "text"
+
+
+def fields_problem(column: ColumnProfile, text: ColumnProfile | None = None) -> str:
+    """Return an error message about lists of objects that are neither events nor turns of a chat.
+
+    Args:
+        column: The column of the lists.
+        text: Field with the text of a turn, whose name is unusual, or None if there is none.
+    """
+    names = dict[str, None]()
+    for value in column.sampled_values:
+        for item in items_of(value) or ():
+            names |= dict.fromkeys(item if isinstance(item, dict) else ())
+    fields = listed([quote(str(name), 40) for name in names], 8)
+    found = f"--sequence: {column.shown} holds objects with the fields {fields}"
+    if text is not None:
+        return (
+            f"{found}, and {text.shown} free text, as turns of a chat do; name this field "
+            '"text", or leave it out'
+        )
+    return (
+        f"{found}, none of which varies and repeats, as in events; in turns of a chat, name the "
+        'field of their text "text"'
+    )
+
+
+def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True if whole numbers from 0 on in columns are codes.
+
+    Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
+    """
+    if any(column.has_decimal_commas or column.kind == "amount" for column in columns):
+        return False
+    rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    return FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4 and are_codes(rows)

@@ -1,0 +1,445 @@
+"""Columns of a time step: which are tokens, numbers, elapsed times, or not used."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.cell_kinds import SCALES, Floats
+from seqtrain.proposal.names import (
+    MESSAGE_NAMES,
+    is_amount,
+    is_code,
+    is_counter,
+    is_time,
+    is_trial,
+    names_owner,
+)
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.order import (
+    NEARLY_ALL,
+    Order,
+    RowSelection,
+    are_equal,
+    crosses_midnight,
+    doubtful_orders,
+    growth,
+    has_years_last,
+    is_calendar,
+    is_known,
+    is_time_of_day,
+    sampled_ids,
+)
+from seqtrain.proposal.prediction import information
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    JoinedColumn,
+    determines,
+    joined_codes,
+)
+from seqtrain.proposal.roles import (
+    Roles,
+    columns_named,
+    options_naming,
+    owner_of,
+    owners_of,
+    tells_label,
+)
+from seqtrain.proposal.row_roles import about_splits
+from seqtrain.text import counted, listed, quote
+
+SMOOTH = 0.57
+"""Numbers are measurements if neighbours differ by fewer standard deviations on average."""
+EXPLAINED = (0.5, 0.98)
+"""Smallest and largest share of the variance of a number's ranks that an explaining token has."""
+ROWS_PER_TOKEN = 20
+"""Fewest rows with a number per distinct token for a token to explain the number."""
+ELAPSED = "elapsed"
+"""Name of the step column that holds the increase of the order since the previous row."""
+MOSTLY_NEWEST = 0.95
+"""Share of neighbouring rows with a falling time from which on the newest row comes first."""
+MOST_ORDERS = 3
+"""Number of columns that may be the order in a message."""
+
+
+# The other columns
+
+
+class StepColumns:
+    """Assignment of the columns of a step table that are neither id, label nor order.
+
+    Args:
+        columns: All columns.
+        roles: Roles with the id, the label and the order. It receives the other columns.
+        options: Options of the user.
+        row_features: False if columns with one value per id are time steps, too.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnProfile],
+        roles: Roles,
+        options: InitOptions,
+        *,
+        row_features: bool = True,
+    ) -> None:
+        assert roles.id is not None
+        self.row_features = row_features
+        self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
+        self.id, self.label, self.order = roles.id, roles.label, roles.order
+        # The others of an order, such as a time of day, tell more than the place of a step.
+        self.first = None if self.order is None else self.order.columns[0]
+        self.chosen = columns_named(columns, options, "steps")
+        self.per_id = {column for column in columns if determines(self.id, column)}
+        self.rows = sampled_ids(self.id)
+        self.ids = self.id.codes[self.rows]
+
+    def assign(self) -> None:
+        """Add each column to the steps, the row features, or the ignored columns of the roles."""
+        roles = self.roles
+        others = [x for x in self.columns if x not in (self.label, self.first)]
+        self.owners = owners_of([x for x in others if x in self.per_id], self.id)
+        if self.row_features:
+            roles.owner = owner_of(self.owners, self.id)
+            if len(self.id.parts) > 1:
+                roles.group = owner_of(self.id.parts, self.id)
+        for column in others:
+            reason = self._reason_to_ignore(column)
+            if reason is not None:
+                roles.ignore(column, reason)
+            else:
+                self._assign(column)
+        if roles.static:
+            names = listed([quote(name) for name in roles.static])
+            roles.warnings.append(
+                f"{names}: one value per {self.id.name}, used as row features (data.static); "
+                "leave out what isn't known when the label is to be predicted"
+            )
+        tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
+        for column in others:
+            if roles.steps.get(str(column.name)) == "number":
+                by = token_that_explains(column, tokens, self.rows)
+                if by is not None:
+                    roles.steps[str(column.name)] = {"number": True, "by": by}
+        roles.warnings += self._doubts_about_order()
+        roles.warnings += self._parts_of_ids()
+
+    def read_turns(self, named: Sequence[ColumnProfile]) -> None:
+        """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
+
+        If there are numbers, too, or windows, a warning says that the texts aren't used.
+
+        Args:
+            named: Columns that the user names as the sequence, or [].
+
+        Raises:
+            DataError: If these hold no texts.
+        """
+        roles = self.roles
+        for column in named:
+            if column.kind != "text" or (column.is_category and len(named) == 1):
+                steps = shlex.join(["--steps", str(column.name)])
+                raise DataError(
+                    f"--sequence: with --id, a row is a message, but {column.describe()} holds "
+                    f"none; for a time step: {steps}"
+                )
+        texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
+        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
+        if not texts:  # short ones, such as "ok" and "thank you"
+            texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
+            tokens = [x for x in tokens if x not in texts]
+        if not texts and not named:
+            return
+        has_numbers = any("number" in kind for kind in roles.steps.values())
+        if roles.window is not None or ((has_numbers or self.chosen) and not named):
+            found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
+            if roles.window is None:
+                turns = options_naming("sequence", [*tokens[:1], *texts])
+                found += f"; to read the rows of one {self.id.shown} as turns of a chat: "
+                found += f"{options_naming('id', self.id.parts)} {turns}"
+            roles.warnings.append(found)
+            return
+        roles.sequence = list(named) or [*tokens, *texts]
+        for column in self.columns:
+            own = [line for line in roles.ignored if line.startswith(f"{column.shown} ")]
+            if column in roles.sequence:
+                roles.ignored = [line for line in roles.ignored if line not in own]
+            elif str(column.name) in roles.steps and not own:
+                roles.ignored.append(column.describe())
+        roles.kind, roles.steps = "text", {}
+
+    def _reason_to_ignore(self, column: ColumnProfile) -> str | None:
+        """Return the reason why a column is ignored, or None if it is used.
+
+        If the user chose columns, exactly these are used. The reason is "" if the kind of content
+        is the reason.
+        """
+        if self.chosen:
+            if column in self.chosen:
+                return None
+            return "not among --steps"
+        if column.distinct < 2:
+            if column.distinct:
+                return "one value"
+            return "blank"
+        if column.names_splits:
+            self.roles.warnings.append(about_splits(column))
+            return "names of splits"
+        if column in self.per_id:
+            reason = tells_label(column, self.label)
+            if column in self.owners and self.row_features and reason != "the label again":
+                return f"one of several {self.id.shown} each"
+            if reason:
+                return reason
+            if not self._holds_amounts(column) and determines(column, self.id):
+                return "the id again"
+        is_text = column.kind == "text" and column not in self.per_id
+        if (is_text and self._is_unread_time(column)) or has_years_last(column):
+            example = quote(str(next(x for x in column.values if x)), 30)
+            self.roles.warnings.append(
+                f"{column.shown} looks like a time that can't be read, such as {example}: not "
+                "used, and rows stay in the order of the file; write it as "
+                "2024-03-01T09:51:00, or sort the file"
+            )
+            return "a time that can't be read"
+        is_date = column.kind == "time" and not column.is_duration
+        if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
+            return ""
+        if column.kind == "text":
+            repeated = np.mean(column.counts[column.codes] > 1)
+            if repeated == 0 or (column.is_free_text and repeated < 0.5):
+                return ""
+        return None
+
+    def _assign(self, column: ColumnProfile) -> None:
+        """Make a column a time step or a row feature.
+
+        Raises:
+            DataError: If numbers have units such as k for thousands.
+        """
+        if column.kind == "amount" and not is_code(column):
+            if column.unit in SCALES and column.kind_counts["number"]:
+                raise DataError(f"--steps: {column.unit_problem()}")
+            self.roles.units[str(column.name)] = column.unit
+        kind = "number" if self._holds_amounts(column) else "token"
+        if column in self.per_id and self.row_features:
+            self.roles.static[str(column.name)] = kind
+            return
+        if column.kind == "number" and kind == "number" and self._are_codes(column):
+            kind = "token"
+        self.roles.steps[str(column.name)] = kind
+
+    def _holds_amounts(self, column: ColumnProfile) -> bool:
+        """Return True for durations, and numbers that the column's name doesn't call codes."""
+        is_number = column.kind in ("number", "amount")
+        is_number &= column.has_decimals or not is_code(column)
+        return column.is_duration or is_number
+
+    def _is_unread_time(self, column: ColumnProfile) -> bool:
+        """Return True for texts of one pattern of digits that are named or behave like times."""
+        if not column.pattern or is_code(column):
+            return False
+        if is_time(column) and not column.word.endswith("order"):
+            return True
+        order = np.argsort(np.argsort(np.array(list(map(str, column.values)))))
+        steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
+        return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
+
+    def _may_be_time(self, column: ColumnProfile) -> bool:
+        """Return True for texts with digits that are named like times, and not like steps."""
+        if column.kind != "text" or not is_time(column) or is_counter(column):
+            return False
+        has_digits = [any(map(str.isdigit, value)) for value in column.values if value]
+        return not column.word.endswith("order") and 2 * sum(has_digits) > len(has_digits)
+
+    def _are_codes(self, column: ColumnProfile) -> bool:
+        """Return True if whole numbers of time steps are codes, and not measurements.
+
+        Codes change abruptly from row to row, or rows are sorted by them. They are sparse and
+        equally long, or tell the label better than sixteen ranges of them do.
+        """
+        if column.has_decimals:
+            return False
+        numbers, ids = column.numbers[self.rows], self.ids
+        within = np.arange(len(ids)) if self.order is None else self.order.numbers[self.rows]
+        by_id = np.lexsort((within, ids))
+        by_id = by_id[np.isfinite(numbers[by_id])]
+        numbers, ids = numbers[by_id], ids[by_id]
+        changes = np.diff(numbers)[np.diff(ids) == 0]
+        changes = changes[changes != 0]
+        is_smooth = not len(changes) or np.abs(changes).mean() < SMOOTH * numbers.std()
+        is_sorted = len(changes) > 0 and changes.min() > 0
+        if is_smooth and not is_sorted:
+            return False
+        distinct, width = np.unique(numbers), np.ptp(numbers)
+        lengths = {len(value) for value in column.values if value}
+        is_sparse = 20 * len(distinct) < width and len(distinct) <= 100
+        if is_sparse and len(lengths) == 1 and column.repeats and not is_smooth:
+            return True
+        if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
+            return False
+        ranges = np.searchsorted(np.quantile(distinct, np.arange(1, 16) / 16), numbers)
+        labels = np.zeros(len(self.id.values), dtype=np.int32)
+        known = ~self.label.is_blank  # perhaps only one row of an id has its label
+        labels[self.id.codes[known]] = self.label.codes[known]
+        by_code = information(np.searchsorted(distinct, numbers), ids, labels)
+        by_range = information(ranges, ids, labels)
+        return by_code > max(0.02, 1.5 * by_range)
+
+    def _doubts_about_order(self) -> Iterator[str]:
+        """Yield doubts about the order, and add the increase of an uneven order to the steps."""
+        order = self.order
+        if order is None:
+            yield from self._doubts_without_order()
+        elif all(is_known(column, self.id) for column in order.columns):
+            steps = growth(order.keys[0][self.rows], self.ids, sort=True)
+            is_even = not len(steps) or are_equal(steps)
+            names = [column.name for column in self.columns]
+            if not (is_even or is_calendar(order.columns[0]) or ELAPSED in names):
+                self.roles.steps[ELAPSED] = "order"
+            yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
+            yield from self._undecided_ties(order)
+            yield from self._mixed_sequences(order.codes[self.rows])
+
+    def _undecided_ties(self, order: Order) -> Iterator[str]:
+        """Yield options by which times of day may sort rows that are equal in the order."""
+        ties = order.ties(self.ids, self.rows)
+        for column in self.columns:
+            if column in order.columns or not is_time_of_day(column) or is_amount(column):
+                continue
+            longer = Order(*order.columns, column)
+            if 2 * longer.ties(self.ids, self.rows) < ties:
+                names = [word for each in longer.columns for word in ("--order", str(each.name))]
+                yield (
+                    f"{counted(ties, 'row')} of one {self.id.shown} with an equal {order.shown} "
+                    f"stay as in the file; if {column.shown} sorts them: {shlex.join(names)}"
+                )
+
+    def _newest_first(self, steps: Floats) -> Iterator[str]:
+        """Yield a warning if nearly all rows come after a newer one of their id in the file.
+
+        Args:
+            steps: Growth of the order from row to row of an id.
+        """
+        changed = int(np.count_nonzero(steps))
+        assert self.order is not None
+        if np.count_nonzero(steps < 0) < MOSTLY_NEWEST * max(1, changed):
+            return
+        name, ties = self.order.shown, len(steps) - changed
+        equal = ""
+        if ties:
+            equal = f"; {counted(ties, 'row')} with an equal {name} stay as in the file"
+        yield (
+            f"rows of one {self.id.shown} are newest first in the file, by {name}: data.order "
+            f"sorts them from the oldest on{equal}"
+        )
+
+    def _doubts_without_order(self) -> Iterator[str]:
+        """Yield doubts about rows that are used in the order of the file."""
+        for column in self.columns:
+            is_date = column.kind == "time" and column not in self.per_id
+            if is_date and np.isnan(column.numbers).all():
+                cell = next(filter(None, column.values), "")
+                yield (
+                    f"rows are used in the order of the file: the dates of {column.shown}, "
+                    f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
+                    "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
+                )
+            if self.roles.steps.get(str(column.name)) == "token" and self._may_be_time(column):
+                yield (
+                    f"rows are used in the order of the file: the cells of {column.shown}, such as "
+                    f"{quote(column.values[0], 30)}, can't be read as times, and are tokens"
+                )
+            if crosses_midnight(column, self.id):
+                commands = shlex.join(["--order", "DATE", "--order", str(column.name)])
+                yield (
+                    f"the times of {column.shown} have no date and begin again at midnight: rows "
+                    "are used in the order of the file; if that isn't the order in time, add a "
+                    f"column with the date, and give {commands}"
+                )
+        others = [x for x in self.columns if x is not self.label]
+        possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
+        if possible:
+            shown = [shlex.join(["--order", str(column.name)]) for column in possible]
+            yield (
+                f"rows of one {self.id.shown} are used in the order of the file; if a column "
+                f"sorts them: {' or '.join(shown[:MOST_ORDERS])}"
+            )
+
+    def _parts_of_ids(self) -> Iterator[str]:
+        """Yield a warning for each trial or owner that seems to be a part of the id.
+
+        Its rows within an id stand together, two or more on average.
+        """
+        for column in self.columns:
+            is_named = is_trial(column) or names_owner(column)
+            if column is self.label or column in self.per_id or not is_named:
+                continue
+            both = JoinedColumn(*self.id.parts, column)
+            if both.is_contiguous and 2 * both.distinct <= both.rows:
+                yield (
+                    f"{column.shown} changes within {self.id.shown}, and its rows stand together: "
+                    f"if each {column.shown} is a sequence: {options_naming('id', both.parts)}"
+                )
+
+    def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
+        """Yield a warning for each column that seems to divide the rows of an id into sequences.
+
+        Many rows of an id have an equal order, each with another value in the column.
+        """
+        ids, rows, name = self.ids, len(self.ids), self.id.shown
+        if 2 * distinct_rows(ids, times) > rows:
+            return
+        for column in self.columns:
+            codes = column.codes[self.rows]
+            if column is self.first or 3 * distinct_rows(ids, codes) > rows:
+                continue
+            if distinct_rows(ids, codes, times) == rows:
+                order = "" if self.order is None else self.order.shown
+                both = (*self.id.parts, column)
+                yield (
+                    f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
+                    f"sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
+                )
+
+
+def distinct_rows(*codes: npt.NDArray[Any]) -> int:
+    """Return the number of distinct rows of several codes."""
+    return int(joined_codes(codes).max(initial=-1)) + 1
+
+
+def token_that_explains(
+    column: ColumnProfile, tokens: Sequence[ColumnProfile], rows: RowSelection
+) -> str | None:
+    """Return the name of the token column on which the meaning of numbers depends, or None.
+
+    Its tokens explain half of the variance of the numbers' ranks or more. Each distinct token has
+    twenty numbers or more, on average. Of several such columns, the one that explains most counts.
+
+    Args:
+        column: The column of numbers.
+        tokens: Columns of tokens from which one is chosen.
+        rows: Rows to look at.
+    """
+    numbers = column.numbers[rows]
+    present = np.isfinite(numbers)
+    ranks = np.unique(numbers[present], return_inverse=True)[1].astype(np.float64)
+    found = {}
+    for other in tokens:
+        codes = other.codes[rows][present]
+        counts = np.bincount(codes)
+        means = np.bincount(codes, ranks) / counts.clip(1)
+        if len(codes):
+            share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
+        else:
+            share = 0.0
+        is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
+        if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
+            found[share] = str(other.name)
+    if found:
+        return found[max(found)]
+    return None

@@ -1,0 +1,135 @@
+"""Ids of a table with a row per time step: the columns that name the sequence of each row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.names import (
+    TEXT_NAMES,
+    is_code,
+    is_code_or_owner,
+    is_counter,
+    is_part_of_id,
+    is_time,
+)
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.order import counts_rows, find_order
+from seqtrain.proposal.profile import ColumnProfile, determines, joined_column
+from seqtrain.proposal.roles import columns_named, commands
+
+MOST_CANDIDATES = 50
+"""Largest number of columns that are compared as ids, and as labels."""
+FEWEST_ROWS = 8
+"""Fewest rows per id, on average, that can be cut into windows."""
+SHORTEST_RUN = 3
+"""Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
+
+
+def have_names(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True if columns have names, and not only indexes."""
+    return all(isinstance(column.name, str) for column in columns)
+
+
+# Ids with one label each
+
+
+def given_ids(columns: Sequence[ColumnProfile], options: InitOptions) -> list[ColumnProfile]:
+    """Return the id in the columns that the user names as one, or []."""
+    given = columns_named(columns, options, "id")
+    return [joined_column(given)] if given else []
+
+
+def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
+    """Return the column of the sequence id, or None if there is none.
+
+    The values of an id repeat, and all rows of one id have one label. At least one label has
+    several ids. Of nested columns, the finest is the id.
+
+    Raises:
+        DataError: If several columns may be the id.
+    """
+    given, labels = given_ids(columns, options), columns_named(columns, options, "label")
+    if given and labels:  # the reader reports an id with several labels
+        return given[0]
+    taken = list(labels)
+    for option in ("order", "steps"):
+        taken += columns_named(columns, options, option)
+    possible = [column for column in columns if column.can_be_label]
+    targets = labels or possible
+    candidates = given or [
+        x for x in possible if x.name != "" and x.kind != "amount" and x not in taken
+    ]
+    if len(candidates) > MOST_CANDIDATES:
+        candidates = [x for x in candidates if is_code(x)] or candidates[:MOST_CANDIDATES]
+    found = []
+    for column in candidates:
+        for label in targets[:MOST_CANDIDATES]:
+            is_sparse = bool(labels) or mostly_blank(label)
+            is_id = label not in column.parts and determines(column, label, labelled=is_sparse)
+            if is_id and not determines(label, column):
+                found.append(column)
+                break
+    ids = found if given else _likeliest_ids(found, columns)
+    for column in ids:
+        if all(determines(column, other) for other in ids):
+            return column
+    if ids:
+        raise DataError(
+            "--id: a row is a time step, but several columns may hold its id; choose one:",
+            *commands("id", ids),
+        )
+    return None
+
+
+def mostly_blank(column: ColumnProfile) -> bool:
+    """Return True if most cells are blank, as if only one row of each id has its label."""
+    return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
+
+
+def _likeliest_ids(
+    found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
+) -> list[ColumnProfile]:
+    """Return the possible ids that are likeliest: the first of these groups that isn't empty.
+
+    Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
+    and numbers that repeat, if another column holds measurements or times. These numbers are named
+    like parts of ids, or counted.
+    """
+    rules = (lambda x: is_code(x) and x.is_contiguous, is_code, lambda x: x.is_contiguous)
+    for rule in rules:
+        likely = [column for column in found if rule(column)]
+        if likely:
+            return likely
+    measured = {x for x in columns if x.is_measured}
+    times = [column for column in columns if is_time(column)]
+    measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
+    names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
+    numbers = [x for x in found if x.kind == "number" and x.repeats and not is_ordinal(x)]
+    names += [x for x in numbers if may_name_sequences(x, columns)]
+    names = [x for x in names if measured - {x}]
+    return [x for x in names if not any(_counts(x, other) for other in columns)]
+
+
+def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+    """Return False for numbers that may be measured: that come back, whatever their name says.
+
+    Numbers are ids if their rows stand together, if another column counts these, or if they are
+    named like parts of ids, or have no name.
+    """
+    if column.kind != "number" or column.is_contiguous or isinstance(column.name, int):
+        return True
+    others = [x for x in columns if x is not column and x.kind == "number"]
+    is_named = is_code_or_owner(column) or is_part_of_id(column)
+    return is_named or any(counts_rows(x.numbers, column.codes) for x in others)
+
+
+def is_ordinal(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times or counters, which are no ids."""
+    return is_time(column) or is_counter(column)
+
+
+def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if a column counts the rows of an id that follow each other."""
+    is_id = column is not id and id.can_be_label and id.is_contiguous
+    return is_id and find_order([column], id) is not None

@@ -1,0 +1,311 @@
+"""Roles of the columns of any table: of rows, of time steps, or by the format of its files."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+from seqtrain.config.document import flow
+from seqtrain.errors import DataError
+from seqtrain.proposal.channels import channel_doubts
+from seqtrain.proposal.checks import setting_for_missing
+from seqtrain.proposal.doubts import doubtful_marks, odd_lines, written_in_two_ways
+from seqtrain.proposal.events import assign_fields
+from seqtrain.proposal.file_names import RECORDINGS
+from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
+from seqtrain.proposal.label_layouts import commands_for_recordings
+from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.one_recording import commands_for_parts
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.roles import (
+    Roles,
+    choose_label,
+    columns_named,
+    joined_marks,
+    odd_numbers,
+    owner_of,
+)
+from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
+from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.step_roles import step_table
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import NO_LABELS
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
+from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import listed, quote
+
+FILES_LOOKED_FOR = 20
+"""Number of the cells of a column that are looked for as names of files."""
+
+
+def roles_of(table: Table) -> Roles:
+    """Return the roles of the columns of a table.
+
+    Raises:
+        DataError: If they aren't clear, or the table lacks a column that the user names.
+    """
+    columns, group = _without_keys(table), table.column(table.layout.group)
+    roles = _roles_of(table, columns)
+    facts = _unused_facts(table, roles)
+    group = group or next(filter(names_owner, facts), None)
+    if facts or group not in (None, roles.label, roles.id):
+        others = [column for column in columns if column not in (group, *facts)]
+        roles = _roles_of(table, others)
+        roles.group = group
+    facts = [column for column in facts if column is not group]
+    if facts:
+        types = {c.name: "number" if c.kind == "number" else "token" for c in facts}
+        roles.warnings.append(
+            f"{listed([column.shown for column in facts])}: columns of the file of labels, which "
+            "aren't used, for an input to predict lacks them; to use them: "
+            f"{shlex.join(['--set', f'data.static={flow(types)}'])}"
+        )
+    if table.layout.joins:  # "all other columns" would be those of the joined files, too
+        roles.all_others = False
+    for own, line in odd_lines([*odd_numbers(roles)], table):
+        rows = "Rows" if roles.id is None else "Sequences"
+        setting, advice = setting_for_missing(own), "write a blank cell or NA"
+        if setting:
+            advice = shlex.join(["--set", setting])
+        roles.warnings.append(
+            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
+            f"a missing number: {advice}"
+        )
+    roles.warnings += written_in_two_ways(roles, table)
+    return roles
+
+
+def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
+    """Return the columns of a file of labels but the label, unless the user names them."""
+    options = table.layout.options
+    used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
+    used += [*map(str, options.get("static") or ()), str(options.get("group"))]
+    if str(roles.label.name) not in table.layout.facts:
+        return []
+    found = [column for column in map(table.column, table.layout.facts) if column is not None]
+    return [x for x in found if x is not roles.label and str(x.name) not in used]
+
+
+def _without_keys(table: Table) -> list[ColumnProfile]:
+    """Return the columns of a table but for parts of file names that only find rows elsewhere."""
+    options, keys = table.layout.options, set[str]()
+    parts = set(re.compile(table.layout.pattern or "").groupindex)
+    for join in table.layout.joins:
+        on = join["on"]
+        keys.add(str(on["left"]) if isinstance(on, dict) else str(on))
+    named = {str(name) for option in COLUMN_OPTIONS for name in options.named(option)}
+    return [column for column in table.columns if column.name not in (keys & parts) - named]
+
+
+def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+    """Return the roles of some columns of a table."""
+    options = table.layout.options
+    if not table.has_columns:
+        return _fixed_roles(table, columns)
+    _check_names(columns, options)
+    labels = columns_named(columns, options, "label")
+    one_hot = labels if len(labels) > 1 else []
+    if one_hot:
+        joined = joined_marks(one_hot)
+        _refuse_one_class(one_hot, joined)
+        columns = [*(column for column in columns if column not in one_hot), joined]
+        options, labels = options.with_given(label=joined.name), [joined]
+    roles, doubts = step_table(columns, options), list[str]()
+    if roles is None or roles.order is None:
+        doubts = channel_doubts(table, columns)
+    if roles is None:
+        roles = _row_roles(table, columns, options, next(iter(labels), None))
+        if not options.named("sequence"):
+            _refuse_names_of_files(table, roles)
+    if roles.kind == "events":
+        assign_fields(roles, options)
+    roles.one_hot = one_hot
+    if one_hot:
+        roles.warnings += doubtful_marks(one_hot, joined)
+    roles.warnings += doubts
+    return roles
+
+
+def _refuse_one_class(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> None:
+    """Raise a DataError if at most one of the label columns marks rows.
+
+    Args:
+        columns: The label columns.
+        marked: Column of the names that each row has, joined by |.
+    """
+    names = [x for x in columns if any(str(x.name) in own.split("|") for own in marked.values)]
+    if not names:
+        raise DataError("--label: no row has a 1 in one of these columns; name others")
+    if len(names) == 1:
+        raise DataError(
+            f"--label: of these columns, only {names[0].shown} marks rows; if its 1 and 0 are two "
+            f"classes, name it alone: {shlex.join(['--label', str(names[0].name)])}"
+        )
+
+
+def _row_roles(
+    table: Table,
+    columns: Sequence[ColumnProfile],
+    options: InitOptions,
+    label: ColumnProfile | None,
+) -> Roles:
+    """Return the roles of a table with a row per sequence, and not per recording in a folder.
+
+    Raises:
+        DataError: If they aren't clear, or the only sequence is a word that repeats, and the rows
+            seem to be about recordings. The error has the command that reads these.
+    """
+    if not options.named("sequence"):
+        _refuse_nested(table, columns)
+    problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
+    roles = None
+    try:
+        roles = row_table(columns, options, label)
+    except DataError as error:
+        problems = error.lines
+    if roles is not None:
+        is_word = len(roles.sequence) == 1 and roles.sequence[0].is_category
+        if not is_word or options.named("sequence"):
+            return roles
+    lines = commands_for_recordings(table)
+    label = _likeliest_label(columns, label)
+    if roles is None and label is not None:
+        lines += commands_for_parts(table, columns, label)
+    if roles is None or lines:
+        raise DataError(*problems, *lines)
+    return roles
+
+
+def _refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
+
+    If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
+    has a command that joins the parts: a time step is [x, y, 1 if a part begins].
+    """
+    nested = [column for column in columns if column.kind == "nested"]
+    others = [x for x in columns if x.kind in LIST_KINDS or x.is_free_text]
+    if not nested or others:
+        return
+    column = nested[0]
+    lines = [
+        f"{table.name}: {column.shown} holds nested lists, such as {quote(str(column.values[0]))}; "
+        "expected a list of numbers or of time steps: [[x, y], [x, y]]"
+    ]
+    parts = [part for value in column.sampled_values for part in value or ()]
+    widths = {len(part) if isinstance(part, list) else 0 for part in parts}
+    have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
+    if have_channels and table.dialect.format == "jsonl":
+        steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
+        code = f"import json, sys; k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) "
+        code += "for row in map(json.loads, sys.stdin)]"
+        command = ["python3", "-c", code, str(column.name)]
+        line, target = rewriting(command, matching_files(table.path)[0], "steps")
+        lines += [
+            f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
+            "them, and marks where one begins:",
+            f"  {line}",
+            f"  seqtrain init {target}",
+        ]
+    raise DataError(*lines)
+
+
+def _likeliest_label(
+    columns: Sequence[ColumnProfile], label: ColumnProfile | None
+) -> ColumnProfile | None:
+    """Return the label that the user names, or the one that is likeliest, or None."""
+    if label is None:
+        try:
+            label = choose_label(columns)
+        except DataError:
+            return None
+    return label
+
+
+def _refuse_names_of_files(table: Table, roles: Roles) -> None:
+    """Raise a DataError if a column holds names of files that are beside the table, or in a folder.
+
+    Raises:
+        DataError: The error has the command that reads the files instead.
+    """
+    file = matching_files(table.path)[0]
+    for column in table.columns:
+        if column.kind != "text" or not column.is_unique or column is roles.label:
+            continue
+        names = [str(value) for value in column.values[:FILES_LOOKED_FOR]]
+        folder = _folder_with(names, os.path.dirname(file))
+        if folder is not None:
+            raise _names_of_files(table, column, folder, str(roles.label.name))
+
+
+def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str) -> DataError:
+    """Return the error about a column with the names of files in a folder."""
+    names, file = list(map(str, column.values)), matching_files(table.path)[0]
+    problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
+    if resolve_format(names[0], "auto") not in RECORDINGS:
+        return DataError(f"{problem}; to read texts, put the files of each class into a folder")
+    files = pattern_of([os.path.join(folder, name) for name in names])
+    if files is None:
+        files = os.path.join(folder, f"*{os.path.splitext(names[0])[1]}")
+    key = str(column.name)
+    on: object = column.name
+    if not key.isidentifier() or key in (FILE, FOLDER):
+        key, on = RECORDING, {"left": RECORDING, "right": column.name}
+    command = ["seqtrain", "init", files, "--label", label]
+    pattern = next(key_patterns(key, names[0].count("/"), names[0]))
+    command += ["--set", f"data.path={flow(pattern)}"]
+    command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
+    return DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
+
+
+def _folder_with(names: Sequence[str], folder: str) -> str | None:
+    """Return the folder with files of these names: `folder`, or one in it. None without any."""
+    with os.scandir(folder or ".") as entries:
+        inner = sorted(os.path.join(folder, each.name) for each in entries if each.is_dir())
+    for place in (folder, *inner):
+        if all(os.path.isfile(os.path.join(place, name)) for name in names):
+            return place
+    return None
+
+
+def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+    """Return the roles of the columns of a format that fixes where sequence and label are."""
+    options, format = table.layout.options, table.dialect.format
+    text, label = table.column(TEXT), table.column(LABEL)
+    others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
+    if others:
+        named = columns_named(others, options, "label")
+        label = named[0] if named else choose_label(others)
+    for option in ("label", "sequence", "header"):
+        if options.named(option) and not others and table.layout.pattern is None:
+            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
+    if label is None or text is None or label.distinct == 0:
+        raise DataError(f"{table.name}: {NO_LABELS}")
+    kind = SEQUENCE_KINDS.get(text.kind, "text")
+    if format in ("fasttext", "fasta"):
+        kind = "text"
+    roles = Roles(options.kind or kind, label, [text], columns, has_names=False)
+    unused = [column for column in others if column is not label]
+    roles.owner = owner_of(unused)
+    roles.ignored = [column.describe() for column in unused]
+    return roles
+
+
+def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+    """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
+    present = [str(column.name) for column in columns]
+    known = {*present, *map(str, range(len(columns)))}
+    has_names = isinstance(columns[0].name, str)
+    if has_names:
+        hint = ""
+    else:
+        hint = "; the table has no names (--header, if the first row has some)"
+    problems = []
+    for option in COLUMN_OPTIONS:
+        for name in options.named(option):
+            if str(name) not in known:
+                missing = missing_name("column", str(name), present)
+                problems.append(f"--{option}: {missing}{hint}")
+    if problems:
+        raise DataError(*problems)

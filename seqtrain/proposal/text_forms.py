@@ -1,0 +1,351 @@
+"""Forms of text files: headers, titles, blocks, ragged rows, and better readings."""
+
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.header import has_header
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.ragged import RAGGED, list_start, names_ragged_rows
+from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.table import Table, TableBuilder
+from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
+from seqtrain.tables.cells import is_number
+from seqtrain.tables.delimited import DELIMITERS, index_of_names
+from seqtrain.tables.json_lines import BY_COLUMNS
+from seqtrain.tables.opening import guess_encoding
+from seqtrain.tables.sources import matching_files, open_source
+from seqtrain.tables.xlsx import FIRST_ROWS
+from seqtrain.text import display_name, listed, one_of, quote
+
+FEWEST_LINES_OF_LABEL = 4
+"""Fewest lines per first word, on average, if the first words of lines may be labels."""
+FEWEST_BLOCKS = 3
+"""Fewest blank lines that divide a file into blocks."""
+FIRST_LINES = 4096
+"""Number of first lines that tell the form of a text file without columns."""
+HEAD_ROWS, HEAD_CELLS = 16, 100_000
+"""Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
+NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
+"""Parts of the reason of a row that can't be decoded."""
+PROFILED_ROWS = 1024
+"""Number of rows of a block."""
+MOST_LISTS = 4
+"""Largest number of lists for which a message has a command."""
+MANY_COLUMNS = 8
+"""Number of columns of a single row from which on a JSON object may hold a table by columns."""
+NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
+"""Line of a text file with a table whose columns are separated by blanks."""
+NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
+"""First word of a line that may be its label."""
+
+
+def format_of_lines(table: Table) -> str:
+    """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
+    lines = first_lines(table.path, table.dialect)
+    if lines and lines[0].startswith("__label__"):
+        return "fasttext"
+    fields = [line.split("\t") for line in lines]
+    if lines and all(len(line) == 2 for line in fields):
+        first, last = (set(column) for column in zip(*fields, strict=True))
+        if len(last) < len(first) or _has_names(table):
+            return "tsv"
+        return "txt"
+    if any("\t" in line for line in lines):
+        if table.layout.options.get("header"):
+            return "tsv"
+        return "txt"
+    for mark in ";,|":
+        counts = {line.count(mark) for line in lines}
+        is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
+        for side in (0, 2):  # the label is first or last
+            if is_table and len({_ends(line, mark)[side] for line in lines}) <= len(lines) / 2:
+                return "csv"
+    return "txt"
+
+
+def _first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
+    """Yield the first rows of a file in blocks of `rows`, about `FIRST_LINES` in all."""
+    count = 0
+    for block in open_source(path, dialect).blocks(Selection(), rows):
+        yield block
+        count += len(block)
+        if count >= FIRST_LINES:
+            return
+
+
+def _has_names(table: Table) -> bool:
+    """Return True if the first line of label<TAB>text names the columns, as in tsv.
+
+    A label that comes again is none of the names.
+    """
+    tsv = Table(table.path, table.layout, replace(table.dialect, format="tsv"))
+    options, (head, first) = table.layout.options, _head_of(tsv)
+    comes_again = head.rows > 0 and first[0].strip() in head.columns[0].values
+    if "header" in options.given or not head.rows or comes_again:
+        return bool(options.get("header"))
+    with suppress(DataError):  # it isn't clear
+        return has_header(table.name, first, head.columns, options)
+    return False
+
+
+def first_lines(path: str, dialect: Dialect) -> list[str]:
+    """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
+    blocks = _first_blocks(path, replace(dialect, format="lines"))
+    return [line for block in blocks for line in as_list(block.columns[TEXT])]
+
+
+def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
+    """Raise a DataError if blank lines divide lines of a few words each, as in CoNLL files.
+
+    A user who names a column wants rows as they are.
+    """
+    lines = first_lines(path, replace(dialect, blank_lines=True))
+    lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
+    rows = [line.split() for line in lines if line.strip()]
+    blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
+    are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len(set(map(len, rows))) == 1
+    if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
+        return
+    if any(options.named(option) for option in COLUMN_OPTIONS):
+        return
+    name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
+    command, target = rewriting(["awk", "-v", r"OFS=\t", code], path, "blocks", ".tsv")
+    raise DataError(
+        f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
+        "per token; seqtrain learns a label per sequence",
+        f"{name}: if the lines of a block have one label, number the blocks by these commands:",
+        f"  {command}",
+        f"  seqtrain init {target} --id 0",
+    )
+
+
+def _ends(line: str, mark: str) -> tuple[str, str, str]:
+    """Return the first field of a line, the others but the last one, and the last field."""
+    first, _, rest = line.partition(mark)
+    middle, _, last = rest.rpartition(mark)
+    return first, middle, last
+
+
+def undecodable_rows(table: Table) -> list[str]:
+    """Return the places and reasons of rows that can't be decoded, if no encoding is given."""
+    if "encoding" in table.layout.options.given:
+        return []
+    return [x for x in table.problems if NOT_UTF_8 in x or BINARY in x]
+
+
+def find_header(table: Table, *, is_train: bool) -> list[str]:
+    """Decide if the first row of csv or tsv names the columns, and return its cells.
+
+    Raises:
+        DataError: If it isn't clear. Of train, also if there are no rows, or only one column.
+    """
+    head, first = _head_of(table)
+    if any(NOT_UTF_8 in problem for problem in undecodable_rows(head)):
+        set_likely_encoding(table)
+        head, first = _head_of(table)
+    if is_train and is_ragged(head):
+        is_list, table.header = _is_list(table)
+        table.dialect = replace(table.dialect, header=bool(table.header))
+        if is_list:
+            return first
+    if is_train:
+        check_shape(head, first)
+    filled = [cell for cell in first if cell.strip()]
+    has_title = len(filled) == 1 and len(first) > 2
+    if is_train and has_title and table.layout.options.get("header") is not False:
+        _refuse_title(table, first)
+    if first:
+        table.header = has_header(table.name, first, head.columns, table.layout.options)
+        table.dialect = replace(table.dialect, header=table.header)
+    return first
+
+
+def _is_list(table: Table) -> tuple[bool, bool]:
+    """Return if the first rows of csv or tsv are ragged lists, and if a header is above them."""
+    file = open_source(table.path, Dialect(table.dialect.format)).files()[0]
+    blocks = open_source(file, replace(table.dialect, header=False)).blocks(
+        Selection((), rest=True), FIRST_LINES
+    )
+    rows = as_list(next(blocks).columns[REST])
+    header = bool(table.layout.options.get("header", names_ragged_rows(rows[0], rows[1:])))
+    own = rows[1:] if header else rows
+    return bool(own) and list_start(own, rows[0] if header else None) is not None, header
+
+
+def _refuse_title(table: Table, first: Sequence[str]) -> None:
+    """Raise a DataError with the command that removes a title above a table of csv or tsv.
+
+    Args:
+        table: The table.
+        first: Cells of its first row, of which one has a text.
+    """
+    dialect = replace(table.dialect, header=False)
+    file = open_source(table.path, dialect).files()[0]
+    block = next(_first_blocks(file, dialect, FIRST_ROWS))
+    rows = list(zip(*map(as_list, block.columns.values()), strict=True))
+    line = int(block.lines[index_of_names(rows)])
+    if line == 1:
+        return
+    path = matching_files(table.path)[0]
+    command, _ = rewriting(["tail", "-n", f"+{line}"], path, "table")
+    title = quote("".join(first).strip(), 40)
+    found = f"one cell of {len(first)} has a text, {title}, as a title has"
+    raise DataError(
+        f"{table.name}:1: {found}; the names of the columns seem to be on line {line}; to remove "
+        "what is above:",
+        f"  {command}",
+    )
+
+
+def _head_of(table: Table) -> tuple[Table, list[str]]:
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    head = Table(table.path, table.layout, replace(table.dialect, header=False))
+    builder, first = TableBuilder(head), list[str]()
+    file = open_source(table.path, head.dialect).files()[0]
+    for block in _first_blocks(file, head.dialect, HEAD_ROWS):
+        if not first:
+            row, block = block.at(slice(1)), block.at(slice(1, None))
+            first = [str(as_list(cells)[0]) for cells in row.columns.values()]
+            if row.problems:
+                builder.add(row)
+        builder.add(block)
+        if builder.rows * len(first) >= HEAD_CELLS:
+            break
+    builder.finalize()
+    return head, first
+
+
+def check_shape(table: Table, first: Sequence[str]) -> None:
+    """Raise a DataError if the table has no rows, or only one column.
+
+    Args:
+        table: The table without its first row.
+        first: Cells of the first row of csv or tsv, or [].
+    """
+    name = table.name
+    if table.dialect.format == "txt" and table.problems and not table.rows:
+        if os.path.isfile(table.path):
+            lines = first_lines(table.path, table.dialect)
+        else:
+            lines = []
+        if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
+            edit = ["sed", "-E", "-e", "s/^ +//", "-e", "s/ +/,/g"]
+            command, _ = rewriting(edit, table.path, "table", ".csv")
+            raise DataError(
+                f"{name}: numbers between blanks; write commas there, such as by:", f"  {command}"
+            )
+        refuse_labels_before_blanks(table)
+        raise DataError(
+            f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
+        )
+    if not table.rows:
+        if table.problems:
+            raise DataError(*table.problems[:10])
+        found = "one row" if any(first) else "no rows"
+        raise DataError(f"{name}: {found}; expected one labelled sequence per row")
+    is_object = table.dialect.format == "jsonl" and not table.layout.joins
+    if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
+        raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
+    if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
+        refuse_labels_before_blanks(table)
+        marks = [mark for mark, text in DELIMITERS.items() if text in first[0]] or [*DELIMITERS]
+        raise DataError(
+            f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
+            f"separated by a comma, semicolon, tab or |; or give --delimiter {one_of(marks)}"
+        )
+
+
+def _commands_for_lists(table: Table) -> list[str]:
+    """Return lines with a command for each list of objects in the only row of a table."""
+    lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
+    if not lists:
+        return []
+    lines = ["or, if each of its lists is a table, write them to files:"]
+    for name in lists[:MOST_LISTS]:
+        code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
+        command = shlex.join(["python3", "-c", code, str(name)])
+        lines.append(f"  {command} < {shlex.quote(table.path)} > {shlex.quote(f'{name}.json')}")
+    return lines
+
+
+def refuse_labels_before_blanks(table: Table) -> None:
+    """Raise a DataError with a command if the first word of each line may be its label."""
+    if not os.path.isfile(table.path):
+        return
+    lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
+    words = Counter(line.split()[0] for line in lines)
+    have_texts = all(len(line.split()) > 1 for line in lines)
+    if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates or addresses of a log
+        return
+    if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
+        return
+    code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
+    command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
+    shown = listed([quote(word) for word, _ in words.most_common()])
+    raise DataError(
+        f"{table.name}: no tab or comma is between labels and texts; if the first word of a line "
+        f"is its label ({shown}):",
+        f"  {command}",
+        f"  seqtrain init {target}",
+    )
+
+
+NO_LABELS = (
+    "no labels: no line has a tab; expected label<TAB>text, csv, jsonl, or a folder for each class"
+)
+"""Message about a text file without labels."""
+
+
+def is_ragged(table: Table) -> bool:
+    """Return True if many rows of a table have another number of fields than the first one."""
+    return len(table.problems) > RAGGED * (table.rows + len(table.problems))
+
+
+def set_likely_encoding(table: Table) -> None:
+    """Set the likeliest encoding of files that aren't UTF-8.
+
+    Raises:
+        DataError: If there is no likely encoding.
+    """
+    name, file = table.name, open_source(table.path, Dialect(table.dialect.format)).files()[0]
+    encoding = guess_encoding(file)
+    if encoding is None:
+        raise DataError(f"{name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis")
+    table.dialect = replace(table.dialect, encoding=encoding)
+    table.warnings.append(
+        f"{name} isn't UTF-8; it is read as {encoding}; if letters come out wrong, give "
+        "--encoding, such as cp1251 or gbk"
+    )
+
+
+def better_reading(table: Table) -> str:
+    """Return advice on a table many of whose rows can't be read: a reading that fits better."""
+    total = table.rows + len(table.problems)
+    advice = f"{len(table.problems):,} of {total:,} rows can't be read in this form"
+    if table.dialect.format not in ("csv", "tsv"):
+        return f"{advice}; correct them, or give another --format"
+    for delimiter, mark in DELIMITERS.items():
+        for quotes in (None, False):
+            dialect = replace(table.dialect, format="csv", delimiter=mark, quotes=quotes)
+            if _can_be_read(table.path, dialect):
+                options = f"--format csv --delimiter {delimiter}"
+                options += " --set data.quoting=none" if quotes is False else ""
+                return f"{advice}; nearly all can with {options}"
+    return f"{advice}; if all after the first fields is one text, quote it, or write it as .tsv"
+
+
+def _can_be_read(path: str, dialect: Dialect) -> bool:
+    """Return True if nearly all of the first rows of a csv file have equally many fields."""
+    rows = bad = width = 0
+    try:
+        for block in _first_blocks(path, dialect):
+            rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
+    except DataError:
+        return False
+    return width > 1 and bad <= RAGGED * rows

@@ -1,0 +1,186 @@
+"""Windows: roles of a table whose rows of an id are cut into sequences."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.proposal.joined_ids import find_joined_id
+from seqtrain.proposal.names import is_code_or_owner, is_time
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.order import Order, find_order
+from seqtrain.proposal.profile import ColumnProfile, determines
+from seqtrain.proposal.roles import Roles, columns_named, likeliest_labels
+from seqtrain.proposal.step_columns import distinct_rows
+from seqtrain.proposal.step_ids import (
+    FEWEST_ROWS,
+    MOST_CANDIDATES,
+    SHORTEST_RUN,
+    given_ids,
+    have_names,
+    may_name_sequences,
+)
+from seqtrain.text import listed
+
+SHORTEST, LONGEST = 4, 128
+"""Fewest and most time steps of a proposed window."""
+LONGEST_BEFORE_EVENTS = 32
+"""Most time steps of a proposed window that ends at nearly each row."""
+SHORT_RUNS = 0.1
+"""Share of the runs of a rare label that may be too short for a window to end in each."""
+RARE_STATE = 0.2
+"""Share of rows below which the rarer of two labels is a state that sets in, such as a failure."""
+WINDOW_RULES = {
+    "last": "a window has the label of its last row",
+    "constant": "a window ends where the label changes",
+}
+"""Maps values of `label` in data.window to words for them."""
+
+
+# Ids within which the label changes
+
+
+def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
+    """Return the roles of a table whose rows are cut into windows, or None if it isn't one.
+
+    Such a table has an id with many rows each, in time, measured numbers, and a label that changes
+    within an id, but seldom. If the user names no id, it is named like codes or owners, or its rows
+    have times that never repeat within it. Of several possible ids, it is the one whose rows follow
+    each other, or the only one of numbers.
+    """
+    given = given_ids(columns, options)
+    if not given:
+        joined = find_joined_id(columns, options, has_labels=False)
+        given = [joined] if joined else []
+    possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
+    taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
+    possible = [x for x in possible if x not in taken]
+    possible = [x for x in possible if may_name_sequences(x, columns)]
+    candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
+    if not given and not have_names(columns):
+        candidates = [x for x in candidates if x.is_contiguous or x.kind == "number"]
+    found = []
+    for id in candidates[:MOST_CANDIDATES]:
+        is_named = id in given or is_code_or_owner(id)
+        roles = _windows_of(columns, id, options, is_named=is_named)
+        if roles is not None:
+            found.append(roles)
+    follow = [roles for roles in found if roles.id is not None and roles.id.is_contiguous]
+    found = follow or found
+    numbered = [roles for roles in found if roles.id is not None and roles.id.kind == "number"]
+    if len(found) > 1:
+        found = numbered or found
+    if len(found) == 1:
+        return found[0]
+    return None
+
+
+def _windows_of(
+    columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions, *, is_named: bool
+) -> Roles | None:
+    """Return the roles of a table that is cut into windows, with an id, or None.
+
+    Args:
+        columns: All columns.
+        id: Column of the id.
+        options: Options of the user, whose columns exist.
+        is_named: True if the user or its name says that the column is an id.
+    """
+    others = [column for column in columns if column not in id.parts]
+    named = columns_named(columns, options, "order")
+    order = Order(*named) if named else find_order(others, id)
+    if is_named:
+        is_id = order is not None or id.is_contiguous
+    else:
+        is_id = order is not None and distinct_rows(id.codes, order.codes) == id.rows
+    if not is_id:
+        return None
+    times = np.arange(id.rows) if order is None else order.numbers
+    rows = np.lexsort((times, id.codes))
+    possible = columns_named(columns, options, "label")
+    if not possible:
+        sorting = () if order is None else order.columns
+        possible = [x for x in others if x not in sorting and _may_be_state(x, id, rows)]
+        possible = likeliest_labels(possible)
+    if len(possible) > 1:
+        possible = [column for column in possible if column.distinct == 2]
+    if len(possible) != 1:
+        return None
+    label = possible[0]
+    runs = label_runs(id.codes[rows], label.codes[rows])
+    first = None if order is None else order.columns[0]
+    is_measured = any(x.is_measured for x in others if x not in (first, label))
+    window = options.get("window")
+    if window is None and (not is_measured or runs.mean() < SHORTEST_RUN):
+        return None
+    roles = Roles("steps", label, columns=columns, id=id, order=order)
+    if isinstance(window, dict) and "steps" in window:
+        steps = window["steps"]
+        roles.window = {"stride": steps, "label": "last", **window}
+        return roles
+    roles.window = _window(id, label, rows)
+    rule = WINDOW_RULES[roles.window["label"]]
+    changes = f"{label.shown} changes within {id.shown}"
+    roles.reasons["window"] = f"{changes}; {rule}"
+    steps = listed([f"{name}: {value}" for name, value in roles.window.items()], 3)
+    roles.warnings.append(
+        f"{changes}, after {runs.mean():.0f} rows on average: its rows are cut into windows "
+        f"({steps}), and {rule}; windows of one {id.shown} stay on one side of a split. Fit the "
+        "steps to your sampling rate"
+    )
+    return roles
+
+
+def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np.intp]) -> bool:
+    """Return True if a column may be a label that changes within an id, but seldom."""
+    if not column.can_be_label or is_code_or_owner(column) or is_time(column):
+        return False
+    if column.is_blank.any() or column.is_measured or determines(id, column):
+        return False
+    return bool(label_runs(id.codes[rows], column.codes[rows]).mean() >= SHORTEST_RUN)
+
+
+def label_runs(ids: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+    """Return the lengths of the runs of rows with equal id and label."""
+    is_start = (np.diff(ids, prepend=-1) != 0) | (np.diff(labels, prepend=-1) != 0)
+    return np.diff(np.flatnonzero(is_start), append=len(ids))
+
+
+def _window(id: ColumnProfile, label: ColumnProfile, rows: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """Return the value of data.window.
+
+    A label that sets in once per id, or is rare, such as a failure, is that of the last row, and
+    windows follow each other closely: a window ends within each run of the rarer label. If these
+    runs are short, windows are short too, for the first rows of an id end no window. Otherwise a
+    window lies within one label, such as an activity.
+
+    Args:
+        id: Column of the id.
+        label: Column of the label.
+        rows: Rows in the order of ids and times.
+    """
+    codes = label.codes[rows]
+    runs = label_runs(id.codes[rows], codes)
+    rarer = int(label.counts.argmin())
+    is_rare = len(runs) <= 2 * len(id.values) or label.counts[rarer] < RARE_STATE * label.rows
+    if label.distinct != 2 or not is_rare:
+        steps = _power_of_two(np.median(runs) / 2, LONGEST)  # several windows in each
+        return {"steps": steps, "stride": steps // 2, "label": "constant"}
+    size = np.median(id.counts)
+    steps = _power_of_two(size / 2, LONGEST)
+    stride = steps // 4
+    run_starts = np.cumsum(runs) - runs
+    rare_runs = runs[codes[run_starts] == rarer]
+    shortest = int(np.quantile(rare_runs, SHORT_RUNS))
+    if shortest < stride:
+        steps, stride = _power_of_two(size / 10, LONGEST_BEFORE_EVENTS), shortest
+    return {"steps": steps, "stride": stride, "label": "last"}
+
+
+def _power_of_two(length: float, most: int) -> int:
+    """Return the largest power of two from `SHORTEST` to `most` that is at most a length."""
+    steps = most
+    while steps > max(SHORTEST, length):
+        steps //= 2
+    return steps
