@@ -1,5 +1,6 @@
 """One long recording: a row per time step, but no id. Commands that number its parts as ids."""
 
+import os
 import shlex
 from collections.abc import Sequence
 
@@ -79,7 +80,10 @@ def commands_for_parts(
 
 def _is_plain(table: Table, columns: Sequence[ColumnProfile]) -> bool:
     """Return True for a file of csv or tsv with names in the line above the rows, and no quotes."""
-    if table.dialect.format not in ("csv", "tsv") or not table.header or table.layout.joins:
+    layout = table.layout
+    if table.dialect.format not in ("csv", "tsv") or not table.header or layout.joins:
+        return False
+    if layout.pattern or not os.path.isfile(table.path):  # several files
         return False
     files = matching_files(table.path)
     texts = [x.values for x in columns if x.kind not in ("number", "blank")]

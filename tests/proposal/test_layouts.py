@@ -366,9 +366,10 @@ def test_a_file_of_each_class(tmp_path, monkeypatch, draw, given, form):
     assert class_counts("c.yaml") == dict.fromkeys(labels, 30)
 
 
+@pytest.mark.parametrize("given", ["the folder", "its files"])
 @pytest.mark.parametrize("trials", [1, 20])
 def test_time_steps_in_a_file_of_each_class_are_joined_by_the_printed_command(
-    tmp_path, monkeypatch, draw, cli, trials
+    tmp_path, monkeypatch, draw, cli, trials, given
 ):
     """A file is one recording, or its trials are counted from 1 in each file."""
     monkeypatch.chdir(tmp_path)
@@ -380,7 +381,9 @@ def test_time_steps_in_a_file_of_each_class_are_joined_by_the_printed_command(
             names.remove("trial")
             rows = [[t, *row[2:]] for t, row in enumerate(rows)]
         write(Path(f"my runs/{label}.csv"), names, rows, ";")
-    refused = cli("init", "my runs", code=2).err
+    files = ["my runs"] if given == "the folder" else sorted(glob("my runs/*"))
+    refused = cli("init", *files, code=2).err
+    assert "no file" not in refused
     cut, init = re.findall(r"seqtrain:   (awk .*|seqtrain init .*)", refused)
     subprocess.run(cut, shell=True, check=True)
     cli(*shlex.split(init)[1:], "-o", "c.yaml")
