@@ -207,9 +207,13 @@ def is_code_or_owner(column: ColumnProfile) -> bool:
 
 
 def may_own(column: ColumnProfile) -> bool:
-    """Return True if the column is named like owners, groups or ids, not codes of a property."""
+    """Return True if the column is named like owners, groups or ids, not codes of a property.
+
+    Or it is named like texts or names. Where few of these are distinct, rows share them.
+    """
     is_id = is_code(column) and ID_NAME.search(column.name_words) is not None
-    return is_id or names_owner(column) or column.word in GROUP_NAMES
+    is_known = column.word in (*GROUP_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, "name")
+    return is_id or is_known or names_owner(column)
 
 
 def is_time(column: ColumnProfile) -> bool:

@@ -68,7 +68,7 @@ LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
 LABEL_KINDS = ("text", "number", "amount")
 """Kinds of columns whose short values can be labels."""
-CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,6}[-_ ]?[0-9]{1,12}"), 10
+CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,12}[-_/. ]?[0-9]{1,12}|[^\s@]+@[^\s@]+\.[A-Za-z]+"), 10
 """A code of letters and a number, and the fewest different ones that are codes of things."""
 MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
@@ -674,7 +674,7 @@ class ColumnProfile:
 
     @cached_property
     def holds_codes(self) -> bool:
-        """True if all texts are letters and a number, such as K017, and ten or more of them."""
+        """True if ten texts or more are letters and a number, such as K017, or mail addresses."""
         texts = [value for value in self.values if value != ""]
         return len(texts) >= FEWEST_CODES and self.are_texts and all(map(CODE.fullmatch, texts))
 

@@ -197,6 +197,12 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
             *commands("label", [*best, *(x for x in candidates if x not in best)]),
             *_command_for_marks(best),
         )
+    repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
+    if repeated:
+        raise DataError(
+            marked("--label: only numbers or dates repeat as labels do; if one is the label:"),
+            *commands("label", repeated),
+        )
     advice = marked("give --label COLUMN")
     if any(column.kind in ("number", "amount") for column in columns):
         advice = f"group numbers into classes, or {advice}"

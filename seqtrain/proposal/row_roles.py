@@ -196,6 +196,8 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not _is_synonym(x, label)] or texts
+    if any(x.is_free_text for x in texts):  # words that repeat say more about the rows' owners
+        texts = [x for x in texts if not x.is_category]
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]

@@ -416,3 +416,34 @@ def test_data_finds_what_was_planted_and_nothing_in_clean_tables(
     cli("init", "b.csv", "-o", "b.yaml", "--label", "label", *options)
     doubts = " ".join(cli("data", "b.yaml", "--json").json["doubts"])
     assert [text for text in planted if text not in doubts] == []
+
+
+@pytest.mark.parametrize(
+    ("column", "form"),
+    [("title", "dossier/{}"), ("body", "{}"), ("name", "{word}"), ("sender", "{word}@post.org")],
+)
+def test_few_values_under_the_name_of_a_text_are_owners_of_rows(
+    tmp_path, monkeypatch, draw, cli, column, form
+):
+    monkeypatch.chdir(tmp_path)
+    owners = [form.format(700 + k, word=name(draw) + "abcdefghijklmnop"[k]) for k in range(16)]
+    rows = [[owners[i % 16], sentence(draw), draw.choice("uv")] for i in range(320)]
+    write(Path("a.csv"), [column, "report", "label"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == "report"
+    (setting,) = re.findall(r"--set (data\.group=\w+)", said)
+    cli("init", "a.csv", "-o", "c.yaml", "--force", "--set", setting)
+    assert parse_config(Path("c.yaml").read_text()).data.group == column
+
+
+@pytest.mark.parametrize("values", [["1.0", "1.5", "2.0"], ["2024-01-05", "2024-02-05"]])
+def test_numbers_or_dates_that_repeat_are_offered_as_the_label(
+    tmp_path, monkeypatch, draw, cli, values
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [[sentence(draw), draw.choice(values)] for _ in range(120)]
+    write(Path("a.csv"), ["remark", "stars"], rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    cli(*command.split())
+    assert f"{len(values)} classes" in Path("c.yaml").read_text()
