@@ -109,7 +109,8 @@ TIMES = (
     "|created|updated|modified|recorded|logged|occurred"
     "|(?:time|date) ?(?:created|stamp|logged|recorded|received|generated|occurred|sent|start|end)"
     "|(?:create|event|start|end|log|server)(?:time|date)"
-    "|zeit|zeitpunkt|zeitstempel|uhrzeit|datum|heure|horodatage|fecha|hora|tijd|tid"
+    "|zeit|zeitpunkt|zeitstempel|uhrzeit|uhr|datum|heure|horodatage|fecha|hora|tijd|tid|czas"
+    "|时间|日期|時間|日時|時刻|시간|일시|날짜"
 )
 TIME_NAME = re.compile(rf"(^|[^a-z])(?:{TIMES})(?: (?:{UNITS}))*$")
 """Pattern in the words of the name of a column whose numbers are times, such as arrival time."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +23,7 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.tables.blocks import Name
-from seqtrain.tables.times import DAY
+from seqtrain.tables.times import DAY, LOG_YEAR
 from seqtrain.text import listed
 
 CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
@@ -454,6 +455,22 @@ def is_dated(column: ColumnProfile) -> bool:
 def is_calendar(column: ColumnProfile) -> bool:
     """Return True if all cells are dates written as whole numbers, such as 20240301."""
     return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
+
+
+def spans_new_year(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if an id has dates of January and December in `LOG_YEAR`, which has no meaning.
+
+    Such dates are written without a year. Those of January sort rows before those of December.
+    """
+    if not _holds_dates(column):
+        return False
+    begin = (date(LOG_YEAR, 1, 1) - date(1970, 1, 1)).days
+    days = column.value_numbers // DAY - begin
+    if np.nanmin(days) < 0 or np.nanmax(days) > 365:
+        return False
+    months = (days < 31)[column.codes], (days > 334)[column.codes]
+    first, last = (id.codes[is_month] for is_month in months)
+    return bool(np.isin(first, last).any())
 
 
 def has_years_last(column: ColumnProfile) -> bool:

@@ -32,6 +32,7 @@ from seqtrain.proposal.order import (
     is_known,
     is_time_of_day,
     sampled_ids,
+    spans_new_year,
 )
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import (
@@ -101,6 +102,8 @@ class StepColumns:
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
+        if self.first is not None and self.first.kind == "amount":
+            roles.units[str(self.first.name)] = self.first.unit
         others = [x for x in self.columns if x not in (self.label, self.first)]
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         if self.row_features:
@@ -303,6 +306,12 @@ class StepColumns:
                 self.roles.steps[ELAPSED] = "order"
             yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
             yield from self._undecided_ties(order)
+            if spans_new_year(order.columns[0], self.id):
+                yield (
+                    f"{order.shown} has no year: rows of January come before those of December of "
+                    f"one {self.id.shown}; add the year, or leave out data.order to keep "
+                    "the order of the file"
+                )
             yield from self._mixed_sequences(order.codes[self.rows])
 
     def _undecided_ties(self, order: Order) -> Iterator[str]:

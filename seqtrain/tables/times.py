@@ -134,6 +134,12 @@ STOPWATCH = re.compile(
     r"(?P<sign>[-+]?)(?P<minute>\d{1,9}):(?P<second>[0-5]\d)[.,](?P<decimals>\d+)", re.ASCII
 )
 """Minutes and seconds of a stopwatch, such as 1:30.356. (For ISO 8601 these are hours, minutes.)"""
+WITH_UNITS = re.compile(
+    r"(?P<sign>[-+]?)(?P<hour>\d{1,9}) ?h ?(?P<minute>[0-5]?\d)"
+    r"(?: ?(?:m|min)(?: ?(?P<second>[0-5]?\d) ?(?:s|sec)?)?)?",
+    re.ASCII,
+)
+"""Hours and minutes with their units, such as 14h30, 3 h 15 min, 0h05m20s."""
 WORDS_AT_TIMES = re.compile(
     r"(?<=\d),? +(?:um|at|a|a las|alle|om|as|-|\u2013) +(?=\d)|(?<=\d) ?Uhr$", re.ASCII
 )
@@ -184,6 +190,10 @@ def read_duration(text: str) -> int:
         BadTimeError: If the text is neither.
     """
     text = text.strip().removesuffix("Uhr").rstrip()
+    found = WITH_UNITS.fullmatch(text)
+    if found is not None:
+        seconds = int(found["hour"]) * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
+        return _signed(found["sign"], seconds * SECOND)
     found = TIME_OF_DAY.fullmatch(text)
     if found is not None:
         hour = _hour_of_day(int(found["hour"]), found["half"] or "", text)

@@ -257,7 +257,7 @@ def test_a_time_of_day_that_may_sort_rows_of_a_day_is_an_option(tmp_path, monkey
     assert are_sorted(path, parse_config(Path("d.yaml").read_text()))
 
 
-@pytest.mark.parametrize("cell", ["Week {}", "{}h30", "2023-H{}"])
+@pytest.mark.parametrize("cell", ["Week {}", "{} bells", "2023-H{}"])
 def test_tokens_named_like_times_are_said(tmp_path, cell):
     names, rows = moments("YYYY-Mon", "shuffled")
     rows = [[row[0], cell.format(index % 5), *row[2:]] for index, row in enumerate(rows)]
@@ -281,3 +281,26 @@ def test_times_of_day_across_midnight_keep_the_order_of_the_file(tmp_path, is_mi
     config, proposal = proposed(path, label="label")
     assert are_sorted(path, config)
     assert any("midnight" in line and "'time'" in line for line in proposal.warnings)
+
+
+def test_an_order_with_a_unit_sorts_rows(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(4)
+    lines = []
+    for number in range(40):
+        times = [f"{100 + 17 * step}ms" for step in range(6)]
+        draw.shuffle(times)
+        lines += [f"k{number},{at},{draw.choice('xyz')},{'uv'[number % 2]}" for at in times]
+    Path("a.csv").write_text("visit_id,time,page,label\n" + "\n".join(lines) + "\n")
+    cli("init", "a.csv", "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.order, data.units) == ("time", {"time": "ms"})
+
+
+@pytest.mark.parametrize("month", ["Nov", "Dec"])
+def test_dates_without_a_year_over_new_year_are_said(tmp_path, monkeypatch, cli, month):
+    monkeypatch.chdir(tmp_path)
+    times = [f"{month} 29 10:{k:02d}:00" for k in range(3)] + ["Jan  2 09:00:00"] * (month == "Dec")
+    lines = [f"k{n},{at},{'xyz'[n % 3]},{'uv'[n % 2]}" for n in range(40) for at in times]
+    Path("a.csv").write_text("host_id,time,page,label\n" + "\n".join(lines) + "\n")
+    assert ("no year" in cli("init", "a.csv", "-o", "c.yaml").err) == (month == "Dec")

@@ -114,6 +114,14 @@ def test_half_days():
         read_month_first("12/31/2024 15:05 AM")
 
 
+def test_hours_and_minutes_with_their_units():
+    for text, seconds in (("14h30", 52200), ("0h05m20s", 320), ("3 h 15 min 2 s", 11702)):
+        assert read_duration(text) == seconds * SECOND
+    for text in ("3h", "3h75m", "h30"):
+        with pytest.raises(BadTimeError):
+            read_duration(text)
+
+
 def test_minutes_and_seconds_of_a_stopwatch():
     for text, seconds in (("1:30.356", 90.356), ("-10:30.5", -630.5), ("0:02,25", 2.25)):
         assert read_duration(text) == round(seconds * 1000) * 1_000_000
