@@ -73,7 +73,7 @@ def test_missing_values_and_one_channel():
         (np.zeros((2, 2), dtype="timedelta64[s]"), "type timedelta64"),
         ([["1", "two"]], "expected a number, found 'two'"),
         ([[object(), 1]], "expected a number, found '<object"),
-        ([[1, 2], [3]], "step 2: 1 values, but step 1 has 2"),
+        ([[1, 2], [3]], "step 2: 1 value, but step 1 has 2"),
         ([1, [2]], "found a list"),
         (np.zeros((1, 2, 3)), "found a list"),
         (3, "expected a list of vectors or numbers, found a number"),
