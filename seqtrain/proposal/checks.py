@@ -43,6 +43,8 @@ def check_dropped(found: Findings) -> None:
         return
     unit = "rows" if found.roles.id is None else "sequences"
     columns = list(odd_numbers(found.roles))
+    if not columns:  # windows may leave out a class, too
+        return
     advice, setting = "write missing numbers as blank cells or NA", setting_for_missing(columns)
     if setting:
         advice = f"to read such cells as missing numbers: {set_command(setting)}"

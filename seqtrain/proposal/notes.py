@@ -5,6 +5,8 @@ import os
 import shlex
 from collections.abc import Iterator
 
+import numpy as np
+
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -80,7 +82,8 @@ def rows_of_windows(roles: Roles, facts: Facts) -> Iterator[str]:
     window, label = roles.window, roles.label
     if window is None or window["label"] == "constant":
         return
-    rarest = int(label.counts.argmin())
+    present = np.flatnonzero(np.arange(len(label.values)) != label.blank)
+    rarest = int(present[label.counts[present].argmin()])
     name, rows = str(label.values[rarest]), int(label.counts[rarest])
     windows = facts.classes[name]
     are_enough = rows > FEW_ROWS_OF_LABEL and 2 * windows >= rows / window["stride"]

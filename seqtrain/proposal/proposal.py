@@ -200,8 +200,13 @@ def _facts_of_split(
     if roles.id is None:
         needed = roles.sequence
     else:
-        needed = [*roles.sequence, *roles.id.parts]
-    missing = [str(column.name) for column in needed if column.name not in own]
+        needed = [*roles.sequence, *roles.id.parts, *(roles.order.columns if roles.order else ())]
+    names = [str(column.name) for column in needed]
+    if roles.id is not None:
+        kinds = {**roles.steps, **roles.static}
+        names += [name for name, kind in kinds.items() if kind != "order"]
+    present = {str(name) for name in own}
+    missing = [name for name in names if name not in present]
     if missing:
         raise DataError(f"{table.name}: {missing_name('column', missing[0], list(map(str, own)))}")
     same = replace(

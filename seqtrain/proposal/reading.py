@@ -178,7 +178,7 @@ def read_table(
     undecodable = undecodable_rows(table)
     are_guessed = any(NOT_UTF_8 in problem for problem in undecodable)
     if undecodable and not _leave_out(table, undecodable) and are_guessed:
-        set_likely_encoding(table)
+        set_likely_encoding(table, files)
         _read(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)

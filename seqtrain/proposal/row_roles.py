@@ -60,7 +60,7 @@ FEWEST_SYMBOLS = 3
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
-DIGITS_ONLY = re.compile("[0-9]+")
+DIGITS_ONLY, DECIMALS = re.compile("[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
 DIGITS = re.compile("[.][0-9]+$|[0-9]+")
 """Digits in the name of a column, and the number of a name that occurs again."""
 
@@ -279,6 +279,9 @@ def _in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
 
     Programs sort names by their characters: t_0, t_1, t_10, t_2.
     """
+    decimals = [[float(x) for x in DECIMALS.findall(str(column.name))] for column in columns]
+    if decimals == sorted(decimals):  # wave lengths such as 400.25, 400.5, or t_0, t_1
+        return columns
     numbers = [[int(each) for each in DIGITS_ONLY.findall(str(x.name))] for x in columns]
     order = sorted(range(len(columns)), key=numbers.__getitem__)
     if order[::-1] == list(range(len(columns))):

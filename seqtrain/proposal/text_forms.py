@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -147,7 +146,7 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     """
     head, first = _head_of(table)
     if any(NOT_UTF_8 in problem for problem in undecodable_rows(head)):
-        set_likely_encoding(table)
+        set_likely_encoding(table, [table.path])
         head, first = _head_of(table)
     if is_train and is_ragged(head):
         is_list, table.header = _is_list(table)
@@ -269,8 +268,9 @@ def _commands_for_lists(table: Table) -> list[str]:
     lines = ["or, if each of its lists is a table, write them to files:"]
     for name in lists[:MOST_LISTS]:
         code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
-        command = shlex.join(["python3", "-c", code, str(name)])
-        lines.append(f"  {command} < {shlex.quote(table.path)} > {shlex.quote(f'{name}.json')}")
+        suffix = re.sub(r"[^\w-]", "_", str(name))
+        command, _ = rewriting(["python3", "-c", code, str(name)], table.path, suffix, ".json")
+        lines.append(f"  {command}")
     return lines
 
 
@@ -307,20 +307,23 @@ def is_ragged(table: Table) -> bool:
     return len(table.problems) > RAGGED * (table.rows + len(table.problems))
 
 
-def set_likely_encoding(table: Table) -> None:
-    """Set the likeliest encoding of files that aren't UTF-8.
+def set_likely_encoding(table: Table, files: Sequence[str]) -> None:
+    """Set the likeliest encoding of the first of some files that isn't UTF-8.
 
     Raises:
         DataError: If there is no likely encoding.
     """
-    name, file = table.name, open_source(table.path, Dialect(table.dialect.format)).files()[0]
-    encoding = guess_encoding(file)
+    paths = files if len(files) > 1 else files[0]
+    found = open_source(paths, Dialect(table.dialect.format)).files()
+    file, encoding = next(((x, guess) for x in found if (guess := guess_encoding(x))), ("", None))
     if encoding is None:
-        raise DataError(f"{name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis")
+        raise DataError(
+            f"{table.name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis"
+        )
     table.dialect = replace(table.dialect, encoding=encoding)
     table.warnings.append(
-        f"{name} isn't UTF-8; it is read as {encoding}; if letters come out wrong, give "
-        "--encoding, such as cp1251 or gbk"
+        f"{display_name(file)} isn't UTF-8; it is read as {encoding}; if letters come out wrong, "
+        "give --encoding, such as cp1251 or gbk"
     )
 
 

@@ -14,7 +14,12 @@ from seqtrain.sequences.examples import Sequences, Steps, joined
 from seqtrain.sequences.grouping import IdColumns, grouped
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.schema import Column, keeps_all, number_columns, token_columns
+from seqtrain.sequences.schema import (
+    Column,
+    keeps_all,
+    number_columns,
+    token_columns,
+)
 from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
@@ -268,8 +273,7 @@ class SequenceReader:
 
     def _others(self, block: Block) -> dict[Name, Cells]:
         """Return the columns without another meaning, which are the time steps of series."""
-        schema = self.schema
-        others = {*schema.label_columns, schema.group, schema.weight, FILE, FOLDER, ""}
+        others = {*self.schema.columns_beside_series, FILE, FOLDER}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
         if not found:
             place = f"{block.file or self.source.name}:{block.lines[0]}"
@@ -291,7 +295,7 @@ class SequenceReader:
             rows.problems.setdefault(row, reason)
         rows.labels = Coded(codes, labels.combinations)
         if schema.weight in columns:
-            weights, odd = numbers_of(columns[schema.weight])
+            weights, odd = numbers_of(columns[schema.weight], schema.decimal)
             for row in np.flatnonzero(~(weights >= 0)).tolist():
                 odd.setdefault(row, "expected a weight of 0 or more")
             note_problems(rows.problems, schema.weight, odd)

@@ -217,6 +217,12 @@ class Schema(Saved):
         named.update(column_names(self.static))
         return any(isinstance(each, str) for each in named - {REST})
 
+    @property
+    def columns_beside_series(self) -> set[Column | None]:
+        """Columns that aren't time steps where all other columns are: label, group and so on."""
+        named = (*self.label_columns, self.group, self.weight, *column_names(self.static))
+        return {"", *named}
+
     @cached_property
     def label_columns(self) -> tuple[Column, ...]:
         """Columns of the labels. Empty if the format determines their place."""

@@ -261,7 +261,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
     schema = first.schema
     _check_columns(first)
     if schema.is_wide and columns_of_format(schema.format) != "named" and schema.header:
-        others = {"", *map(str, (*schema.label_columns, schema.group, schema.weight))}
+        others = set(map(str, schema.columns_beside_series))
         names = [name for name in _columns_of(first) if name not in others]
         return replace(schema, sequence=tuple(names) or None)
     types = tuple(_type_of_times(inputs, column) for column in schema.order_columns)

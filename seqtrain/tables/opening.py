@@ -183,6 +183,8 @@ def guess_encoding(path: str) -> str | None:
             if size > GUESSED_BYTES:
                 break
     content = b"".join(lines)
+    if not content:
+        return None
     if _has_marks_only(content):
         return "cp1252"
     found = chardet.detect(content)["encoding"]

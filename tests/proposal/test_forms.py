@@ -625,8 +625,14 @@ def test_an_object_with_several_lists_is_refused_with_commands(tmp_path, monkeyp
     refused = cli("init", "all.json", "-o", "c.yaml", code=2).err
     for command in re.findall("python3 .*", refused):
         subprocess.run(command, shell=True, check=True)
-    cli("init", f"{names[0]}.json", "-o", "c.yaml")
+    cli("init", f"all-{names[0]}.json", "-o", "c.yaml")
     assert "60 rows" in Path("c.yaml").read_text()
+    Path("train.json").write_text(json.dumps({"train": rows, "test": rows[:20]}))
+    refused = cli("init", "train.json", "-o", "d.yaml", code=2).err
+    before = Path("train.json").read_bytes()
+    for command in re.findall("python3 .*", refused):
+        subprocess.run(command, shell=True, check=True)
+    assert Path("train.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
@@ -1417,3 +1423,54 @@ def test_symbols_of_letters_and_digits_keep_their_case(tmp_path, draw):
     vocabulary = prepare(config).preprocessing.vocabulary
     assert vocabulary is not None
     assert {"Bxc4", "bxc4"} <= set(vocabulary.tokens)
+
+
+def test_wave_lengths_stay_in_their_order(tmp_path, draw):
+    names = [f"nm_{400 + at / 4:g}" for at in range(12)]
+    rows = [[*(f"{draw.random() + i % 2:.3f}" for _ in names), "uv"[i % 2]] for i in range(60)]
+    config, _ = proposed(write(tmp_path / "a.csv", [*names, "label"], rows))
+    assert config.data.sequence in (None, names)
+    first = prepare(config).splits["train"]
+    assert first.lengths[0] == 12
+    loaded = [float(x) for x in rows[int(first.lines[0]) - 2][:12]]
+    scaled = np.corrcoef(first.values[first.offsets[0] : first.offsets[1], 0], loaded)[0, 1]
+    assert scaled == pytest.approx(1, abs=1e-5)
+
+
+def test_the_encoding_is_that_of_the_file_that_is_not_utf_8(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    for part, words in (("1", "plain words"), ("2", "русские слова и ещё немного")):
+        lines = "".join(f"{words} {i},{'uv'[i % 2]}\n" for i in range(60))
+        Path(f"part-{part}.csv").write_bytes(("text,label\n" + lines).encode("cp1251"))
+    said = cli("init", "part-1.csv", "part-2.csv", "-o", "c.yaml").err
+    assert "part-2.csv isn't UTF-8" in said
+    assert parse_config(Path("c.yaml").read_text()).data.encoding == "windows-1251"
+
+
+@pytest.mark.parametrize("lost", ["at", "page"])
+def test_a_test_file_without_a_column_is_refused(tmp_path, monkeypatch, draw, cli, lost):
+    monkeypatch.chdir(tmp_path)
+    names = ["visit_id", "at", "page", "label"]
+    rows = [
+        [f"v{i}", f"2024-01-01 10:{k:02d}:00", draw.choice("xyz"), "uv"[i % 2]]
+        for i in range(1100)
+        for k in range(2)
+    ]
+    write(Path("train.csv"), names, rows)
+    kept = [at for at, column in enumerate(names) if column != lost]
+    write(Path("test.csv"), [names[at] for at in kept], [[row[at] for at in kept] for row in rows])
+    refused = cli("init", "train.csv", "--test", "test.csv", "-o", "c.yaml", code=2).err
+    assert f"'{lost}'" in refused
+
+
+def test_a_class_without_a_window_is_named_as_rare(tmp_path, draw):
+    """The last row of each id has a label of its own, which no window gets by majority."""
+    rows = [
+        [f"m{i:03d}", at, draw.random(), "last" if at == 39 else "uv"[at // 20]]
+        for i in range(20)
+        for at in range(40)
+    ]
+    path = write(tmp_path / "a.csv", ["machine_id", "at", "heat", "label"], rows)
+    window = "data.window={steps: 16, stride: 8, label: majority}"
+    proposal = propose([path], InitOptions([window]))
+    assert any("'last'" in line for line in proposal.warnings)

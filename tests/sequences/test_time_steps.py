@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.config import parse_config
 from seqtrain.errors import DataError
+from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.examples import Example
 from tests.helpers.reading import (
     Given,
@@ -213,3 +215,18 @@ def test_an_id_that_is_blank_in_one_of_its_columns_is_refused(tmp_path: Path) ->
     problems = [x.problem for x in found]
     assert problems[0] is None
     assert all("blank" in str(problem) for problem in problems[1:])
+
+
+def test_row_features_and_weights_beside_the_columns_of_a_series(tmp_path):
+    """A row feature is no time step, and a weight has the decimal mark of the file."""
+    lines = [f"{'uv'[i % 2]};{30 + i};0,5;1,0;2,5;{i}" for i in range(20)]
+    path = tmp_path / "a.csv"
+    path.write_text("label;age;weight;t0;t1;t2\n" + "\n".join(lines) + "\n")
+    config = parse_config(
+        f"data: {{train: {path}, kind: features, label: label, static: {{age: number}}, "
+        "weight: weight, decimal: ','}\n"
+    )
+    train = prepare(config).splits["train"]
+    assert set(train.lengths.tolist()) == {3}
+    assert train.weights is not None
+    assert train.weights.tolist() == [0.5] * 20
