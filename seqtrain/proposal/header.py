@@ -28,7 +28,8 @@ def has_header(
     3. A row with a blank cell between others is data, except above a column of which most cells
        are blank (`MOSTLY_BLANK`). So is a row with a cell of more than `LONGEST_LABEL` characters.
     4. A row of three or more numbers that count up by one is a header if they count from 0, as
-       pandas names columns, or are among names.
+       pandas names columns, or are among names. So is one of a usual name, such as "label", and
+       increasing numbers, such as wave lengths.
     5. A row with any other numbers is data. One with equal cells is data, too, except above a
        column of numbers or dates: then a name occurs twice.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
@@ -62,8 +63,10 @@ def has_header(
         return False
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
-        is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
-        return is_counting and (numbers[0] == 0 or len(numbers) < len(names))
+        steps = {b - a for a, b in pairwise(numbers)} if len(numbers) > 2 else {0.0}
+        if is_usual and min(steps) > 0 and len(numbers) == len(names) - 1:
+            return True
+        return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))
     if len(set(names)) < len(names):
         return not repeated and any(column.kind in ("number", "time") for column in columns)
     if repeated > 1 and not is_usual:

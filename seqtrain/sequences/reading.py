@@ -153,7 +153,7 @@ class SequenceReader:
                 for row, name in enumerate(found.ids.cells()):
                     own.setdefault(name, int(found.lines[row]))
                     before = first_lines.get(name)
-                    if before is not None:
+                    if before is not None and name:
                         found.problems[row] = (
                             f"id {quote(name)} comes back, after line {before}; sort the rows by "
                             f"{listed(list(map(str, self.schema.id_columns)))}, or give a file"
@@ -165,7 +165,8 @@ class SequenceReader:
             waiting.clear()
 
         for block in blocks:
-            ids, is_blank = self._ids.read(block, {})
+            named = {name: block.columns[name] for name in self.schema.id_columns}
+            ids, is_blank = self._ids.read(replace(block, columns=self._plain_cells(named)), {})
             starts = np.flatnonzero(np.diff(ids.codes, prepend=ids.codes[:1])).tolist()
             for start, end in zip([0, *starts], [*starts, len(block)], strict=True):
                 id, is_named = int(ids.codes[start]), not is_blank[start]

@@ -97,6 +97,27 @@ def test_windows_of_the_ids_of_a_pipe(table_project: Path, cli: Cli, tmp_path: P
     assert rows == expected
 
 
+def test_missing_ids_of_a_pipe_are_those_of_a_file(
+    table_project: Path, cli: Cli, tmp_path: Path
+) -> None:
+    """A row whose id is missing belongs to the sequence before it."""
+    cli("fit", "c.yaml", "--set", "data.na_values={visit: [lost]}", "--run-dir", "na", "--quiet")
+    rows = list(csv.DictReader(io.StringIO(Path("test.csv").read_text())))
+    long = next(
+        row["visit"] for at, row in enumerate(rows[2:]) if rows[at]["visit"] == row["visit"]
+    )
+    kept = [row for row in rows if row["visit"] == long]
+    kept[1]["visit"] = "lost"
+    path = write_rows(tmp_path / "few.csv", kept)
+    of_file = cli("predict", str(path), "--run", "na", code=2)
+    with conversing(tmp_path, "predict", "-", "--run", Path("na").absolute()) as opened:
+        program, ask, answers = opened
+        ask.write(path.read_bytes())
+        ask.close()
+        assert answers.read().decode() == of_file.out
+        assert program.end() == of_file.code
+
+
 def test_an_id_named_by_its_index_stands_beside_the_predictions(
     table_project: Path, cli: Cli
 ) -> None:

@@ -1474,3 +1474,11 @@ def test_a_class_without_a_window_is_named_as_rare(tmp_path, draw):
     window = "data.window={steps: 16, stride: 8, label: majority}"
     proposal = propose([path], InitOptions([window]))
     assert any("'last'" in line for line in proposal.warnings)
+
+
+def test_wave_lengths_beside_a_usual_name_are_a_header(tmp_path, draw):
+    names = ["label", *(str(400 + 2 * at) for at in range(12))]
+    rows = [["fo"[i % 2], *(round(draw.random(), 3) for _ in names[1:])] for i in range(60)]
+    config, proposal = proposed(write(tmp_path / "a.csv", names, rows))
+    assert config.data.label == "label"
+    assert "2 classes" in proposal.text
