@@ -438,6 +438,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(f"layout: found {self.layout!r}; expected {' or '.join(LAYOUTS)}")
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
+        if hasattr(X, "__array__") and not hasattr(X, "shape"):
+            X = np.asarray(X)
         kind = getattr(self, "data__kind", None)
         X = without_mask(X, kind)
         is_table = columns_of(X) is not None and (self.sequence is not None or not _is_numeric(X))

@@ -131,7 +131,7 @@ class _Finder:
         rows = sampled_ids(id)
         whole = [x for x in others if not x.has_decimals]
         within += [x for x in whole if counts_rows(x.numbers[rows], id.codes[rows])]
-        if not (within or (id.is_contiguous and not counters)):
+        if not within and (counters or not id.is_contiguous or self._has_finer_id(id, whole)):
             return False
         labels = list[ColumnProfile]()
         if self.has_labels:
@@ -153,6 +153,17 @@ class _Finder:
                 if not ((is_reason and (begins_again or is_divided)) or (are_named and changes)):
                     return False
         return True
+
+    def _has_finer_id(self, id: JoinedColumn, numbers: Sequence[ColumnProfile]) -> bool:
+        """Return True if a number counts the rows of an id with one more column than this one."""
+        rows = sampled_ids(id)
+        for column in self.columns:
+            if column in id.parts or not (_is_named(column) and _may_be_part(column)):
+                continue
+            codes = JoinedColumn(*id.parts, column).codes[rows]
+            if any(counts_rows(x.numbers[rows], codes) for x in numbers if x is not column):
+                return True
+        return False
 
     def _labels(self, id: JoinedColumn, within: Sequence[ColumnProfile]) -> list[ColumnProfile]:
         """Return the likeliest labels among the columns that are no part of an id.
