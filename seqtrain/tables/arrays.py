@@ -50,6 +50,8 @@ NAMES = ("X", "x", "y", "Y", "labels")
 """The plainest names of arrays. Where others have the same meaning, these count."""
 WORDS = {**dict.fromkeys(INPUT_WORDS, "X"), **dict.fromkeys(TARGET_WORDS, "labels")}
 """Maps words in the names of arrays to the meaning of the array."""
+LENGTH_WORDS = {"lengths", "length", "lens", "len", "seqlen", "seqlens"}
+"""Words in the names of arrays with the number of time steps of each sequence."""
 WORD = re.compile(rf"[xXyY](?=(?:{'|'.join(SPLIT_VALUES)})(?![a-z]))|[A-Z]?[a-z]+|[A-Z]+")
 """Word in the name of an array: two in x_train, trainX and xtrain."""
 
@@ -210,6 +212,9 @@ def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
         words = [word.lower() for word in WORD.findall(name)]
         found = [split for split, known in SPLIT_NAMES.items() if known.intersection(words)]
         others = [word for word in words if word not in SPLIT_VALUES]
+        if LENGTH_WORDS.intersection(others):  # of X, or of sequences
+            others = [x for x in others if x not in (*LENGTH_WORDS, *INPUT_WORDS, "seq")]
+            others.append("lengths")
         meanings = {"lengths" if word == "lengths" else WORDS.get(word, "") for word in others}
         # train_data_labels are labels, and X_features are sequences.
         meaning = "labels" if meanings == {"X", "labels"} else "".join(meanings)

@@ -208,6 +208,15 @@ def test_a_file_on_standard_input_is_read_by_its_format_or_refused(schema, forma
     assert_alike(pair.by_script("-", *option.split(), stdin=content).out, by_name)
 
 
+@pytest.mark.parametrize("schema", [BY_INDEX, TWO_TEXTS, Schema("txt")])
+def test_an_object_of_json_with_other_fields_is_refused_on_standard_input(schema, both):
+    pair = both(make_model(rules={"schema": schema}))
+    given = '{"unknown": "move"}\n'
+    refused = pair.cli("predict", "-", "--run", pair.folder / "run", stdin=given, code=2)
+    assert "--input-format jsonl" in refused.err
+    assert pair.by_script("-", stdin=given).err == refused.err.removeprefix("seqtrain: ")
+
+
 def test_a_first_line_that_is_blank_is_a_sequence(both):
     pair = both(make_model(rules={"schema": Schema("txt")}))
     lines = "\nmoney\n"

@@ -36,6 +36,8 @@ def test_values_of_all_sequences_one_after_another(read, borders):
 def test_padded_sequences_with_lengths_or_missing_values(read):
     x = np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 5.0]])
     found = read(pack(X=x, lengths=[2, 3], y=[7, 8]), "a.npz")
+    for name in ("length", "seq_len", "len", "X_lengths", "seqlen"):
+        assert str(read(pack(X=x, y=[7, 8], **{name: [2, 3]}), "a.npz")) == str(found)
     assert [row.cells["text"].tolist() for row in found] == [[1, 2], [3, 4, 5]]
     assert [row.cells["label"] for row in found] == [7, 8]
     found = read(pack(X=np.where(x == 0, np.nan, x), y=[7, 8]), "a.npz")
