@@ -104,7 +104,7 @@ def _likeliest_ids(
     measured = {x for x in columns if x.is_measured}
     times = [column for column in columns if is_time(column)]
     measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
-    names = [x for x in found if x.is_category and x.word not in TEXT_NAMES]
+    names = [x for x in found if x.kind == "text" and x.repeats and x.word not in TEXT_NAMES]
     numbers = [x for x in found if x.kind == "number" and x.repeats and not is_ordinal(x)]
     names += [x for x in numbers if may_name_sequences(x, columns)]
     names = [x for x in names if measured - {x}]

@@ -130,3 +130,15 @@ def test_several_possible_ids_are_commands(tmp_path, monkeypatch, draw, cli):
         ids.append(parse_config(Path("a.yaml").read_text()).data.id)
     assert ["probe", "session", "trial"] in ids
     assert len(ids) > 1
+
+
+@pytest.mark.parametrize("form", ["{a}-{k}", "{a} {k}", "{a} 2 {b} {k}"])
+def test_an_id_may_have_blanks_where_its_rows_do_not_stand_together(tmp_path, draw, form):
+    a, b = name(draw).title(), name(draw)
+    rows = [
+        [form.format(a=a, b=b, k=k), step, round(draw.gauss(0, 1), 2), ["bad", "ok"][k % 2]]
+        for step in range(10)
+        for k in range(40)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["plant", "cycle", "torque", "class"], rows))
+    assert (config.data.id, config.data.order, config.data.window) == ("plant", "cycle", None)
