@@ -47,6 +47,8 @@ from seqtrain.text import counted, listed, quote
 
 MANY_NUMBER_COLUMNS = 32
 """A list of this many numbers per row can be the sequence even next to longer free text."""
+FEWEST_GIVEN = 3
+"""Fewest columns of single numbers that are a series if the user names them."""
 MUCH_LONGER = 4
 """A text is the sequence if it is more than this many times as long as each other text."""
 PROBED_ROWS = 2000
@@ -89,7 +91,7 @@ def row_table(
         chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
     except DataError as error:  # another label may be the reason
         raise DataError(*error.lines, *doubts) from None
-    found = kind_of_sequence(chosen)
+    found = kind_of_sequence(chosen, is_given=bool(options.named("sequence")))
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if options.kind is None and _may_be_codes(chosen):
         if found == "tokens":
@@ -413,13 +415,17 @@ def _few_numbers(columns: Sequence[ColumnProfile]) -> str:
     """Return an error message: these columns of single numbers are too few for a series."""
     return (
         f"--sequence: found {counted(len(columns), 'column')} of one number each; a series has "
-        f"them in one cell or in {FEWEST_WIDE} or more columns; if a row is a time step, "
-        "give --id COLUMN (and data.window, for a label per step)"
+        f"them in one cell or in {FEWEST_WIDE} or more columns, {FEWEST_GIVEN} if you name them; "
+        "if a row is a time step, give --id COLUMN (and data.window)"
     )
 
 
-def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
+def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:
     """Return the kind of the sequence in the chosen columns: text, tokens, features or events.
+
+    Args:
+        chosen: The columns.
+        is_given: True if the user named them, so that few columns can be a series, too.
 
     Raises:
         DataError: If columns of single numbers have units, or are too few for a series.
@@ -431,7 +437,7 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile]) -> str:
         if column.kind == "events":
             raise DataError(fields_problem(column))
     if len(chosen) > 1 and kinds <= {"number", "amount"}:
-        if len(chosen) < FEWEST_WIDE:
+        if len(chosen) < (FEWEST_GIVEN if is_given else FEWEST_WIDE):
             raise DataError(_few_numbers(chosen))
         if are_wide_codes(chosen):
             return "tokens"

@@ -1482,3 +1482,15 @@ def test_wave_lengths_beside_a_usual_name_are_a_header(tmp_path, draw):
     config, proposal = proposed(write(tmp_path / "a.csv", names, rows))
     assert config.data.label == "label"
     assert "2 classes" in proposal.text
+
+
+def test_few_columns_of_numbers_that_the_user_names_are_a_series(tmp_path, draw):
+    names = [f"{6 * at}h" for at in range(5)]
+    rows = [
+        [f"g{i}", *(round(draw.gauss(i % 2, 1), 2) for _ in names), "uv"[i % 2]] for i in range(80)
+    ]
+    path = write(tmp_path / "a.csv", ["gene", *names, "label"], rows)
+    with pytest.raises(DataError, match="--sequence"):
+        propose([path], InitOptions())
+    config, _ = proposed(path, sequence=names)
+    assert (config.data.kind, config.data.sequence) == ("features", names)
