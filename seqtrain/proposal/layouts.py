@@ -115,9 +115,6 @@ def find_layout(
     return layout
 
 
-# Splits
-
-
 def _splits(files: Sequence[str], test: str | None) -> Splits:
     """Return the files of each split: that of a word in the name of a file, or train.
 

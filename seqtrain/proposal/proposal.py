@@ -200,7 +200,9 @@ def _facts_of_split(
     if roles.id is None:
         needed = roles.sequence
     else:
-        needed = [*roles.sequence, *roles.id.parts, *(roles.order.columns if roles.order else ())]
+        needed = [*roles.sequence, *roles.id.parts]
+    if roles.order is not None:
+        needed = [*needed, *roles.order.columns]
     names = [str(column.name) for column in needed]
     if roles.id is not None:
         kinds = {**roles.steps, **roles.static}

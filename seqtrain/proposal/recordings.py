@@ -47,9 +47,6 @@ KINDS_OF_PART = {
 """Maps the kinds of parts of file names to their patterns: in ASCII, and in other scripts."""
 
 
-# Labels in names
-
-
 def recognise_names(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout for each part of the paths of recordings that may be the label."""
     recordings = recordings_of(files_of("train", layout.splits["train"]), layout.options)

@@ -67,9 +67,6 @@ DIGITS = re.compile("[.][0-9]+$|[0-9]+")
 """Digits in the name of a column, and the number of a name that occurs again."""
 
 
-# The sequence
-
-
 def row_table(
     columns: Sequence[ColumnProfile], options: InitOptions, label: ColumnProfile | None = None
 ) -> Roles:
@@ -119,22 +116,22 @@ def row_table(
             unused.append(column)
     roles.owner = owner_of(unused)
     ids = [column for column in unused if _may_be_id(column, label)]
-    is_asked = not options.named("sequence") and not options.get("group")
-    if ids and roles.kind == "text" and is_asked:
+    is_detected_text = roles.kind == "text" and not options.named("sequence")
+    if ids and is_detected_text and not options.get("group"):
         name = ids[0].shown
         roles.warnings.append(
             f"all rows of one {name} have one label; if they are one sequence: "
             f"{shlex.join(['--id', str(ids[0].name)])}"
         )
     texts = [column for column in unused if column.is_free_text]
-    if texts and roles.kind == "text" and not options.named("sequence"):
+    if texts and is_detected_text:
         joined = flow([x.name for x in (*chosen, *texts)])
         roles.warnings.append(
             f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
             f"{shlex.join(['--set', f'data.sequence={joined}'])}"
         )
     paths = [x for x in unused if _may_be_path(x)]
-    if paths and roles.kind == "text" and not options.named("sequence"):
+    if paths and is_detected_text:
         roles.warnings.append(
             f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
             f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
@@ -437,7 +434,8 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False)
         if column.kind == "events":
             raise DataError(fields_problem(column))
     if len(chosen) > 1 and kinds <= {"number", "amount"}:
-        if len(chosen) < (FEWEST_GIVEN if is_given else FEWEST_WIDE):
+        fewest = FEWEST_GIVEN if is_given else FEWEST_WIDE
+        if len(chosen) < fewest:
             raise DataError(_few_numbers(chosen))
         if are_wide_codes(chosen):
             return "tokens"

@@ -67,9 +67,6 @@ MOST_ORDERS = 3
 """Number of columns that may be the order in a message."""
 
 
-# The other columns
-
-
 class StepColumns:
     """Assignment of the columns of a step table that are neither id, label nor order.
 

@@ -31,9 +31,6 @@ def have_names(columns: Sequence[ColumnProfile]) -> bool:
     return all(isinstance(column.name, str) for column in columns)
 
 
-# Ids with one label each
-
-
 def given_ids(columns: Sequence[ColumnProfile], options: InitOptions) -> list[ColumnProfile]:
     """Return the id in the columns that the user names as one, or []."""
     given = columns_named(columns, options, "id")

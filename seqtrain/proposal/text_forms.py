@@ -315,15 +315,17 @@ def set_likely_encoding(table: Table, files: Sequence[str]) -> None:
     """
     paths = files if len(files) > 1 else files[0]
     found = open_source(paths, Dialect(table.dialect.format)).files()
-    file, encoding = next(((x, guess) for x in found if (guess := guess_encoding(x))), ("", None))
-    if encoding is None:
-        raise DataError(
-            f"{table.name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis"
-        )
-    table.dialect = replace(table.dialect, encoding=encoding)
-    table.warnings.append(
-        f"{display_name(file)} isn't UTF-8; it is read as {encoding}; if letters come out wrong, "
-        "give --encoding, such as cp1251 or gbk"
+    for file in found:
+        encoding = guess_encoding(file)
+        if encoding is not None:
+            table.dialect = replace(table.dialect, encoding=encoding)
+            table.warnings.append(
+                f"{display_name(file)} isn't UTF-8; it is read as {encoding}; if letters come out "
+                "wrong, give --encoding, such as cp1251 or gbk"
+            )
+            return
+    raise DataError(
+        f"{table.name}: not UTF-8; give its --encoding, such as cp1251, gbk or shift_jis"
     )
 
 

@@ -38,9 +38,6 @@ WINDOW_RULES = {
 """Maps values of `label` in data.window to words for them."""
 
 
-# Ids within which the label changes
-
-
 def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
     """Return the roles of a table whose rows are cut into windows, or None if it isn't one.
 

@@ -88,10 +88,9 @@ def read_content(
         return parts[0]
     joined = zip(*parts, strict=True)
     if kind == "text":
-        mark = SAID if are_turns else " "
-        return [
-            mark.join(filter(None, texts)) if are_turns else " ".join(texts) for texts in joined
-        ]
+        if are_turns:
+            return [SAID.join(filter(None, texts)) for texts in joined]
+        return [" ".join(texts) for texts in joined]
     return [list(chain.from_iterable(lists)) for lists in joined]
 
 

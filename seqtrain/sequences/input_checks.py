@@ -132,7 +132,7 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
     own = [name for name in found if name in names]
     if own:
         yield f"is an object of JSON with the field {quote(own[0])}", "jsonl"
-    vocabulary = fitted.vocabulary
+    vocabulary = fitted.vocabulary  # it shows if texts of train were objects themselves
     is_new = vocabulary is not None and "{" not in vocabulary.index
     if columns_of_format(schema.format) == "named" or is_new:
         yield "is an object of JSON", "jsonl"

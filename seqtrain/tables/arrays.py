@@ -48,10 +48,13 @@ EXPECTED_ARRAYS = (
 FLAT = ("values", "offsets", "lengths", "labels")
 NAMES = ("X", "x", "y", "Y", "labels")
 """The plainest names of arrays. Where others have the same meaning, these count."""
-WORDS = {**dict.fromkeys(INPUT_WORDS, "X"), **dict.fromkeys(TARGET_WORDS, "labels")}
+LENGTH_WORDS = ("lengths", "length", "lens", "len", "seqlen", "seqlens")
+WORDS = {
+    **dict.fromkeys(INPUT_WORDS, "X"),
+    **dict.fromkeys(TARGET_WORDS, "labels"),
+    **dict.fromkeys(LENGTH_WORDS, "lengths"),
+}
 """Maps words in the names of arrays to the meaning of the array."""
-LENGTH_WORDS = {"lengths", "length", "lens", "len", "seqlen", "seqlens"}
-"""Words in the names of arrays with the number of time steps of each sequence."""
 WORD = re.compile(rf"[xXyY](?=(?:{'|'.join(SPLIT_VALUES)})(?![a-z]))|[A-Z]?[a-z]+|[A-Z]+")
 """Word in the name of an array: two in x_train, trainX and xtrain."""
 
@@ -211,13 +214,11 @@ def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
     for name in sorted(names, key=lambda name: name not in NAMES):
         words = [word.lower() for word in WORD.findall(name)]
         found = [split for split, known in SPLIT_NAMES.items() if known.intersection(words)]
-        others = [word for word in words if word not in SPLIT_VALUES]
-        if LENGTH_WORDS.intersection(others):  # of X, or of sequences
-            others = [x for x in others if x not in (*LENGTH_WORDS, *INPUT_WORDS, "seq")]
-            others.append("lengths")
-        meanings = {"lengths" if word == "lengths" else WORDS.get(word, "") for word in others}
-        # train_data_labels are labels, and X_features are sequences.
-        meaning = "labels" if meanings == {"X", "labels"} else "".join(meanings)
+        others = [word for word in words if word not in SPLIT_VALUES and word != "seq"]
+        meanings = {WORDS.get(word, "") for word in others}
+        if meanings in ({"X", "labels"}, {"X", "lengths"}):
+            meanings.discard("X")  # train_data_labels are labels, and X_lengths are lengths
+        meaning = "".join(meanings)  # X_features are sequences
         if len(meanings) in (1, 2) and meaning in ("X", "lengths", "labels"):
             arrays = splits[found[0] if found else "train"]
             known = arrays.setdefault(meaning, name)

@@ -190,20 +190,19 @@ def read_duration(text: str) -> int:
         BadTimeError: If the text is neither.
     """
     text = text.strip().removesuffix("Uhr").rstrip()
-    found = WITH_UNITS.fullmatch(text)
-    if found is not None:
-        seconds = int(found["hour"]) * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
-        return _signed(found["sign"], seconds * SECOND)
+    for form in (WITH_UNITS, STOPWATCH):
+        found = form.fullmatch(text)
+        if found is not None:
+            fields = found.groupdict("0")
+            minutes = int(fields.get("hour", 0)) * 60 + int(fields["minute"])
+            seconds = minutes * 60 + int(fields["second"])
+            return _signed(found["sign"], _nanoseconds(seconds, fields.get("decimals", "")))
     found = TIME_OF_DAY.fullmatch(text)
     if found is not None:
         hour = _hour_of_day(int(found["hour"]), found["half"] or "", text)
         seconds = hour * 3600 + int(found["minute"]) * 60 + int(found["second"] or 0)
         clock = _signed(found["sign"], _nanoseconds(seconds, found["decimals"] or ""))
         return int(found["days"] or 0) * DAY * SECOND + clock
-    found = STOPWATCH.fullmatch(text)
-    if found is not None:
-        seconds = int(found["minute"]) * 60 + int(found["second"])
-        return _signed(found["sign"], _nanoseconds(seconds, found["decimals"]))
     found = ISO_DURATION.fullmatch(text)
     if found is None or text[-1:] in ("P", "T"):
         raise _unlike(text, DURATION)
