@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.channels import channels_first
+from seqtrain.proposal.channels import channels_beside, channels_first
 from seqtrain.proposal.checks import (
     check_bad_rows,
     check_classes,
@@ -113,6 +113,7 @@ def propose(
     if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
         warnings += commands_for_pieces(table)
     warnings += channels_first(table, facts)
+    warnings += channels_beside(table, roles)
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
     warnings += roles.warnings

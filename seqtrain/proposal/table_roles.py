@@ -274,8 +274,9 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     options, format = table.layout.options, table.dialect.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
-    if others:
-        named = columns_named(others, options, "label")
+    named = columns_named(others, options, "label") if options.named("label") != [LABEL] else []
+    has_own = label is not None and label.can_be_label  # as an npz file with y has
+    if named or (others and not has_own):
         label = named[0] if named else choose_label(others)
     for option in ("label", "sequence", "header"):
         if options.named(option) and not others and table.layout.pattern is None:

@@ -567,3 +567,45 @@ def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
     (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
     cli(*shlex.split(command), "-o", "c.yaml")
     assert sorted(class_counts("c.yaml").values()) == [12, 12]
+
+
+@pytest.mark.parametrize(("mark", "ending"), [(" ", "txt"), ("   ", "txt"), (",", "csv")])
+def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
+    tmp_path, monkeypatch, draw, cli, mark, ending
+):
+    monkeypatch.chdir(tmp_path)
+    channels, steps, folder = draw.randint(2, 5), draw.randint(8, 20), "raw it's"
+    for split, rows in (("train", 60), ("test", 30)):
+        files: dict[str, list[list[object]]] = {
+            f"X_{split}": [[draw.gauss(0, 1) for _ in range(40)] for _ in range(rows)],
+            f"y_{split}": [[f"c{i % 3}"] for i in range(rows)],
+            f"subject_{split}": [[1 + i // 6] for i in range(rows)],
+        }
+        for channel in range(channels):
+            own = [[i % 3 + channel / 10 + step for step in range(steps)] for i in range(rows)]
+            files[f"{folder}/part{channel}_{split}"] = own
+        for stem, table in files.items():
+            write(Path(f"all/{split}/{stem}.{ending}"), [], table, mark)
+    said = cli("init", "all", "-o", "c.yaml").err
+    *stack, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    for command in stack:
+        subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.group == "subject"
+    data = prepare(config)
+    assert len(data.splits["test"]) == 30
+    assert {*data.splits["test"].lengths.tolist()} == {steps}
+    assert data.splits["test"].values.shape[1] == channels
+    assert class_counts("c.yaml") == {"c0": 30, "c1": 30, "c2": 30}
+
+
+def test_the_labels_of_an_array_stay_its_labels_with_a_joined_file(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    rows = np.array([[draw.gauss(i % 2, 1) for _ in range(9)] for i in range(60)])
+    np.savez("a.npz", X=rows, y=np.array(["u", "v"] * 30))
+    write(Path("of.csv"), ["owner"], [[f"p{i // 6}"] for i in range(60)])
+    cli("init", "a.npz", "--set", "data.join=[{file: of.csv, on: row}]", "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"u": 30, "v": 30}
