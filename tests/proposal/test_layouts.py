@@ -609,3 +609,30 @@ def test_the_labels_of_an_array_stay_its_labels_with_a_joined_file(
     write(Path("of.csv"), ["owner"], [[f"p{i // 6}"] for i in range(60)])
     cli("init", "a.npz", "--set", "data.join=[{file: of.csv, on: row}]", "-o", "c.yaml")
     assert class_counts("c.yaml") == {"u": 30, "v": 30}
+
+
+@pytest.mark.parametrize("form", ["names", "folders", "texts in folders", "texts in files", "one"])
+def test_other_files_in_a_folder_are_no_data(tmp_path, monkeypatch, draw, cli, form):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for number in range(40):
+        label, rows = labels[number % 2], recording(draw, number % 2)
+        if form == "names":
+            write(Path(f"all/{label}_{number:02}.csv"), ["ax", "ay"], rows)
+        elif form == "folders":
+            write(Path(f"all/{label}/{number:02}.csv"), ["ax", "ay"], rows)
+        elif form == "texts in folders":
+            write(Path(f"all/{label}/{number:02}.txt"), [], [[sentence(draw, label)]])
+        elif form == "texts in files":
+            texts = [[sentence(draw, label)] for _ in range(20)]
+            write(Path(f"all/{label}.txt"), [], texts)
+        else:
+            write(Path("all/a.csv"), ["text", "kind"], [[sentence(draw), x] for x in labels * 20])
+    for other in ("README.txt", "Readme.md", "LICENSE", ".DS_Store", "Thumbs.db", "plot 1.png"):
+        if form != "one" or not other.startswith("plot"):
+            Path("all", other).write_bytes(b"\xd0\x00\xff one\ttwo\n")
+    write(Path(f"all/__MACOSX/._{labels[0]}_01.csv"), [], [["\x00\x05"]])
+    said = cli("init", "all", "-o", "c.yaml").err
+    assert not re.search("README|LICENSE|Thumbs|MACOSX|plot", said)
+    assert {*class_counts("c.yaml")} == {*labels}
+    assert {*class_counts("c.yaml").values()} == {20}
