@@ -564,7 +564,7 @@ def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
         write(path, ["ax", "ay"], recording(draw, i % 2))
     Path("my rec/README.txt").write_text("Recordings\n")
     refused = cli("init", "my rec", code=2).err
-    (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    (command,) = re.findall(r"^seqtrain:   seqtrain (init .* --set .*)", refused, re.M)
     cli(*shlex.split(command), "-o", "c.yaml")
     assert sorted(class_counts("c.yaml").values()) == [12, 12]
 
@@ -636,3 +636,34 @@ def test_other_files_in_a_folder_are_no_data(tmp_path, monkeypatch, draw, cli, f
     assert not re.search("README|LICENSE|Thumbs|MACOSX|plot", said)
     assert {*class_counts("c.yaml")} == {*labels}
     assert {*class_counts("c.yaml").values()} == {20}
+
+
+@pytest.mark.parametrize("given", ["the folder", "two files", "one file"])
+@pytest.mark.parametrize("channels", [2, 10])
+@pytest.mark.parametrize("has_names", [True, False])
+def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, given, channels, has_names
+):
+    """The label is a column. Rows of many numbers could be series, so the command is in a doubt."""
+    monkeypatch.chdir(tmp_path)
+    labels, stem = [name(draw), name(draw)], name(draw)
+    names = ["time", *(f"ch{k}" for k in range(channels)), "state"] if has_names else []
+    for number in range(12):
+        rows = list[list[object]]()
+        for step in range(40):
+            label, shift = labels[(number + step // 20) % 2], draw.random() + step
+            rows.append([step / 10, *(round(shift + k, 3) for k in range(channels)), label])
+        write(Path(f"our runs/{stem}_{number:02}.csv"), names, rows)
+    files = sorted(glob("our runs/*"))
+    files = {"the folder": ["our runs"], "two files": files[:2], "one file": files[:1]}[given]
+    code = 2 if channels == 2 else 0
+    said = cli("init", *files, "-o", "c.yaml", code=code).err
+    (command,) = re.findall(r"(?:warning|seqtrain):   seqtrain (init .* --id file)", said)
+    assert shlex.split(command)[1:-2] == (["our runs/*.csv"] if given == "one file" else files)
+    cli(*shlex.split(command), "-o", "c.yaml", "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.id == "file"
+    assert config.data.window is not None
+    assert {*class_counts("c.yaml")} == {*labels}
+    cli("init", files[0], "--id", "file", "-o", "c.yaml", "--force")
+    assert parse_config(Path("c.yaml").read_text()).data.window is not None
