@@ -16,6 +16,7 @@ from seqtrain.errors import DataError, either, marked
 from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
     GROUP_NAMES,
+    LANGUAGE_NAMES,
     TEXT_NAMES,
     is_code_or_owner,
     is_no_outcome,
@@ -53,6 +54,7 @@ Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
     (4, names_outcome),
+    (2, lambda column: column.word in LANGUAGE_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
     (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
     (-1, is_no_outcome),

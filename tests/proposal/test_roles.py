@@ -513,3 +513,27 @@ def test_columns_of_groups_and_weights_are_neither_labels_nor_ignored(tmp_path, 
     config, proposal = proposed(path, settings=[setting])
     assert config.data.label == "place"
     assert not any("ignored" in line for line in proposal.uses)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["titulo", "cuerpo", "idioma", "puntuacion"],
+        ["titre", "avis", "langue", "note"],
+        ["betreff", "rezension", "sprache", "sterne"],
+        ["titolo", "parere", "lingua", "stelle"],
+        ["review_title", "review_body", "language", "star_rating"],
+    ],
+)
+def test_the_rating_of_a_review_is_its_label_and_title_and_body_are_its_texts(tmp_path, names):
+    draw = random.Random(5)
+    texts, titles = sentences(120), [text[::-1] for text in sentences(120)]
+    rows = [
+        [*own, draw.choice("uv"), draw.randint(1, 5)] for own in zip(titles, texts, strict=True)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.label, config.data.sequence) == (names[3], names[:2])
+    points = [*names[:3], "points"]
+    config, proposal = proposed(write(tmp_path / "a.csv", points, rows))
+    assert config.data.label == names[2]
+    assert any("--label points" in line for line in proposal.warnings)
