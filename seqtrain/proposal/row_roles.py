@@ -82,6 +82,7 @@ def row_table(
         DataError: If the label or the sequence isn't clear.
     """
     doubts = list[str]()
+    columns = [column for column in columns if str(column.name) not in options.used_otherwise]
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
