@@ -58,6 +58,8 @@ BODY_NAMES = _words(
 )
 MESSAGE_NAMES = (*BODY_NAMES, *TEXT_FIELDS)
 """Names of the texts of messages."""
+ACCEPTED, DECISIONS = "accept", ("accept", "reject", "ignore")
+"""Decisions of an annotator on a task, in the column `answer`, as Prodigy writes them."""
 GROUP_NAMES = _words(
     """
     session session_id conversation conversation_id dialogue dialog_id sitzung gesprach seance
@@ -187,6 +189,11 @@ MOST_WORDS = 3
 def last_word(column: ColumnProfile) -> str:
     """Return the last word of the name of the column: title of review_title."""
     return column.name_words.rpartition(" ")[2]
+
+
+def is_decision(column: ColumnProfile) -> bool:
+    """Return True for the decisions of annotators on their tasks, as Prodigy writes them."""
+    return column.word == "answer" and set(map(str, column.values)) <= {*DECISIONS, ""}
 
 
 def is_code(column: ColumnProfile) -> bool:
