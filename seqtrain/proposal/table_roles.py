@@ -9,14 +9,19 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
-from seqtrain.proposal.doubts import doubtful_marks, odd_lines, written_in_two_ways
+from seqtrain.proposal.doubts import (
+    doubtful_marks,
+    odd_lines,
+    rejected_tasks,
+    written_in_two_ways,
+)
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.one_recording import commands_for_parts
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.proposal.roles import (
     Roles,
@@ -73,7 +78,7 @@ def roles_of(table: Table) -> Roles:
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
             f"a missing number: {advice}"
         )
-    roles.warnings += written_in_two_ways(roles, table)
+    roles.warnings += [*written_in_two_ways(roles, table), *rejected_tasks(roles, table)]
     return roles
 
 
@@ -303,10 +308,13 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
     else:
         hint = "; the table has no names (--header, if the first row has some)"
     problems = []
-    for option in COLUMN_OPTIONS:
-        for name in options.named(option):
+    named = {f"--{option}": options.named(option) for option in COLUMN_OPTIONS}
+    for key in OTHER_COLUMN_KEYS:
+        named[f"data.{key}"] = [x for x in options.named(key) if x not in (FILE, FOLDER)]
+    for option, names in named.items():
+        for name in names:
             if str(name) not in known:
                 missing = missing_name("column", str(name), present)
-                problems.append(f"--{option}: {missing}{hint}")
+                problems.append(f"{option}: {missing}{hint}")
     if problems:
         raise DataError(*problems)
