@@ -123,7 +123,8 @@ FORMATS = {
             "arrays.read_arrays",
             "a sequence of the arrays `values` (N,) or (N, F), `offsets` (B + 1,) or `lengths` "
             "(B,), `labels` (B,); or of `X` (B, T) or (B, T, F), perhaps `lengths` (B,), and `y` "
-            "(B,); a `.npy` file holds `X`, and its labels are in `y.npy` next to `X.npy`, "
+            "(B,); labels may be marks 0 and 1 of classes, too (B, C); a `.npy` file holds "
+            "`X`, and its labels are in `y.npy` next to `X.npy`, "
             "`y_train.npy` next to `X_train.npy`; or a time step, with columns `0`, `1` and so on",
             ("features", "tokens", "steps"),
             binary=True,

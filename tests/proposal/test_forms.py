@@ -1494,3 +1494,22 @@ def test_few_columns_of_numbers_that_the_user_names_are_a_series(tmp_path, draw)
         propose([path], InitOptions())
     config, _ = proposed(path, sequence=names)
     assert (config.data.kind, config.data.sequence) == ("features", names)
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy"])
+@pytest.mark.parametrize("several", [True, False])
+def test_marks_of_classes_beside_an_array(tmp_path, draw, ending, several):
+    """Labels (B, C): one 1 in each row, or several."""
+    classes = draw.randint(3, 5)
+    labels = np.eye(classes)[[i % classes for i in range(120)]]
+    if several:
+        labels[::3, 0] = labels[1::7, 1] = 1
+    rows = np.array([[draw.gauss(each.argmax(), 1) for _ in range(12)] for each in labels])
+    if ending == "npz":
+        np.savez(path := tmp_path / "a.npz", X_train=rows, y_train=labels)
+    else:
+        np.save(tmp_path / "y.npy", labels)
+        np.save(path := tmp_path / "X.npy", rows)
+    config, proposal = proposed(str(path))
+    assert (config.training.monitor == "micro_f1") == several
+    assert f"{classes} classes" in proposal.uses[0]
