@@ -72,6 +72,10 @@ class InitOptions:
             return []
         return [value]
 
+    def leaves_out(self, option: str) -> bool:
+        """Return True if the user gave null for an option."""
+        return option in self.given and self.given[option] is None
+
     def with_given(self, **given: Any) -> "InitOptions":
         """Return options with further values, which follow from the files."""
         found = copy(self)
