@@ -22,7 +22,7 @@ CLOCK_TIME = (
     r"(?:\s?[AaPp]\.?[Mm]\.?|\s?Uhr)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
     r"|[-+]?[0-9]{1,3} ?h ?[0-5]?[0-9](?: ?(?:m|min)(?: ?[0-5]?[0-9] ?(?:s|sec)?)?)?"
 )
-PERIOD = r"[-+]?P(?=.*T.)[-+0-9A-Z.]*"
+PERIOD = r"[-+]?P(?=.*T.*[0-9])[-+0-9A-Z.]*"
 MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
 MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
 CALENDAR_DAY = (

@@ -11,6 +11,7 @@ import numpy as np
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, joined_column
@@ -263,6 +264,25 @@ def rows_of_totals(table: Table) -> Iterator[str]:
                 f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
                 f"{column.shown} is {quote(cell, 30)}; {advice}"
             )
+
+
+def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a warning about rows that annotators rejected or ignored, with a remedy."""
+    for column in filter(is_decision, table.columns):
+        refused = DECISIONS[2:] if column is roles.label else DECISIONS[1:]
+        found = [x for x in column.values if x in refused]
+        if not found:
+            continue
+        rows = sum(int(column.counts[column.values.index(x)]) for x in found)
+        advice, files = "leave them out", matching_files(table.path)
+        if table.dialect.format == "jsonl" and len(files) == 1:
+            pattern = rf'"{column.name}"\s*:\s*"({"|".join(found)})"'
+            command, target = rewriting(["grep", "-vE", pattern], files[0], "answered")
+            advice = f"to leave them out: {command}; seqtrain init {target}"
+        yield (
+            f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "
+            f"and they are used as the others are; {advice}"
+        )
 
 
 def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:

@@ -20,7 +20,8 @@ class Findings:
         roles: Roles of their columns.
         facts: Facts about train, and which rows the other splits leave out.
         splits: Maps each split to its value in the config.
-        rows: Maps each split that has files to its number of rows.
+        rows: Maps each split to its number of rows, as far as it is known. Those of train count
+            the rows that are held out.
         encoding: Time that a pretrained encoder takes, as text.
         command: Command of the user, for a comment.
     """

@@ -15,15 +15,19 @@ def _words(text: str) -> tuple[str, ...]:
 
 LABEL_NAMES = _words(
     """
-    label labels class target category y intent topic sentiment tag type language lang genre
+    label labels class target category y intent topic sentiment tag type genre
     rating stars gold classification outcome result failure failed fault anomaly activity
-    bewertung stimmung thema absicht sprache zielwert sentimiento sentimento langue idioma
-    objetivo cible alvo
+    bewertung stimmung thema absicht zielwert sentimiento sentimento objetivo cible alvo
+    sterne note etoiles estrellas puntuacion calificacion valoracion estrelas nota avaliacao
+    stelle voto valutazione punteggio
     """
 )
+LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
+"""Names of labels if no other column is named like one: reviews have a language, too."""
 OUTCOME_WORDS = _words(
     """
     label class target outcome result classification failure fault anomaly diagnosis verdict
+    rating stars
     etikett klasse kategorie ergebnis diagnose befund etiquette classe categorie resultat
     diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
     """
@@ -48,11 +52,14 @@ HEADLINE_NAMES = _words(
 BODY_NAMES = _words(
     """
     body description text content review abstract message beschreibung inhalt nachricht texte
-    contenu texto contenido mensaje mensagem conteudo testo
+    contenu texto contenido mensaje mensagem conteudo testo rezension recensione resenha resena
+    cuerpo corps corpo
     """
 )
 MESSAGE_NAMES = (*BODY_NAMES, *TEXT_FIELDS)
 """Names of the texts of messages."""
+ACCEPTED, DECISIONS = "accept", ("accept", "reject", "ignore")
+"""Decisions of an annotator on a task, in the column `answer`, as Prodigy writes them."""
 GROUP_NAMES = _words(
     """
     session session_id conversation conversation_id dialogue dialog_id sitzung gesprach seance
@@ -72,7 +79,15 @@ OWNER_NAMES = _words(
     """
 )
 """Names of columns whose value the rows of one owner share."""
-KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}
+KNOWN_NAMES = {
+    *LABEL_NAMES,
+    *LANGUAGE_NAMES,
+    *TEXT_NAMES,
+    *HEADLINE_NAMES,
+    *BODY_NAMES,
+    *ROW_NAMES,
+    "",
+}
 IDS = (
     "[a-z]?id|uid|session|case|trip|key|sitzung|vorgang|[a-z]+nummer|dossier|identifiant|seance"
     "|caso|sesion|sessao"
@@ -173,6 +188,16 @@ MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
 
 
+def last_word(column: ColumnProfile) -> str:
+    """Return the last word of the name of the column: title of review_title."""
+    return column.name_words.rpartition(" ")[2]
+
+
+def is_decision(column: ColumnProfile) -> bool:
+    """Return True for the decisions of annotators on their tasks, as Prodigy writes them."""
+    return column.word == "answer" and set(map(str, column.values)) <= {*DECISIONS, ""}
+
+
 def is_code(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, such as case_id."""
     return bool(CODE_NAME.search(column.name_words)) and not is_amount(column)
@@ -180,12 +205,12 @@ def is_code(column: ColumnProfile) -> bool:
 
 def is_amount(column: ColumnProfile) -> bool:
     """Return True if the column is named like amounts, such as case amount."""
-    return column.name_words.rpartition(" ")[2] in AMOUNT_WORDS
+    return last_word(column) in AMOUNT_WORDS
 
 
 def names_outcome(column: ColumnProfile) -> bool:
     """Return True if the column is named like labels: outcome, or final_outcome."""
-    return column.word in LABEL_NAMES or column.name_words.rpartition(" ")[2] in OUTCOME_WORDS
+    return column.word in LABEL_NAMES or last_word(column) in OUTCOME_WORDS
 
 
 def is_no_outcome(column: ColumnProfile) -> bool:

@@ -151,10 +151,9 @@ def few_rows(found: Findings, config: Config) -> Iterator[str]:
     if few >= FEW_PER_CLASS:
         return
     are_few = f"{few:.0f} rows per class are few" if round(few) > 1 else "1 row per class is few"
-    if isinstance(share, float):
+    held_out = rows.get("validation", 0)
+    if not held_out and isinstance(share, float):
         held_out = round(share * facts.rows)
-    else:
-        held_out = rows.get("validation", 0)
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
         advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"

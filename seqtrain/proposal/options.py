@@ -76,6 +76,12 @@ class InitOptions:
         """Return True if the user gave null for an option."""
         return option in self.given and self.given[option] is None
 
+    @property
+    def used_otherwise(self) -> set[str]:
+        """Names of columns that the user names, but neither as the sequence nor as the label."""
+        others = {str(x) for key in ("group", "weight", "static") for x in self.named(key)}
+        return others - {str(x) for key in ("sequence", "label") for x in self.named(key)}
+
     def with_given(self, **given: Any) -> "InitOptions":
         """Return options with further values, which follow from the files."""
         found = copy(self)

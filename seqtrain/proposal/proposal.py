@@ -140,8 +140,11 @@ def propose(
             if is_chosen or not error.problems[0].startswith("data.validation: "):
                 raise
             found.splits["validation"] = None
-            text, config, settings = found.config()
+            _, config, _ = found.config()
             prepared = prepare(config)
+        if "validation" in prepared.splits:
+            found.rows["validation"] = len(prepared.splits["validation"])
+        text, config, settings = found.config()
         warnings += number_doubts(prepared)
     warnings += [*scattered_rows(roles.id, config), *shared_owner(roles.owner, config)]
     warnings += few_rows(found, config)

@@ -15,9 +15,12 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either, marked
 from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
+    ACCEPTED,
     GROUP_NAMES,
+    LANGUAGE_NAMES,
     TEXT_NAMES,
     is_code_or_owner,
+    is_decision,
     is_no_outcome,
     is_time,
     may_own,
@@ -53,6 +56,7 @@ Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
     (4, names_outcome),
+    (2, lambda column: column.word in LANGUAGE_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
     (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
     (-1, is_no_outcome),
@@ -176,6 +180,8 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
             likeliest is named like codes or times.
     """
     candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
+    if any(x.word == ACCEPTED and x.holds_names for x in columns):  # those that are accepted
+        candidates = [x for x in candidates if not is_decision(x)]
     best = likeliest_labels(candidates)
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
         ends = [column for column in best if column in (columns[0], columns[-1])]
@@ -215,7 +221,7 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
 def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:
     """Return a doubt about a label that its name doesn't tell, if other columns may be it."""
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
-    others = [x for x in others if not (is_time(x) or names_variant(x))]
+    others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [
         x
         for x in others

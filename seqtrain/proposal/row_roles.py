@@ -19,6 +19,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
+    last_word,
     may_own,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
@@ -81,6 +82,7 @@ def row_table(
         DataError: If the label or the sequence isn't clear.
     """
     doubts = list[str]()
+    columns = [column for column in columns if str(column.name) not in options.used_otherwise]
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
@@ -256,10 +258,15 @@ def _channels(found: _Candidates) -> list[ColumnProfile]:
 def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
     """Return the headline and the body, whose texts are joined, or [].
 
-    A column that only has the name of a headline isn't one: its texts differ from row to row.
+    A column that only has the name of a headline isn't one: its texts differ from row to row. The
+    body has a usual name, or is the only other free text.
     """
-    titles = [x for x in found.texts if x.word in HEADLINE_NAMES and not x.is_category]
-    bodies = [x for x in found.texts if x.word in BODY_NAMES]
+    texts = [x for x in found.texts if not x.is_category]
+    titles = [x for x in texts if x.word in HEADLINE_NAMES]
+    titles += [x for x in texts if x.differs and last_word(x) in HEADLINE_NAMES and x not in titles]
+    bodies = [x for x in found.texts if last_word(x) in BODY_NAMES]
+    if not bodies:
+        bodies = [x for x in texts if x.is_free_text and x not in titles]
     if len(titles) == len(bodies) == 1:
         return [*titles, *bodies]
     return []

@@ -96,6 +96,7 @@ class StepColumns:
         self.first = None if self.order is None else self.order.columns[0]
         self.is_sorted = not options.leaves_out("order")
         self.chosen = columns_named(columns, options, "steps")
+        self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
         self.rows = sampled_ids(self.id)
         self.ids = self.id.codes[self.rows]
@@ -111,7 +112,8 @@ class StepColumns:
         if self.row_features:
             roles.owner = owner_of(self.owners, self.id)
             if len(self.id.parts) > 1:
-                roles.group = owner_of(self.id.parts, self.id)
+                labelled = next(iter(self._labelled_parts()), None)
+                roles.group = owner_of(self.id.parts, self.id) or labelled
         for column in others:
             reason = self._reason_to_ignore(column)
             if reason is not None:
@@ -390,8 +392,17 @@ class StepColumns:
     def _parts_of_ids(self) -> Iterator[str]:
         """Yield a warning for each trial or owner that seems to be a part of the id.
 
-        Its rows within an id stand together, two or more on average.
+        Its rows within an id stand together, two or more on average. Or it is a part of an id that
+        the user didn't name, and its equal rows have one label.
         """
+        for part in self._labelled_parts() if self.finds_id else ():
+            options = options_naming("id", [part])
+            others = [x for x in self.id.parts if x is not part]
+            if self.order is not None and all(x.kind in ("number", "time") for x in others):
+                options += f" {options_naming('order', [*others, *self.order.columns])}"
+            yield (
+                f"all rows of one {part.shown} have one label; if they are one sequence: {options}"
+            )
         for column in self.columns:
             is_named = is_trial(column) or names_owner(column)
             if column is self.label or column in self.per_id or not is_named:
@@ -402,6 +413,17 @@ class StepColumns:
                     f"{column.shown} changes within {self.id.shown}, and its rows stand together: "
                     f"if each {column.shown} is a sequence: {options_naming('id', both.parts)}"
                 )
+
+    def _labelled_parts(self) -> list[ColumnProfile]:
+        """Return the parts of an id of several columns of which each value has one label.
+
+        They are the first one, and others that are named like owners.
+        """
+        first, *others = self.id.parts
+        if not others:
+            return []
+        found = [first, *filter(names_owner, others)]
+        return [x for x in found if determines(x, self.label, labelled=True)]
 
     def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
         """Yield a warning for each column that seems to divide the rows of an id into sequences.

@@ -9,7 +9,12 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
-from seqtrain.proposal.doubts import doubtful_marks, odd_lines, written_in_two_ways
+from seqtrain.proposal.doubts import (
+    doubtful_marks,
+    odd_lines,
+    rejected_tasks,
+    written_in_two_ways,
+)
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
@@ -73,7 +78,7 @@ def roles_of(table: Table) -> Roles:
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
             f"a missing number: {advice}"
         )
-    roles.warnings += written_in_two_ways(roles, table)
+    roles.warnings += [*written_in_two_ways(roles, table), *rejected_tasks(roles, table)]
     return roles
 
 

@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow, resolve_scalar
 from seqtrain.config.schema import KEYS, DataConfig
@@ -15,7 +13,6 @@ from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.inspection import RARE
-from seqtrain.sequences.splits import hold_out
 from seqtrain.tables.blocks import LABEL, REST
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files
@@ -91,7 +88,7 @@ def split_settings(
 
     Args:
         splits: Maps each split to its value in the config.
-        rows: Maps each split that has files to its number of rows.
+        rows: Maps each split to its number of rows, as far as it is known.
         table: The files of train.
         roles: Roles of the columns.
         facts: Facts about train.
@@ -108,16 +105,16 @@ def split_settings(
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
     validation = splits["validation"]
-    reason = "too few rows to hold some out: all of them are learned"
-    if isinstance(validation, float):
-        held_out = round(validation * facts.rows)
-        if not facts.multi_label and roles.window is None and roles.group is None:
-            counts = list(facts.classes.values())
-            labels = np.repeat(np.arange(len(counts)), counts)
-            held_out = len(hold_out(labels, {"validation": validation}, seed=0)["validation"])
-        reason = f"{held_out:,} {unit} of train choose the best epoch"
-    elif validation is not None:
-        reason = f"{rows['validation']:,} {unit} choose the best epoch"
+    if validation is None:
+        reason = "too few rows to hold some out: all of them are learned"
+    elif "validation" in rows:
+        origin = " of train" if isinstance(validation, float) else ""
+        reason = f"{rows['validation']:,} {unit}{origin} choose the best epoch"
+    elif isinstance(validation, float):
+        about = f"about {validation * facts.rows:,.0f} {unit} of train"
+        reason = f"{about}, with whole groups and all equal {unit}, choose the best epoch"
+    else:
+        reason = "a fold of train chooses the best epoch"
     settings["data.validation"] = Setting(validation, reason)
     if "test" in splits:
         reason = f"{rows['test']:,} {unit}, scored once at the end"

@@ -447,3 +447,36 @@ def test_numbers_or_dates_that_repeat_are_offered_as_the_label(
     (command,) = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
     cli(*command.split())
     assert f"{len(values)} classes" in Path("c.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("form", "label", "refused"),
+    [
+        ("choice", "accept", ["reject", "ignore"]),
+        ("labels", "label", ["reject", "ignore"]),
+        ("one label", "answer", ["ignore"]),
+    ],
+)
+def test_tasks_that_annotators_refused_are_said_with_a_command(
+    tmp_path, monkeypatch, draw, cli, form, label, refused
+):
+    monkeypatch.chdir(tmp_path)
+    classes = ["PARTIAL", "PROTEST"]
+    rows = []
+    for _ in range(120):
+        row = {"text": sentence(draw), "_task_hash": draw.randrange(10**9)}
+        if form == "choice":
+            row |= {"options": [{"id": x} for x in classes], "accept": [draw.choice(classes)]}
+        else:
+            row["label"] = "PARTIAL" if form == "one label" else draw.choice(classes)
+        rows.append({**row, "answer": draw.choices(["accept", "reject", "ignore"], [6, 3, 1])[0]})
+    Path("a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    said = cli("init", "a.jsonl", "-o", "a.yaml").err
+    assert parse_config(Path("a.yaml").read_text()).data.label == label
+    assert "--label" not in said
+    (command,) = re.findall(r"to leave them out: (.*); seqtrain (init \S+)", said)
+    subprocess.run(command[0], shell=True, check=True)
+    assert "to leave them out" not in cli(*command[1].split(), "-o", "b.yaml").err
+    assert parse_config(Path("b.yaml").read_text()).data.label == label
+    kept = [row for row in rows if row["answer"] not in refused]
+    assert list(map(json.loads, Path("a-answered.jsonl").read_text().splitlines())) == kept

@@ -59,7 +59,7 @@ def recordings(
 def test_columns_that_are_an_id_together_are_found(tmp_path, draw, form, labels, shape):
     """Also where the label depends on one of them: but a sequence may be longer than a day."""
     names, rows = recordings(draw, form, labels, shape)
-    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    config, proposal = proposed(write(tmp_path / "a.csv", names, rows))
     parts = PARTS[form][0]
     if form == "days" and labels == "of owners":
         assert config.data.id == parts[0]
@@ -67,7 +67,14 @@ def test_columns_that_are_an_id_together_are_found(tmp_path, draw, form, labels,
     assert (config.data.id, config.data.order) == (parts, names[len(parts)])
     assert config.data.label == names[-1]
     assert set(config.data.steps) == {"heat", "force"}
-    assert config.data.group == (None if form == "unknown" else parts[0])
+    has_group = form != "unknown" or labels == "of owners"
+    assert config.data.group == (parts[0] if has_group else None)
+    commands = [line.rpartition(": ")[2] for line in proposal.warnings if "--id" in line]
+    assert len(commands) == (labels == "of owners")
+    for command in commands:
+        words = shlex.split(command)
+        config, _ = proposed(str(tmp_path / "a.csv"), id=words[1], order=words[3::2])
+        assert (config.data.id, config.data.order) == (parts[0], [*parts[1:], names[len(parts)]])
 
 
 def test_an_id_in_one_column_beside_its_owner_is_one_column(tmp_path, draw):

@@ -486,3 +486,54 @@ def test_names_of_other_languages(tmp_path, language, seed):
 def shell_words(line: str) -> str:
     """Return a line without the quotes that a shell takes away."""
     return line.replace("'", "")
+
+
+@pytest.mark.parametrize("setting", ["data.group=depot", "data.weight=trust"])
+def test_the_comment_on_validation_counts_the_rows_that_fit_holds_out(tmp_path, setting):
+    """Equal rows and groups stay together, so the share of `data.validation` is only near."""
+    draw = random.Random(3)
+    pool = [[sentence, ["late", "lost"][row % 2]] for row, sentence in enumerate(sentences(24))]
+    shares = [1 / (1 + row) for row in range(24)]
+    chosen = draw.choices(pool, shares, k=500)
+    rows = [[f"d{min(9, int(draw.expovariate(0.4)))}", 0.5 + row % 2] for row in range(500)]
+    joined = [own + pair for own, pair in zip(rows, chosen, strict=True)]
+    path = write(tmp_path / "a.csv", ["depot", "trust", "text", "label"], joined)
+    config, proposal = proposed(path, settings=[setting])
+    held_out = len(prepare(config).splits["validation"])
+    assert re.search(rf"validation: 0\.2 +# {held_out} rows", proposal.text)
+    assert held_out != 100
+
+
+@pytest.mark.parametrize("setting", ["data.group=trust", "data.weight=trust"])
+def test_columns_of_groups_and_weights_are_neither_labels_nor_ignored(tmp_path, setting):
+    rows = [
+        [sentence, 0.5 * (1 + row % 4), "xyz"[row % 3]] for row, sentence in enumerate(sentences())
+    ]
+    path = write(tmp_path / "a.csv", ["text", "trust", "place"], rows)
+    config, proposal = proposed(path, settings=[setting])
+    assert config.data.label == "place"
+    assert not any("ignored" in line for line in proposal.uses)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["titulo", "cuerpo", "idioma", "puntuacion"],
+        ["titre", "avis", "langue", "note"],
+        ["betreff", "rezension", "sprache", "sterne"],
+        ["titolo", "parere", "lingua", "stelle"],
+        ["review_title", "review_body", "language", "star_rating"],
+    ],
+)
+def test_the_rating_of_a_review_is_its_label_and_title_and_body_are_its_texts(tmp_path, names):
+    draw = random.Random(5)
+    texts, titles = sentences(120), [text[::-1] for text in sentences(120)]
+    rows = [
+        [*own, draw.choice("uv"), draw.randint(1, 5)] for own in zip(titles, texts, strict=True)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.label, config.data.sequence) == (names[3], names[:2])
+    points = [*names[:3], "points"]
+    config, proposal = proposed(write(tmp_path / "a.csv", points, rows))
+    assert config.data.label == names[2]
+    assert any("--label points" in line for line in proposal.warnings)
