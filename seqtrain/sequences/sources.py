@@ -322,7 +322,7 @@ def _columns_of(source: Input) -> list[Column]:
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:
     """Yield the cells of a column in the rows that can be read."""
-    for block in source.source.blocks(Selection((column,))):
+    for block in source.source.blocks(Selection((column,), keys=source.schema.keys_of_columns)):
         for row, cell in enumerate(as_list(block.columns[column])):
             if row not in block.problems:
                 yield cell
