@@ -11,7 +11,7 @@ from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
 from seqtrain.tables.cells import MISSING_NUMBERS, BadCellError, items_of
 from seqtrain.tables.series import series_of
-from seqtrain.tables.times import MONTHS, PERIOD_FORMS
+from seqtrain.tables.times import MONTHS, PERIOD_FORMS, WEEKDAYS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -39,7 +39,10 @@ WRITTEN = (
     rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*"
     rf"|[0-9]{{4}}[ /-]{MONTH}(?:[ /-][0-9]{{1,2}})?)"
 )
-PART_OF_YEAR = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS)
+DAY_START = "|".join(sorted({name[:2] for names in WEEKDAYS for name in names.split()}))
+DAY_OF_WEEK = rf"(?i:{DAY_START})[^\W\d_]*(?:-feira)?\.?,? +[0-9]{{1,2}}:[0-9]{{2}}(?:[:.\s].*)?"
+PERIODS = [re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS]
+PART_OF_YEAR = "|".join([*PERIODS, DAY_OF_WEEK])
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (

@@ -12,6 +12,8 @@ COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
 INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
+OTHER_COLUMN_KEYS = ("group", "weight", "static")
+"""Keys of data that name columns which are neither the sequence nor the label."""
 DATA_KINDS = ("text", "tokens", "features")
 Splits: TypeAlias = dict[str, Any]
 """Maps each split to its value in the config.
@@ -72,10 +74,14 @@ class InitOptions:
             return []
         return [value]
 
+    def leaves_out(self, option: str) -> bool:
+        """Return True if the user gave null for an option."""
+        return option in self.given and self.given[option] is None
+
     @property
     def used_otherwise(self) -> set[str]:
         """Names of columns that the user names, but neither as the sequence nor as the label."""
-        others = {str(x) for key in ("group", "weight", "static") for x in self.named(key)}
+        others = {str(x) for key in OTHER_COLUMN_KEYS for x in self.named(key)}
         return others - {str(x) for key in ("sequence", "label") for x in self.named(key)}
 
     def with_given(self, **given: Any) -> "InitOptions":

@@ -22,7 +22,7 @@ from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.one_recording import commands_for_parts
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.proposal.roles import (
     Roles,
@@ -281,8 +281,9 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     options, format = table.layout.options, table.dialect.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
-    if others:
-        named = columns_named(others, options, "label")
+    named = columns_named(others, options, "label") if options.named("label") != [LABEL] else []
+    has_own = label is not None and label.can_be_label  # as an npz file with y has
+    if named or (others and not has_own):
         label = named[0] if named else choose_label(others)
     for option in ("label", "sequence", "header"):
         if options.named(option) and not others and table.layout.pattern is None:
@@ -309,10 +310,13 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
     else:
         hint = "; the table has no names (--header, if the first row has some)"
     problems = []
-    for option in COLUMN_OPTIONS:
-        for name in options.named(option):
+    named = {f"--{option}": options.named(option) for option in COLUMN_OPTIONS}
+    for key in OTHER_COLUMN_KEYS:
+        named[f"data.{key}"] = [x for x in options.named(key) if x not in (FILE, FOLDER)]
+    for option, names in named.items():
+        for name in names:
             if str(name) not in known:
                 missing = missing_name("column", str(name), present)
-                problems.append(f"--{option}: {missing}{hint}")
+                problems.append(f"{option}: {missing}{hint}")
     if problems:
         raise DataError(*problems)

@@ -269,7 +269,8 @@ class SequenceReader:
         present = list(block.columns)
         needed = [name for name in self.roles.required if name not in present]
         if needed and len(block.problems) < len(block):
-            missing = (missing_name("column", name, present) for name in needed)
+            keys = self.schema.keys_of_columns
+            missing = (missing_name("column", x, present, keys.get(x)) for x in needed)
             raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
     def _others(self, block: Block) -> dict[Name, Cells]:

@@ -281,6 +281,24 @@ class Schema(Saved):
         """True if only a table can hold an example: it has several rows, or row features."""
         return self.id is not None or self.steps is not None or self.static is not None
 
+    @property
+    def keys_of_columns(self) -> dict[Column, str]:
+        """The key of the config that names each column."""
+        columns = {
+            "sequence": self.sequence_columns,
+            "steps": column_names(self.steps),
+            "order": self.order_columns,
+            "id": self.id_columns,
+            "static": column_names(self.static),
+            "group": _as_tuple(self.group),
+            "weight": _as_tuple(self.weight),
+            "label": self.label_columns,
+        }
+        found = dict[Column, str]()
+        for key, names in columns.items():
+            found.update(dict.fromkeys(names, f"data.{key}"))
+        return found
+
     def missing_names(self, column: Column) -> frozenset[str]:
         """Return the names of cells of a column that mean a missing value, besides blank ones."""
         found = self.na_values or {}
@@ -324,7 +342,8 @@ class Schema(Saved):
                 del chosen[REST]
             if not (labelled or self.header) and isinstance(self.label, int):
                 others.append(self.label)  # by it the order of the columns is checked
-            selection = Selection(tuple(chosen), tuple(others), rest=rest)
+            keys = {x: key for x, key in self.keys_of_columns.items() if x in (*required, *others)}
+            selection = Selection(tuple(chosen), tuple(others), rest=rest, keys=keys)
         return ColumnRoles(content, labels, tuple(required), selection)
 
     def for_file(self, path: str) -> Schema:

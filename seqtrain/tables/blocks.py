@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -146,11 +146,13 @@ class Selection:
         optional: Further columns to read if the table has them.
         rest: True to also read the fields of a row of csv or tsv after the selected ones, as a list
             in the column `REST`. Rows may then have different numbers of fields.
+        keys: Maps columns to the keys of the config that name them, for messages.
     """
 
     required: tuple[Name, ...] | None = None
     optional: tuple[Name, ...] = ()
     rest: bool = False
+    keys: Mapping[Name, str] = field(default_factory=dict, compare=False)
 
     def among(self, present: Iterable[Name]) -> list[Name]:
         """Return the selected columns of a table that has the columns `present`.
@@ -161,8 +163,9 @@ class Selection:
         present = dict.fromkeys(present)
         if self.required is None:
             return list(present)
-        missing = [missing_name("column", x, present) for x in self.required if x not in present]
-        if missing:
+        absent = [name for name in self.required if name not in present]
+        if absent:
+            missing = (missing_name("column", x, present, self.keys.get(x)) for x in absent)
             raise UnreadableError(None, *missing)
         optional = [name for name in self.optional if name in present]
         return list(dict.fromkeys((*self.required, *optional)))
@@ -280,16 +283,29 @@ def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
         yield part
 
 
-def missing_name(what: str, name: Name, present: Iterable[Name]) -> str:
-    """Return the message that a column or field is missing, with the nearest name there is."""
+def missing_name(what: str, name: Name, present: Iterable[Name], key: str | None = None) -> str:
+    """Return the message that a column or field is missing, with the nearest name there is.
+
+    Args:
+        what: "column" or "field".
+        name: The name that is missing, or an index.
+        present: The names that there are.
+        key: Key of the config that names it, or None.
+    """
     present = list(present)
     names = [each for each in present if isinstance(each, str)]
+    near = None
     if isinstance(name, int):
         count = max(len(names), len(present) - len(names))
-        return f"no {what} {name}; the row has {count}, counted from 0"
-    found = listed([quote(each) for each in names], MOST_NAMES) or "none"
-    message = f"no {what} {quote(name)}; found {found}"
-    near = nearest(name, names)
-    if near:
+        message = f"no {what} {name}; the row has {count}, counted from 0"
+    else:
+        found = listed([quote(each) for each in names], MOST_NAMES) or "none"
+        message = f"no {what} {quote(name)}; found {found}"
+        near = nearest(name, names)
+    if key is not None:
+        message += f"; {key} names it"
+    if near and key is not None:
+        message += f": if {quote(near)} is meant, rename it or change {key}"
+    elif near:
         message += f"; did you mean {quote(near)}?"
     return message

@@ -111,7 +111,7 @@ def _columns(
         try:
             columns[name] = [each[name] for each in objects]
         except KeyError:
-            columns[name] = _nested(objects, str(name), missing)
+            columns[name] = _nested(objects, str(name), missing, selection.keys.get(name))
     for row, reasons in missing.items():
         problems.setdefault(row, "; ".join(reasons))
     for name in selection.optional:
@@ -122,19 +122,21 @@ def _columns(
     return columns
 
 
-def _nested(objects: Sequence[Any], name: str, missing: dict[int, list[str]]) -> list[Any]:
+def _nested(
+    objects: Sequence[Any], name: str, missing: dict[int, list[str]], key: str | None = None
+) -> list[Any]:
     """Return a field of each object, or None and an entry of `missing` where it isn't there."""
     cells = list[Any]()
     for row, fields in enumerate(objects):
         try:
-            cells.append(field_of(fields, name))
+            cells.append(field_of(fields, name, key=key))
         except LookupError as error:
             cells.append(None)
             missing.setdefault(row, []).append(str(error.args[0]))
     return cells
 
 
-def field_of(fields: Any, name: str, outer: str = "") -> Any:
+def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) -> Any:
     """Return a field of an object.
 
     Args:
@@ -142,6 +144,7 @@ def field_of(fields: Any, name: str, outer: str = "") -> Any:
         name: Name of the field. A name that isn't a field itself, such as `a.b`, means the field b
             of the object a.
         outer: Names of the objects around this one, for messages.
+        key: Key of the config that names the field, for messages, or None.
 
     Raises:
         LookupError: If there is no such field, with a message.
@@ -151,8 +154,9 @@ def field_of(fields: Any, name: str, outer: str = "") -> Any:
     first, _, rest = name.partition(".")
     nested = fields.get(first)
     if rest and isinstance(nested, dict):
-        return field_of(nested, rest, f"{outer}{first}.")
-    raise LookupError(missing_name("field", outer + name, [outer + each for each in fields]))
+        return field_of(nested, rest, f"{outer}{first}.", key)
+    present = [outer + each for each in fields]
+    raise LookupError(missing_name("field", outer + name, present, key))
 
 
 def _has_field(fields: Any, name: str) -> bool:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeAlias
 
 from seqtrain.text import quote
 
-NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION = (
+NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION, WEEKDAY = (
     "number",
     "date",
     "day_first",
     "month_first",
     "duration",
+    "weekday",
 )
 TIME_TYPES = {
     NUMBER: "a number",
@@ -23,6 +24,7 @@ TIME_TYPES = {
     DAY_FIRST: "a date such as 31.12.2024",
     MONTH_FIRST: "a date such as 12/31/2024",
     DURATION: "a time such as 12:30",
+    WEEKDAY: "a weekday such as Mon or Monday 12:30",
 }
 """Types of the cells of a column of times, with their names in messages."""
 SECOND = 1_000_000_000
@@ -45,6 +47,16 @@ MONTHS = (
     "december dezember decembre diciembre dicembre dezembro",
 )
 """Names of each month in some languages, without accents. A date has the first letters or all."""
+WEEKDAYS = (
+    "monday montag lundi lunes lunedi segunda maandag mo",
+    "tuesday dienstag mardi martes martedi terca dinsdag di tu",
+    "wednesday mittwoch mercredi miercoles mercoledi quarta woensdag mi we",
+    "thursday donnerstag jeudi jueves giovedi quinta donderdag do th",
+    "friday freitag vendredi viernes venerdi sexta vrijdag fr",
+    "saturday samstag sonnabend samedi sabado sabato zaterdag sa",
+    "sunday sonntag dimanche domingo domenica zondag so su",
+)
+"""Names of each weekday in these languages, and their two letters in English and German."""
 LOG_YEAR = 2000
 """Year of dates without a year, as syslog writes them. It is a leap year: Feb 29 is a date."""
 Moment: TypeAlias = tuple[int, bool]
@@ -57,7 +69,7 @@ CLOCK = (
     rf"(?:(?P=colon)(?P<second>\d\d){DECIMALS})?{HALF}"
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
-YEAR, WEEKDAY = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
+YEAR, DAY_NAME = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
 DAY_OF_MONTH, OF = r"(?P<day>\d\d?)(?:er|o|st|nd|rd|th|\.)?", r"(?:del? )?"
 MONTH_NAME = r"(?P<name>[A-Za-z]{3,})\.?"
 DATE_FORMS = (
@@ -81,17 +93,19 @@ DATE_FORMS = (
     rf"{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}",
     # 18/Oct/2015:18:02:40 +0000, 18-OCT-15 06.02.40 PM, 18OCT2015:18:02:40, 18. Oktober 2015,
     # 18 de octubre de 2015
-    rf"{WEEKDAY}{DAY_OF_MONTH}[/ -]?{OF}{MONTH_NAME}[/ -]?{OF}{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
+    rf"{DAY_NAME}{DAY_OF_MONTH}[/ -]?{OF}{MONTH_NAME}[/ -]?{OF}{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
     # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015, 6:01 PM
-    rf"{WEEKDAY}{MONTH_NAME} +{DAY_OF_MONTH},? +(?P<year>\d{{4}})"
+    rf"{DAY_NAME}{MONTH_NAME} +{DAY_OF_MONTH},? +(?P<year>\d{{4}})"
     rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
     # Sun Oct 18 18:01:50 UTC 2015
-    rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
+    rf"{DAY_NAME}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
     # Dec 2024, Dezember 2024, 2024-Dec, 2024-Dec-31
     rf"{MONTH_NAME}[ /-]{OF}(?P<year>\d{{4}})",
     rf"(?P<year>\d{{4}})[ /-]{MONTH_NAME}(?:[ /-](?P<day>\d\d?))?",
     # 2024年12月31日 23:59
     rf"(?P<year>\d{{4}})年(?P<month>\d\d?)月(?P<day>\d\d?)日(?: ?{CLOCK})?",
+    # Dec, Dezember
+    MONTH_NAME,
 )
 """Forms of dates. Brackets around a date, as in the logs of web servers, are left out before."""
 CENTURIES, WEEK = r"(?P<year>(?:19|20)[0-9]{2})", r"(?:KW|W) ?(?P<week>[0-9]{1,2})"
@@ -104,11 +118,15 @@ PERIOD_FORMS = (
     rf"[QT](?P<quarter>[1-4])[ /-]?{CENTURIES}",
     rf"(?P<quarter>[1-4])(?:\.|er|e)? ?(?:Q|Quartal|[Tt]rimestre)[ /-]?{CENTURIES}",
     r"Q(?P<quarter>[1-4])[ /'-](?P<year>[0-9]{2})",
+    # 2024-H2, H2 2024, S2 2024, 2. Halbjahr 2024
+    rf"{CENTURIES}[ /-]?[HS](?P<half_year>[12])",
+    rf"[HS](?P<half_year>[12])[ /-]?{CENTURIES}",
+    rf"(?P<half_year>[12])(?:\.|er|e)? ?(?:[HS]|Halbjahr|[Ss]emestre)[ /-]?{CENTURIES}",
     # 2024-W51, 2024-W51-2, KW 51/2024
     rf"{CENTURIES}[ /-]?{WEEK}(?:-?(?P<weekday>[1-7]))?",
     rf"{WEEK}[ /-]{CENTURIES}",
 )
-"""Forms of months, quarters and weeks, which are read as their first day."""
+"""Forms of months, quarters, half years and weeks, which are read as their first day."""
 
 
 def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
@@ -122,6 +140,8 @@ FORMS = {
     DATE: [re.compile(form, re.ASCII) for form in (*PERIOD_FORMS, *DATE_FORMS)],
     DAY_FIRST: _local_dates("day", "month", "./-"),
     MONTH_FIRST: _local_dates("month", "day", "/-"),
+    # Mon, Montag 12:30
+    WEEKDAY: [re.compile(rf"(?P<weekday_name>[A-Za-z]{{2,}})(?:-feira)?\.?(?:,? +{CLOCK})?")],
 }
 """Forms of each type of date."""
 TIME_OF_DAY = re.compile(
@@ -183,6 +203,15 @@ def read_month_first(text: str) -> Moment:
     return _read_date(text, MONTH_FIRST)
 
 
+def read_weekday(text: str) -> Moment:
+    """Return the moment of a weekday, with or without a time, in the first week of `LOG_YEAR`.
+
+    Raises:
+        BadTimeError: If the text isn't a weekday.
+    """
+    return _read_date(text, WEEKDAY)
+
+
 def read_duration(text: str) -> int:
     """Return a time of day, or a duration, in nanoseconds.
 
@@ -217,6 +246,7 @@ READERS: dict[str, Callable[[str], Moment]] = {
     DATE: read_date,
     DAY_FIRST: read_day_first,
     MONTH_FIRST: read_month_first,
+    WEEKDAY: read_weekday,
 }
 """Reader of each type of date."""
 
@@ -243,15 +273,22 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     decimals = parts.pop("decimals", "")
     found = {key: int(part) for key, part in parts.items() if part.isdigit()}
     hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
-    year, month = found.get("year", LOG_YEAR), found.get("month", 3 * found.get("quarter", 1) - 2)
+    year, month = found.get("year", LOG_YEAR), found.get("month", 1)
+    if "quarter" in found:
+        month = 3 * found["quarter"] - 2
+    if "half_year" in found:
+        month = 6 * found["half_year"] - 5
     if len(parts.get("year", "")) == 2:
         year += 1900 if year >= 70 else 2000
     if parts.get("name"):
-        month = _month_named(parts["name"].lower())
+        month = _place_of(parts["name"].lower(), MONTHS)
     hour = _hour_of_day(hour, parts.get("half", ""), text)
     try:
         if "week" in found:
             day = date.fromisocalendar(year, found["week"], found.get("weekday", 1))
+        elif parts.get("weekday_name"):
+            weekday = _place_of(parts["weekday_name"].lower(), WEEKDAYS)
+            day = date.fromisocalendar(LOG_YEAR, 1, weekday)
         else:
             day = date(year, month, found.get("day", 1))
     except ValueError:
@@ -266,11 +303,20 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     return _nanoseconds(seconds, decimals), zone != ""
 
 
-def _month_named(start: str) -> int:
-    """Return the number of the month whose names begin with a text, or 0 if there isn't one."""
-    found = [number for number, names in enumerate(MONTHS, 1) if f" {start}" in f" {names}"]
-    if len(found) == 1:
-        return found[0]
+def _place_of(start: str, table: Sequence[str]) -> int:
+    """Return the number of a month or weekday, from 1 on, by its name or the first letters.
+
+    Args:
+        start: The text in lower case.
+        table: Names of each month or weekday, with blanks between.
+
+    Returns:
+        The number, or 0 if the text begins no names, or those of several.
+    """
+    for end in (" ", ""):
+        found = [at for at, names in enumerate(table, 1) if f" {start}{end}" in f" {names} "]
+        if len(found) == 1:
+            return found[0]
     return 0
 
 

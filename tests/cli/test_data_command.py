@@ -54,6 +54,25 @@ def test_rows_to_look_at_are_named(project, cli):
         cli("fit", "c.yaml", *keys, "--set", "training.max_epochs=1", code=2 if is_refused else 0)
 
 
+@pytest.mark.parametrize("key", ["sequence", "label", "group", "weight"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_missing_column_is_named_with_its_key_and_the_nearest_one(project, cli, key, ending):
+    rows = [{"memo": f"one two {n}", "fate": "xy"[n % 2], "day": n, "trust": 1} for n in range(20)]
+    if ending == "csv":
+        lines = [",".join(map(str, each)) for each in ([*rows[0]], *(row.values() for row in rows))]
+        (project / "t.csv").write_text("\n".join(lines))
+    else:
+        write_jsonl(project / "t.jsonl", rows)
+    names = {"sequence": "memo", "label": "fate", "group": "day", "weight": "trust"}
+    near = names[key]
+    names[key] = f"{near}s"
+    keys = [f"data.{name}={column}" for name, column in names.items()]
+    ended = cli("data", "c.yaml", *sets(f"data.train=t.{ending}", "data.test=null", *keys), code=2)
+    assert f"t.{ending}:1: " in ended.err
+    assert f"data.{key} " in ended.err
+    assert f"'{near}' is meant" in ended.err
+
+
 def test_json_names_what_comes_again_and_contradicts(project, cli):
     base = [(f"word{i} two three", "xy"[i % 2]) for i in range(10)]
     train = [*base, ("a b", "x"), ("a b", "x"), ("A, B!", "y"), ("call 12", "x"), ("call 7", "y")]
