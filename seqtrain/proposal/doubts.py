@@ -312,10 +312,19 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
 def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
     """Yield doubts about columns of numbers or times whose cells have two forms.
 
-    They are points that may separate thousands, 2.531 beside 458, and times of which some may be
-    minutes and seconds, 45:12 beside 1:02:33.
+    They are points that may separate thousands, 2.531 beside 458; times of which some may be
+    minutes and seconds, 45:12 beside 1:02:33; and numbers without a unit beside some with one.
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
+    for column in columns:
+        plain = [cell for kind in ("number", "decimal") for cell in column.values_of(kind)]
+        plain = [cell for cell in plain if cell != "0"]
+        if column.kind == "amount" and column.unit.isalpha() and plain:
+            yield (
+                f"{column.shown} has cells with the unit {column.unit}, such as "
+                f"{column.units[column.unit]}, and without one, such as {plain[0]}: all are read "
+                "as numbers of one unit; if they aren't, write each with its unit"
+            )
     mark = "," if any(column.has_decimal_commas for column in columns) else "."
     if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
         found = {x: x.possible_thousands(mark) or "" for x in columns}
