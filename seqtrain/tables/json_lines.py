@@ -11,6 +11,7 @@ import numpy as np
 
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
+    MOST_MISSING,
     ROWS,
     Block,
     Cells,
@@ -27,6 +28,7 @@ from seqtrain.text import listed, quote
 BY_COLUMNS = (
     "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
+LIST_PER_LINE = "a list per line; expected an object per line, or one list of all objects"
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
 """A first line that opens an object which goes on in the next line."""
@@ -113,6 +115,8 @@ def _columns(
         except KeyError:
             columns[name] = _nested(objects, str(name), missing, selection.keys.get(name))
     for row, reasons in missing.items():
+        if len(reasons) > MOST_MISSING:
+            reasons[1:] = [f"{len(reasons) - 1} more fields are missing"]
         problems.setdefault(row, "; ".join(reasons))
     for name in selection.optional:
         absent = dict[int, list[str]]()
@@ -159,7 +163,8 @@ def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) ->
     raise LookupError(missing_name("field", outer + name, present, key))
 
 
-def _has_field(fields: Any, name: str) -> bool:
+def has_field(fields: Any, name: str) -> bool:
+    """Return True if an object has a field, whose name may be `a.b`."""
     try:
         field_of(fields, name)
     except LookupError:
@@ -192,13 +197,15 @@ def _lists_in(value: dict[str, Any]) -> Iterator[list[Any]]:
 def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[ParsedRow]:
     for line, text in texts:
         problem = lines.problem(line, line)
-        if problem is not None:
-            yield line, None, problem
-            continue
-        try:
-            yield line, parse_json(text), None
-        except NotJSONError as error:
-            yield line, None, str(error)
+        value = None
+        if problem is None:
+            try:
+                value = parse_json(text)
+            except NotJSONError as error:
+                problem = str(error)
+                if not text.lstrip().startswith("{"):
+                    problem = f"expected a JSON object, found {quote(text, 40)}: {error}"
+        yield line, value, problem
 
 
 def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
@@ -207,7 +214,7 @@ def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
     if problem is not None or not isinstance(value, dict):
         return iter([row])
     required = selection.required or ()
-    is_row = bool(required) and all(_has_field(value, str(name)) for name in required)
+    is_row = bool(required) and all(has_field(value, str(name)) for name in required)
     # One list per row, as of tokens, can be selected; two lists of one size are a table.
     is_by_columns = _is_by_columns(value) and not (is_row and len(required) == 1)
     if is_row and not is_by_columns:
@@ -230,6 +237,8 @@ def _whole(lines: TextLines, line: int, texts: Iterable[tuple[int, str]]) -> Any
     except NotJSONError as error:
         if text.lstrip().startswith("{"):
             problem = SEVERAL_LINES
+        elif "\n[" in text:
+            problem = LIST_PER_LINE
         else:
             problem = str(error)
         raise UnreadableError(line, problem) from None

@@ -213,7 +213,7 @@ def test_an_object_of_json_with_other_fields_is_refused_on_standard_input(schema
     pair = both(make_model(rules={"schema": schema}))
     given = '{"unknown": "move"}\n'
     refused = pair.cli("predict", "-", "--run", pair.folder / "run", stdin=given, code=2)
-    assert "--input-format jsonl" in refused.err
+    assert "--input-format" in refused.err
     assert pair.by_script("-", stdin=given).err == refused.err.removeprefix("seqtrain: ")
 
 
