@@ -1,4 +1,4 @@
-"""Channels of series: in names of columns, such as acc_x_12, and first in arrays."""
+"""Channels of series: in names of columns, such as acc_x_12, first in arrays, and in files."""
 
 import json
 import os
@@ -8,16 +8,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.file_names import inside
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
+from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import form_of
+from seqtrain.tables.join import ROW
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed
 
@@ -41,6 +46,12 @@ FIRST_TO_LAST = (
     "[numpy.save(q, numpy.load(p).T) for p, q in f]"
 ).replace("'", '"')
 """Program of Python that writes the arrays of a folder with steps first and channels last."""
+STACKING = (
+    "import numpy, pathlib, sys; f = sorted(pathlib.Path(sys.argv[2]).iterdir()); "
+    "numpy.savez(sys.argv[1], X=numpy.stack([numpy.loadtxt(p{form}) for p in f "
+    'if p.name[0] != "."], axis=2))'
+)
+"""Program of Python that writes the files of a folder, a channel each, as one array of series."""
 
 
 def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
@@ -133,3 +144,62 @@ def _swapping(path: str) -> str:
     x = json.dumps(next(iter(splits.values()))["X"])
     changed = f"{{**a, {x}: a[{x}].swapaxes(1, 2)}}"
     return f"import numpy, sys; a = numpy.load(sys.argv[2]); numpy.savez(sys.argv[1], **{changed})"
+
+
+def channels_beside(table: Table, roles: Roles) -> list[str]:
+    """Return lines of a doubt if a folder beside a file of series has a file for each channel.
+
+    Each of its files then has as many rows of numbers as the file, whose numbers may be features.
+    """
+    layout, files = table.layout, matching_files(table.path)
+    joins = [dict(join) for join in layout.joins]
+    if roles.kind != "features" or len(files) > 1 or any(join["on"] != ROW for join in joins):
+        return []
+    own = os.path.dirname(files[0])
+    for folder in inside(own)[1]:
+        form = _form_of_channels(folder, table.rows)
+        if not joins or form is None:
+            continue
+        channels = inside(folder)[0]
+        name = os.path.basename(folder)
+        lines, given = list[str](), list[str]()
+        for split, path in layout.splits.items():
+            place = os.path.join(os.path.dirname(str(path)), name)
+            if isinstance(path, str) and os.path.isdir(place):
+                given.append(f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}-{split}.npz")
+                code = STACKING.format(form=form)
+                lines.append(f"  {shlex.join(['python3', '-c', code, given[-1], place])}")
+        command = ["seqtrain", "init", *given, "--label", str(roles.label.name)]
+        command += ["--set", f"data.join={flow(joins)}"]
+        if roles.group is not None:
+            command += ["--set", f"data.group={roles.group.name}"]
+        return [
+            f"{folder} has {counted(len(channels), 'file')} of {counted(table.rows, 'row')} each, "
+            f"such as {os.path.basename(channels[0])}: they may be the channels of the series, and "
+            f"the numbers of {table.name} features of these; to read the channels:",
+            *lines,
+            f"  {shlex.join(command)}",
+        ]
+    return []
+
+
+def _form_of_channels(folder: str, rows: int) -> str | None:
+    """Return how numpy reads the files of a folder, if each has so many rows of a series, or None.
+
+    Only the first and the last file are read.
+    """
+    files, folders = inside(folder)
+    if folders or len(files) < 2 or len({os.path.splitext(path)[1] for path in files}) > 1:
+        return None
+    for path in (files[0], files[-1]):
+        lines = first_lines(path, Dialect("lines"))
+        if not lines:
+            return None
+        mark = "," if "," in lines[0] else None
+        cells = lines[0].split(mark)
+        if len(cells) < FEWEST_WIDE or not all(map(is_number, cells)):
+            return None
+    with open(path, "rb") as file:
+        if sum(bool(line.strip()) for line in file) != rows:
+            return None
+    return "" if mark is None else ', delimiter=","'

@@ -9,12 +9,14 @@ from functools import partial
 import numpy as np
 
 from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.proposal.file_names import inside
 from seqtrain.proposal.profile import REPEATS, ColumnProfile
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
 from seqtrain.tables.delimited import form_of
+from seqtrain.tables.formats import resolve_format
 
 MOST_CLASSES = 50
 """Most files of which each may be a class."""
@@ -78,8 +80,8 @@ def commands_for_pieces(table: Table) -> list[str]:
     """
     files = files_of("train", table.layout.splits.get("train"))
     if len(files) == 1 and os.path.isdir(files[0]):
-        names = sorted(name for name in os.listdir(files[0]) if not name.startswith("."))
-        files = [os.path.join(files[0], name) for name in names]
+        known = inside(files[0])[0]
+        files = [path for path in known if resolve_format(path, "auto") == table.dialect.format]
     label = str(next(iter(table.layout.options.named("label")), LABEL))
     is_text = table.dialect.format in ("csv", "tsv") and not any(map(compression_of, files))
     if not is_text or not are_classes(files, table.layout.pattern, label):

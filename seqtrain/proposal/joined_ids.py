@@ -92,8 +92,8 @@ def _is_named(column: ColumnProfile) -> bool:
 
 
 def _is_long_term(column: ColumnProfile) -> bool:
-    """Return True for dates, sessions and visits: the rows of several may be one sequence."""
-    return column.kind == "time" or level_of(column) in LONG_TERM
+    """Return True for dates, sessions, visits and halves: several may be one sequence."""
+    return column.time_type != "" or level_of(column) in LONG_TERM
 
 
 class _Finder:

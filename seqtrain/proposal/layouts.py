@@ -15,6 +15,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.class_files import MOST_CLASSES
 from seqtrain.proposal.file_names import (
+    FEWEST_FILES,
     NUMBER_IN_NAME,
     RECORDINGS,
     Choice,
@@ -22,6 +23,7 @@ from seqtrain.proposal.file_names import (
     inside,
     split_of,
 )
+from seqtrain.proposal.label_files import pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
     pairs_inside,
@@ -34,6 +36,7 @@ from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.reading import ReadingProgress
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
+    have_label,
     name_patterns,
     recognise_class_files,
     recognise_names,
@@ -45,9 +48,10 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
-from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.blocks import FILE, Dialect
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.formats import MEMORY, resolve_format
+from seqtrain.tables.formats import MEMORY, names_of, resolve_format
+from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
 
 BETWEEN_NUMBERS = r"[\s,;|]+"
@@ -244,6 +248,40 @@ def commands_for_names(table: Table) -> list[str]:
     if lines:
         lines.insert(0, "or, if each file is a recording, and a part of its name the label:")
     return lines
+
+
+def commands_for_files(table: Table) -> list[str]:
+    """Return lines with a command that reads the rows of each file as a sequence, or [].
+
+    The files are those of the table. If it is one file, they are those beside it whose names differ
+    only in numbers.
+    """
+    layout, train = table.layout, table.layout.splits.get("train")
+    if layout.pattern or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
+        return []
+    given = files_of("train", train)
+    files = recordings_of(given) or [path for name in given for path in matching_files(name)]
+    found = "if the rows of each file are a sequence:"
+    if len(files) > 1:
+        words = [x for x in table.columns if x.can_be_label and x.kind == "text"]
+        if layout.options.named("id") or not (words or have_label(table)):
+            return []
+        given = [path for split in layout.splits.values() for path in names_of(split)]
+    elif os.path.isfile(files[0]):
+        name = NUMBER_IN_NAME.sub("0", files[0])
+        others = inside(os.path.dirname(files[0]))[0]
+        files = [path for path in others if NUMBER_IN_NAME.sub("0", path) == name]
+        pattern = pattern_of(files) if len(files) >= FEWEST_FILES else None
+        if pattern is None:
+            return []
+        given = [pattern]
+        found = "if it is one of several files, and the rows of each are a sequence:"
+    else:
+        return []
+    command = ["seqtrain", "init", *given, "--id", FILE]
+    for label in layout.options.named("label"):
+        command += ["--label", str(label)]
+    return [found, f"  {shlex.join(command)}"]
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (

@@ -163,19 +163,21 @@ LEVELS = (
     "trip|match|game|spiel|episode",
     "block|run|lap|round|runde",
     "trial",
+    "half|half ?time|halbzeit|mi temps|period|set|innings?|chapter|kapitel|chapitre|capitulo"
+    "|capitolo|hoofdstuk|part|section|act|scene|phase|stage|leg",
     "hour|stunde|heure|hora|ora|uur",
     "minute|minuto|minuut",
     "second|sekunde|seconde|segundo|secondo",
     f"{STEPS}|(?:{COUNTED_ROWS}) (?:nr|no|num|number|index|idx)|index|idx|lineno|rowno"
-    "|schritt|zeile",
+    "|schritt|zeile|slot|point|punkt|verse?|vers|versiculo|page|seite|move|shot|ball|play",
 )
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
 MONTHS_AND_WEEKS = {2, 3}
-LONG_TERM = {4, 5, 6}
-LEVEL_OF_DATES, LEVEL_OF_TIMES, COUNTERS = 4, 10, 13
-"""Places in `LEVELS`: of months and weeks; of dates, sessions and visits; of dates, of times of day
-and of counters of rows."""
+LEVEL_OF_MONTHS, LEVEL_OF_DATES, PARTS, LEVEL_OF_TIMES, COUNTERS = 2, 4, 10, 11, 14
+LONG_TERM = {4, 5, 6, PARTS}
+"""Places in `LEVELS`: of months and weeks; of months, of dates, of parts of one sequence such as
+halves, of times of day and of counters of rows; of dates, sessions, visits and parts."""
 REPETITIONS = re.compile(
     "(?:.* )?(?:recording|experiment|take|attempt|repetition|rep|clip|video|file|series|sequence"
     f"|Durchgang|Versuch|Fahrt){NUMBERED}".lower()

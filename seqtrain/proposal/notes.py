@@ -127,7 +127,8 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
             yield "order: as the rows stand in the file, for no column is known to sort them"
     if settings["data.validation"].value is None and "validation" not in found.options.given:
         advice = ""
-        if share_to_hold_out(facts.family.name, facts.rows) is None:
+        is_one = roles.id is not None and roles.id.distinct == 1
+        if not is_one and share_to_hold_out(facts.family.name, facts.rows) is None:
             advice = "; to hold out a fifth of them: --set data.validation=0.2"
         yield f"validation = null: {settings['data.validation'].reason}{advice}"
     if found.encoding:

@@ -74,6 +74,10 @@ class InitOptions:
             return []
         return [value]
 
+    def leaves_out(self, option: str) -> bool:
+        """Return True if the user gave null for an option."""
+        return option in self.given and self.given[option] is None
+
     @property
     def used_otherwise(self) -> set[str]:
         """Names of columns that the user names, but neither as the sequence nor as the label."""

@@ -12,6 +12,7 @@ from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
     COUNTERS,
     LEVEL_OF_DATES,
+    LEVEL_OF_MONTHS,
     LEVEL_OF_TIMES,
     MONTHS_AND_WEEKS,
     is_code,
@@ -23,7 +24,7 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.tables.blocks import Name
-from seqtrain.tables.times import DAY, LOG_YEAR
+from seqtrain.tables.times import DAY, EPOCH, LOG_YEAR, WEEKDAY
 from seqtrain.text import listed
 
 CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
@@ -45,6 +46,8 @@ EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 EPOCHS = (6e8, 2.2e9)
 """Unix times of 1989 to 2039. Numbers of this size are times whatever the name of the column."""
+START_OF_LOG_YEAR, DAYS_OF_YEAR = DAY * (date(LOG_YEAR, 1, 1).toordinal() - EPOCH), 366
+"""Seconds since 1970 of the year of dates without a year, and its number of days."""
 MOST_TOTALS = 2
 """Most rows at the end of a table that may hold totals."""
 RowSelection = npt.NDArray[np.intp] | slice
@@ -79,7 +82,8 @@ class Order:
         """Numbers that sort rows one after the other, (rows,) each, as in `sorting_times`."""
         found = [column.numbers for column in self.columns]
         first, *others = self.columns
-        if others and _holds_dates(first) and others[0].is_duration:
+        is_day = _holds_dates(first) or first.calendar_names != ""
+        if others and is_day and others[0].is_duration:
             found[:2] = [found[0] + found[1]]
         return found
 
@@ -142,10 +146,9 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | N
     rows = sampled_ids(id)
     ids = id.codes[rows]
     found = {}
-    for number, column in enumerate(columns):
-        if column.kind in LIST_KINDS or not is_known(column, id):
-            continue
-        if _sorts(column, column.numbers[rows], ids):
+    known = [x for x in columns if _can_sort(x) and is_known(x, id)]
+    for number, column in enumerate(known):
+        if _sorts(column, ids, rows):
             found[_holds_dates(column), len(column.values), -number] = column
     best = None
     if found:
@@ -153,8 +156,18 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | N
         times = best.numbers[rows]
         finer = [x for x in found.values() if _is_finer(x.numbers[rows], times, ids)]
         best = next(iter(finer), best)
-    levels = [x for x in columns if x.kind in ("number", "time") and is_known(x, id)]
-    return _order_by_levels(best, [x for x in levels if _level(x) is not None], ids, rows)
+    levels = [x for x in known if _level(x) is not None]
+    return _order_by_levels(best, levels, ids, rows)
+
+
+def _can_sort(column: ColumnProfile) -> bool:
+    """Return False for lists and texts, except for months, weekdays, and numbers such as Q1."""
+    if column.kind in LIST_KINDS:
+        return False
+    if column.kind in ("number", "amount", "time") or column.calendar_names:
+        return True
+    is_named = level_of(column) is not None or is_counter(column) or is_event_time(column)
+    return column.numbered_text != "" and is_named
 
 
 def _holds_dates(column: ColumnProfile) -> bool:
@@ -174,13 +187,18 @@ def _level(column: ColumnProfile) -> int | None:
 
     It is known for dates, times of day, and whole numbers with a name such as week or turn.
     """
-    if _holds_dates(column) or is_calendar(column):
+    if _holds_dates(column) or is_calendar(column) or column.calendar_names == WEEKDAY:
         return LEVEL_OF_DATES
+    if column.calendar_names:
+        return LEVEL_OF_MONTHS
     if is_time_of_day(column):
         return LEVEL_OF_TIMES
-    if column.is_duration or column.has_decimals:
+    if column.is_duration:
         return None
-    return level_of(column)
+    level = level_of(column)
+    if level is None and is_event_time(column) and not is_dated(column):
+        return LEVEL_OF_TIMES
+    return None if column.has_decimals else level
 
 
 def _order_by_levels(
@@ -263,9 +281,9 @@ def _is_order(
     level = _level(last) or 0
     if _is_sorted(joined.numbers[rows], ids):
         return True
-    wraps = any(x.is_duration and _wraps(x.numbers[rows], ids) for x in chosen)
+    again = [x for x in chosen if _begins_again(x, ids, rows)]
     coarsest = _level(first) or 0
-    if coarsest >= LEVEL_OF_TIMES or (wraps and coarsest > LEVEL_OF_DATES):
+    if coarsest >= LEVEL_OF_TIMES or first in again or (again and coarsest > LEVEL_OF_DATES):
         return False
     is_time_of_date = is_first_known and is_dated(first) and LEVEL_OF_TIMES <= level < COUNTERS
     if last.is_duration or is_time_of_date:
@@ -307,16 +325,36 @@ def _is_within_another(
     return any((np.diff(x.numbers[rows][by_id])[inside] < 0).any() for x in coarser)
 
 
-def crosses_midnight(column: ColumnProfile, id: ColumnProfile) -> bool:
-    """Return True if rows stand in the order of times of day, which begin again at midnight."""
+def begins_again(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if rows stand in the order of times that begin again, such as at midnight."""
     rows = sampled_ids(id)
-    return _level(column) == LEVEL_OF_TIMES and _wraps(column.numbers[rows], id.codes[rows])
+    return is_known(column, id) and _begins_again(column, id.codes[rows], rows)
 
 
-def _wraps(times: Floats, ids: Ids) -> bool:
-    """Return True if times of day only decrease by more than half a day from row to row."""
-    steps = growth(times, ids)
-    return bool((steps < 0).any() and (steps[steps < 0] < -DAY / 2).all())
+def _begins_again(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
+    """Return True if times only decrease by more than half of their period from row to row."""
+    period = period_of(column)
+    if not period:
+        return False
+    steps = growth(column.numbers[rows], ids)
+    return bool((steps < 0).any() and (steps[steps < 0] < -period / 2).all())
+
+
+def period_of(column: ColumnProfile) -> int:
+    """Return the seconds after which the times of a column begin again, or 0 if they don't.
+
+    These are times of day, weekdays, and months and dates without a year.
+    """
+    if is_time_of_day(column):
+        return DAY
+    if column.time_type == WEEKDAY:
+        return 7 * DAY
+    if column.is_duration or not column.time_type:
+        return 0
+    days = (column.value_numbers - START_OF_LOG_YEAR) / DAY
+    if np.nanmin(days) >= 0 and np.nanmax(days) <= DAYS_OF_YEAR:
+        return DAY * DAYS_OF_YEAR
+    return 0
 
 
 def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
@@ -335,13 +373,15 @@ def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
 def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns that may sort the rows of an id, though neither values nor names say so.
 
-    These are whole numbers that all differ, and numbers that are named like times, whose neighbours
-    differ.
+    These are whole numbers that all differ, and numbers and times of day that are named like times,
+    whose neighbours differ.
     """
     rows = sampled_ids(id)
     found = []
     for column in columns:
-        if column.kind != "number" or not is_known(column, id) or column.distinct < 2:
+        if column.kind not in ("number", "amount", "time") or column.distinct < 2:
+            continue
+        if not is_known(column, id):
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
         is_named = is_time(column) or is_counter(column)
@@ -366,8 +406,8 @@ def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:
     )
 
 
-def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
-    """Return True if numbers or times within an id are its order.
+def _sorts(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
+    """Return True if the numbers or times of a column within an id are its order.
 
     They are the order in these cases:
 
@@ -377,15 +417,19 @@ def _sorts(column: ColumnProfile, numbers: Floats, ids: Ids) -> bool:
     - The column has no name, and they always increase.
     - The rows have another order, such as newest first, and these numbers sort them.
 
-    Times of day that begin again at midnight aren't the order: the rows stand in it.
+    Times that begin again, such as at midnight, aren't the order: the rows stand in it.
+
+    Args:
+        column: The column.
+        ids: Code of the id of each row.
+        rows: Rows to look at.
     """
+    numbers = column.numbers[rows]
+    if _begins_again(column, ids, rows) or has_years_last(column):
+        return False
     if _holds_dates(column):
         return True
-    if has_years_last(column):
-        return False
     steps = growth(numbers, ids)
-    if column.is_duration and _level(column) == LEVEL_OF_TIMES and _wraps(numbers, ids):
-        return False
     if not len(steps):
         return is_time(column) or column.is_duration
     if steps.min() > 0 and are_equal(steps):
@@ -457,20 +501,18 @@ def is_calendar(column: ColumnProfile) -> bool:
     return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
 
 
-def spans_new_year(column: ColumnProfile, id: ColumnProfile) -> bool:
-    """Return True if an id has dates of January and December in `LOG_YEAR`, which has no meaning.
+def has_both_ends(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if an id has times at both ends of a week or a year that isn't known.
 
-    Such dates are written without a year. Those of January sort rows before those of December.
+    These are Monday and Sunday, or January and December. Sorted by them, later rows may come first.
     """
-    if not _holds_dates(column):
+    period, begin, width = period_of(column), START_OF_LOG_YEAR, 31 * DAY
+    if column.time_type == WEEKDAY:
+        begin, width = DAY * (date.fromisocalendar(LOG_YEAR, 1, 1).toordinal() - EPOCH), DAY
+    if period <= DAY:
         return False
-    begin = (date(LOG_YEAR, 1, 1) - date(1970, 1, 1)).days
-    days = column.value_numbers // DAY - begin
-    if np.nanmin(days) < 0 or np.nanmax(days) > 365:
-        return False
-    months = (days < 31)[column.codes], (days > 334)[column.codes]
-    first, last = (id.codes[is_month] for is_month in months)
-    return bool(np.isin(first, last).any())
+    since = column.numbers - begin
+    return bool(np.isin(id.codes[since < width], id.codes[since >= period - width]).any())
 
 
 def has_years_last(column: ColumnProfile) -> bool:

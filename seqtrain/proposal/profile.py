@@ -38,7 +38,7 @@ from seqtrain.tables.cells import (
 )
 from seqtrain.tables.series import with_points
 from seqtrain.tables.time_column import TimeColumn
-from seqtrain.tables.times import DURATION, NUMBER, SECOND, TIME_TYPES
+from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
 from seqtrain.text import counted, delimited_line, listed, quote
 
 COMMA_NUMBER = re.compile(
@@ -84,6 +84,14 @@ WORDS_OF_TIME = 6
 """Most words of a time on average, such as Sun Oct 18 2015 18:01:50 GMT."""
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
+NUMBERED_TEXT = re.compile(
+    r"(?P<before>[TD](?=[-+])|[^\W\d_]\D*)[-+]?[0-9]{1,4}|[0-9]{1,4}(?P<after>\D*[^\W\d_]\.?)"
+)
+"""A whole number after or before a text, such as Q1 or Day 12. The number of T-3 is negative."""
+COUNTS_DOWN = re.compile(r"\b(?:ago|before|left|remaining|to go)$", re.IGNORECASE)
+"""End of a text whose number falls as time goes on."""
+WITH_DIGIT, MOST_NAMES = re.compile("[0-9]"), 24
+"""Most spellings of the months or weekdays of a column."""
 LONGEST_LABEL = 80
 """Most characters of a label or of the name of a column."""
 AT_ONCE = 1024
@@ -280,8 +288,43 @@ class ColumnProfile:
 
     @property
     def unit(self) -> str:
-        """The only unit of a column of amounts, as it is written."""
-        return next((unit for unit in self.units if unit), "")
+        """The only unit of a column of amounts, or the text of `numbered_text`, as written."""
+        if self.kind == "time":
+            return ""
+        return next((unit for unit in self.units if unit), self.numbered_text)
+
+    @cached_property
+    def numbered_text(self) -> str:
+        """Text before or after the whole numbers of all cells, such as Q of Q1 and Q4, or ""."""
+        if self.main_kind[0] != "text" or not self.are_texts or self.blank >= 0:
+            return ""
+        found = set[str]()
+        for value in self.values:
+            match = NUMBERED_TEXT.fullmatch(value)
+            if match is None or len(found) > 1:
+                return ""
+            found.add(match["before"] or match["after"])
+            if COUNTS_DOWN.search(value):
+                return ""
+        return next(iter(found)).strip() if len(found) == 1 else ""
+
+    @cached_property
+    def has_units_of_time(self) -> bool:
+        """True for times whose units differ from cell to cell, such as 800ms and 1.2s."""
+        amounts = self.values_of("amount")
+        if len(self.units.keys() - {""}) + bool(self.kind_counts["time"]) < 2:
+            return False
+        return _seconds(amounts, DURATION) is not None
+
+    @cached_property
+    def calendar_names(self) -> str:
+        """Type of time, a key of `TIME_TYPES`, of names of months or weekdays; "" for others."""
+        if self.main_kind[0] != "text" or not self.are_texts or self.blank >= 0:
+            return ""
+        if len(self.values) > MOST_NAMES or any(map(WITH_DIGIT.search, self.values)):
+            return ""
+        types = [type for type in (DATE, WEEKDAY) if _seconds(self.values, type) is not None]
+        return types[0] if len(types) == 1 else ""
 
     @property
     def _amounts(self) -> list[str]:
@@ -368,6 +411,8 @@ class ColumnProfile:
             yield kind, (kind,)
         if counts["amount"] and len(self.units.keys() - {""}) == 1:
             yield "amount", ("amount", "number", "decimal", "grouped")
+        if self.has_units_of_time:
+            yield "time", ("time", "amount")
 
     def _are_lists_of_codes(self) -> bool:
         """Return True if blanks between numbers don't separate thousands, as in 101 305.
@@ -476,11 +521,20 @@ class ColumnProfile:
 
     @cached_property
     def value_numbers(self) -> Floats:
-        """Number of each value, or its seconds for times; NaN if it is neither, (values,)."""
+        """Number of each value, or its seconds for times; NaN if it is neither, (values,).
+
+        The names of months and weekdays are times, and texts such as Q1 are numbers.
+        """
         kind, members = self.main_kind
         found: Floats = np.full(len(self.values), np.nan)
+        if self.calendar_names:
+            names = _seconds(self.values, self.calendar_names)
+            return found if names is None else names
+        if self.numbered_text:
+            texts = (value.replace(self.numbered_text, "") for value in self.values)
+            return np.array(list(map(float, texts)))
         if kind == "time":
-            found[[x == "time" for x in self.cell_kinds]] = self._times[1]
+            found[[x in members for x in self.cell_kinds]] = self._times[1]
             return found
         decimal = "."
         if self.has_decimal_commas:
@@ -500,7 +554,9 @@ class ColumnProfile:
     @cached_property
     def _times(self) -> tuple[str | None, Any]:
         """The only type of times as which all times can be read, and their seconds, or NaN."""
-        texts = self.values_of("time")
+        members = self.main_kind[1]
+        kinds = zip(self.values, self.cell_kinds, strict=True)
+        texts = [value for value, kind in kinds if kind in members]
         found = []
         for type in TIME_TYPES:
             if type != NUMBER and _seconds(texts[:: max(1, len(texts) // 1000)], type) is not None:
@@ -510,6 +566,13 @@ class ColumnProfile:
         if len(found) == 1:
             return found[0]
         return (None, np.nan)
+
+    @property
+    def time_type(self) -> str:
+        """Type of time of the cells, a key of `TIME_TYPES`, or "" if they aren't times of one."""
+        if self.kind == "time":
+            return self._times[0] or ""
+        return self.calendar_names
 
     @cached_property
     def _begins_with_times(self) -> bool:

@@ -4,8 +4,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from seqtrain.errors import DataError
-from seqtrain.proposal.channels import channels_first
+from seqtrain.proposal.channels import channels_beside, channels_first
 from seqtrain.proposal.checks import (
     check_bad_rows,
     check_classes,
@@ -17,7 +19,7 @@ from seqtrain.proposal.doubts import rows_of_totals, scattered_rows, shared_owne
 from seqtrain.proposal.events import fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.findings import Findings
-from seqtrain.proposal.layouts import commands_for_names, find_layout
+from seqtrain.proposal.layouts import commands_for_files, commands_for_names, find_layout
 from seqtrain.proposal.notes import (
     about_sheets,
     doubts_about_labels,
@@ -26,12 +28,14 @@ from seqtrain.proposal.notes import (
     rows_of_windows,
     uses,
 )
+from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import ColumnProfile, joined_column
+from seqtrain.proposal.profile import REPEATS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_table
 from seqtrain.proposal.roles import Roles, joined_marks
 from seqtrain.proposal.settings import share_to_hold_out
+from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
 from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.pretrained import PretrainedEncoder
@@ -106,13 +110,13 @@ def propose(
         check_bad_rows(table, facts)
         check_classes(found)
     except DataError as error:
-        pieces = commands_for_pieces(table)
+        pieces = commands_for_pieces(table) or commands_for_files(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
         raise DataError(*error.lines, *sheets, *pieces, *commands_for_names(table)) from None
     warnings = [*sheets, *doubts_about_labels(found)]
-    if _are_wide_numbers(roles) and may_be_steps(table, roles.sequence):
-        warnings += commands_for_pieces(table)
+    warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, facts)
+    warnings += channels_beside(table, roles)
     found.rows["train"] = facts.rows
     warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
     warnings += roles.warnings
@@ -155,6 +159,17 @@ def _are_wide_numbers(roles: Roles) -> bool:
     """Return True if columns of a number each are the sequence of a row."""
     numbers = [column.kind == "number" for column in roles.sequence]
     return roles.kind == "features" and len(numbers) > 1 and all(numbers)
+
+
+def _doubts_about_rows(table: Table, roles: Roles) -> list[str]:
+    """Return lines of a doubt if rows that are read as series may be time steps."""
+    if not _are_wide_numbers(roles) or not may_be_steps(table, roles.sequence):
+        return []
+    lines = commands_for_pieces(table) or commands_for_files(table)
+    runs = np.count_nonzero(np.diff(roles.label.codes)) + 1
+    if not lines and runs >= REPEATS * roles.label.distinct:  # rows may be sorted by the label
+        lines = commands_for_parts(table, table.columns, roles.label)
+    return lines
 
 
 def _read_other_splits(found: Findings, reports: ReadingProgress) -> Iterator[str]:

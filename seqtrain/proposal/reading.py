@@ -224,7 +224,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     progress.step(f"reading {table.name}", size)
     columns = columns_of_format(dialect.format)
     selection = Selection()
-    if FILE in layout.options.named("id"):
+    if {FILE, FOLDER}.intersection(layout.options.named("id")):
         selection = Selection(optional=(FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]

@@ -36,7 +36,7 @@ from seqtrain.tables.formats import columns_of_format, resolve_format
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
 MOST_OTHERS = 2
-"""Largest number of files among recordings that are none, such as a README.txt."""
+"""Largest number of files among recordings that are none, such as notes.txt."""
 BETWEEN_PARTS = "[._ -]+"
 """Pattern of what divides the name of a file into parts."""
 KINDS_OF_PART = {
@@ -184,7 +184,8 @@ def recordings_of(files: Sequence[str], options: InitOptions | None = None) -> l
     given = None if options is None else options.get("format")
     found, deeper = two_levels(files[0])
     if given is None:  # a page about the recordings may be beside them
-        others = [path for path in found if resolve_format(path, "auto") in (None, "txt")]
+        found = [path for path in found if resolve_format(path, "auto")] or found
+        others = [path for path in found if resolve_format(path, "auto") == "txt"]
         if len(others) <= MOST_OTHERS < len(found) - len(others):
             found = [path for path in found if path not in others]
     formats = {given or resolve_format(path, "auto") for path in found}

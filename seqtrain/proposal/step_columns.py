@@ -24,15 +24,15 @@ from seqtrain.proposal.order import (
     Order,
     RowSelection,
     are_equal,
-    crosses_midnight,
+    begins_again,
     doubtful_orders,
     growth,
+    has_both_ends,
     has_years_last,
     is_calendar,
     is_known,
     is_time_of_day,
     sampled_ids,
-    spans_new_year,
 )
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import (
@@ -51,6 +51,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
+from seqtrain.tables.times import DURATION, WEEKDAY
 from seqtrain.text import counted, listed, quote
 
 SMOOTH = 0.57
@@ -63,6 +64,8 @@ ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
 MOSTLY_NEWEST = 0.95
 """Share of neighbouring rows with a falling time from which on the newest row comes first."""
+PERIODS = {True: ("week", "Monday", "Sunday"), False: ("year", "January", "December")}
+"""Maps True for weekdays, False for dates without a year, to what isn't known, and its ends."""
 MOST_ORDERS = 3
 """Number of columns that may be the order in a message."""
 
@@ -91,6 +94,7 @@ class StepColumns:
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = None if self.order is None else self.order.columns[0]
+        self.is_sorted = not options.leaves_out("order")
         self.chosen = columns_named(columns, options, "steps")
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
@@ -100,8 +104,9 @@ class StepColumns:
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        if self.first is not None and self.first.kind == "amount":
-            roles.units[str(self.first.name)] = self.first.unit
+        for column in () if self.order is None else self.order.columns:
+            if column.unit:
+                roles.units[str(column.name)] = column.unit
         others = [x for x in self.columns if x not in (self.label, self.first)]
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         if self.row_features:
@@ -208,6 +213,12 @@ class StepColumns:
                 "2024-03-01T09:51:00, or sort the file"
             )
             return "a time that can't be read"
+        if column.has_units_of_time:
+            self.roles.warnings.append(
+                f"{column.shown} has times in several units ({listed(list(column.units), 3)}): not "
+                "used as numbers; write all of them in one unit"
+            )
+            return "times in several units"
         is_date = column.kind == "time" and not column.is_duration
         if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
             return ""
@@ -301,15 +312,17 @@ class StepColumns:
             steps = growth(order.keys[0][self.rows], self.ids, sort=True)
             is_even = not len(steps) or are_equal(steps)
             names = [column.name for column in self.columns]
-            if not (is_even or is_calendar(order.columns[0]) or ELAPSED in names):
+            is_uneven = not (is_even or is_calendar(order.columns[0]))
+            if self.is_sorted and is_uneven and ELAPSED not in names:
                 self.roles.steps[ELAPSED] = "order"
             yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
             yield from self._undecided_ties(order)
-            if spans_new_year(order.columns[0], self.id):
+            if has_both_ends(order.columns[0], self.id):
+                period, first, last = PERIODS[order.columns[0].time_type == WEEKDAY]
                 yield (
-                    f"{order.shown} has no year: rows of January come before those of December of "
-                    f"one {self.id.shown}; add the year, or leave out data.order to keep "
-                    "the order of the file"
+                    f"{order.columns[0].shown} has no {period}: rows of {first} come before those "
+                    f"of {last} of one {self.id.shown}; add the date, or keep the order of the "
+                    f"file: {shlex.join(['--set', 'data.order=null'])}"
                 )
             yield from self._mixed_sequences(order.codes[self.rows])
 
@@ -362,10 +375,14 @@ class StepColumns:
                     f"rows are used in the order of the file: the cells of {column.shown}, such as "
                     f"{quote(column.values[0], 30)}, can't be read as times, and are tokens"
                 )
-            if crosses_midnight(column, self.id):
+            if begins_again(column, self.id):
                 commands = shlex.join(["--order", "DATE", "--order", str(column.name)])
+                place = "at midnight"
+                if column.time_type != DURATION:
+                    period, first, last = PERIODS[column.time_type == WEEKDAY]
+                    place = f"with each {period}: {first} comes after {last}"
                 yield (
-                    f"the times of {column.shown} have no date and begin again at midnight: rows "
+                    f"the times of {column.shown} have no date and begin again {place}; rows "
                     "are used in the order of the file; if that isn't the order in time, add a "
                     f"column with the date, and give {commands}"
                 )

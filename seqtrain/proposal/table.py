@@ -119,11 +119,14 @@ class TableBuilder:
         self.rows += len(block)
 
     def finalize(self) -> None:
-        """Set the columns of the table, without those of paths that have one value."""
-        columns = []
+        """Set the columns of the table, without those of paths that have one value.
+
+        A user may name such a column as the id: the rows of one file are cut into windows.
+        """
+        columns, given = [], self.table.layout.options.named("id")
         for name, column in self._columns.items():
             column.fill(self.rows)
-            if name not in (FILE, FOLDER) or len(column.distinct) > 1:
+            if name not in (FILE, FOLDER) or len(column.distinct) > 1 or name in given:
                 columns.append(ColumnProfile(name, column.distinct, column.codes()).by_value())
         self.table.columns = columns
         self.table.lines = np.concatenate([np.zeros(0, np.int64), *self._lines])

@@ -11,6 +11,7 @@ from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
 from seqtrain.proposal.doubts import (
     doubtful_marks,
+    mistaken_labels,
     odd_lines,
     rejected_tasks,
     written_in_two_ways,
@@ -78,7 +79,8 @@ def roles_of(table: Table) -> Roles:
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
             f"a missing number: {advice}"
         )
-    roles.warnings += [*written_in_two_ways(roles, table), *rejected_tasks(roles, table)]
+    for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
+        roles.warnings += doubts(roles, table)
     return roles
 
 
@@ -279,8 +281,9 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     options, format = table.layout.options, table.dialect.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
-    if others:
-        named = columns_named(others, options, "label")
+    named = columns_named(others, options, "label") if options.named("label") != [LABEL] else []
+    has_own = label is not None and label.can_be_label  # as an npz file with y has
+    if named or (others and not has_own):
         label = named[0] if named else choose_label(others)
     for option in ("label", "sequence", "header"):
         if options.named(option) and not others and table.layout.pattern is None:

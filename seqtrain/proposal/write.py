@@ -135,9 +135,11 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
     is_rest = any(column.name == REST for column in roles.sequence)
     # Keys of data.steps are texts, so that an index there isn't told from a name.
     has_index = roles.id is not None and isinstance(roles.id.parts[0].name, int)
-    # The name of a joined column, or of a part of a path, says nothing about the table's own names.
+    # The name of a joined column, or of a part of a path such as file, tells nothing about the
+    # table's own names.
     is_headless = (is_rest and not table.header) or has_index
-    is_headless |= table.header is False and bool(layout.joins or layout.pattern)
+    has_names = roles.id is not None or layout.joins or layout.pattern
+    is_headless |= table.header is False and bool(has_names)
     if facts.unlabelled:
         bad = [f"{counted(facts.unlabelled, 'row')} with a blank label"]
     else:

@@ -23,10 +23,11 @@ from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema
 from seqtrain.sequences.vector_folder import vector_files
 from seqtrain.tables.blocks import Selection, as_list
+from seqtrain.tables.cells import without_unit
 from seqtrain.tables.formats import MEMORY, columns_of_format, names_of
 from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.tables.time_column import common_type, possible_types
-from seqtrain.tables.times import DAY_FIRST, MONTH_FIRST
+from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, WEEKDAY
 from seqtrain.text import listed, quote
 
 SPLITS = ("train", "validation", "test")
@@ -277,16 +278,16 @@ def _type_of_times(inputs: Sequence[Input], column: Column) -> str | None:
         DataError: If neither order of day and month fits all dates, or both do.
     """
     types = possible_types(next(_cells_of(inputs[0], column), None))
-    if types != {DAY_FIRST, MONTH_FIRST}:
+    if types not in ({DAY_FIRST, MONTH_FIRST}, {DATE, WEEKDAY}):
         return max(types, default=None)
     every = (cell for each in inputs for cell in _cells_of(each, column))
     order_type = common_type(every, types)
-    if order_type is None:
+    if order_type is None and DAY_FIRST in types:
         raise DataError(
             f"{inputs[0].name}: {column}: its dates don't tell if the day or the month comes "
             "first; write ISO dates, such as 2024-12-31"
         )
-    return order_type
+    return order_type or WEEKDAY
 
 
 def _check_columns(source: Input) -> None:
@@ -321,9 +322,13 @@ def _columns_of(source: Input) -> list[Column]:
 
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:
-    """Yield the cells of a column in the rows that can be read."""
+    """Yield the cells of a column in the rows that can be read, without its unit."""
+    unit = (source.schema.units or {}).get(str(column), "")
     for block in source.source.blocks(Selection((column,), keys=source.schema.keys_of_columns)):
-        for row, cell in enumerate(as_list(block.columns[column])):
+        cells = block.columns[column]
+        if unit:
+            cells = without_unit(cells, unit)
+        for row, cell in enumerate(as_list(cells)):
             if row not in block.problems:
                 yield cell
 

@@ -9,6 +9,7 @@ Everything else follows from the entry: the choices of ``data.format``, ``--form
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -187,6 +188,11 @@ else:
     TrainingFormat = Literal[TRAINING_FORMATS]
     InputFormat = Literal[_INPUTS]
 
+NO_DATA = re.compile(
+    r"\..*|__MACOSX|Thumbs\.db|desktop\.ini|"
+    r"(?:(?i:readme)|LICEN[CS]E|COPYING)(?:\.(?:txt|md|rst|html|pdf))?"
+)
+"""Names in a folder that are never data: hidden ones, those of systems, and pages about data."""
 MEMORY = "memory:"
 """Prefix of the path by which a config refers to a table passed from Python."""
 SAVED = ("state.json", "dataset_dict.json")
@@ -289,7 +295,7 @@ def _format_of_files(folder: str) -> str | None:
     found = set[str | None]()
     try:
         for entry in os.scandir(folder):
-            if not entry.name.startswith("."):
+            if not NO_DATA.fullmatch(entry.name):
                 found.add(None if entry.is_dir() else resolve_format(entry.name, "auto"))
     except OSError:
         return None

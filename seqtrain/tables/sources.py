@@ -34,7 +34,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     located,
 )
-from seqtrain.tables.formats import FORMATS, resolve_format
+from seqtrain.tables.formats import FORMATS, NO_DATA, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
 from seqtrain.text import counted, display_name, listed, printable, quote
 
@@ -411,13 +411,13 @@ def _files_below(folder: str) -> list[str]:
 
 
 def folder_entries(folder: str) -> list[tuple[str, bool]]:
-    """Return the names in a folder that aren't hidden, sorted, each with True if it is a folder.
+    """Return the names in a folder, sorted, each with True if it is a folder, without `NO_DATA`.
 
     Raises:
         DataError: If the folder can't be read.
     """
     with path_problems(folder, DataError), os.scandir(folder or ".") as entries:
-        found = [(each.name, each.is_dir()) for each in entries if not each.name.startswith(".")]
+        found = [(each.name, each.is_dir()) for each in entries if not NO_DATA.fullmatch(each.name)]
     return sorted(found)
 
 

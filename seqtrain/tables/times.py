@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeAlias
 
 from seqtrain.text import quote
 
-NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION = (
+NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION, WEEKDAY = (
     "number",
     "date",
     "day_first",
     "month_first",
     "duration",
+    "weekday",
 )
 TIME_TYPES = {
     NUMBER: "a number",
@@ -23,6 +24,7 @@ TIME_TYPES = {
     DAY_FIRST: "a date such as 31.12.2024",
     MONTH_FIRST: "a date such as 12/31/2024",
     DURATION: "a time such as 12:30",
+    WEEKDAY: "a weekday such as Mon or Monday 12:30",
 }
 """Types of the cells of a column of times, with their names in messages."""
 SECOND = 1_000_000_000
@@ -45,19 +47,29 @@ MONTHS = (
     "december dezember decembre diciembre dicembre dezembro",
 )
 """Names of each month in some languages, without accents. A date has the first letters or all."""
+WEEKDAYS = (
+    "monday montag lundi lunes lunedi segunda maandag mo",
+    "tuesday dienstag mardi martes martedi terca dinsdag di tu",
+    "wednesday mittwoch mercredi miercoles mercoledi quarta woensdag mi we",
+    "thursday donnerstag jeudi jueves giovedi quinta donderdag do th",
+    "friday freitag vendredi viernes venerdi sexta vrijdag fr",
+    "saturday samstag sonnabend samedi sabado sabato zaterdag sa",
+    "sunday sonntag dimanche domingo domenica zondag so su",
+)
+"""Names of each weekday in these languages, and their two letters in English and German."""
 LOG_YEAR = 2000
 """Year of dates without a year, as syslog writes them. It is a leap year: Feb 29 is a date."""
 Moment: TypeAlias = tuple[int, bool]
 """Nanoseconds since 1970, and True if the date names its time zone."""
 
 DECIMALS = r"(?:(?:[.,]|:(?=\d{3}))(?P<decimals>\d+))?"
-HALF = r"(?:[ \u00a0\u202f]?(?P<half>[AaPp])\.?[Mm]\.?)?"
+HALF = r"(?:[ \u00a0\u202f]?(?P<half>[AaPp])\.?[ \u00a0]?[Mm]\.?)?"
 CLOCK = (
     r"(?P<hour>\d{1,2})(?P<colon>[:.])(?P<minute>\d\d)"
     rf"(?:(?P=colon)(?P<second>\d\d){DECIMALS})?{HALF}"
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
-YEAR, WEEKDAY = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
+YEAR, DAY_NAME = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
 DAY_OF_MONTH, OF = r"(?P<day>\d\d?)(?:er|o|st|nd|rd|th|\.)?", r"(?:del? )?"
 MONTH_NAME = r"(?P<name>[A-Za-z]{3,})\.?"
 DATE_FORMS = (
@@ -81,17 +93,21 @@ DATE_FORMS = (
     rf"{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}",
     # 18/Oct/2015:18:02:40 +0000, 18-OCT-15 06.02.40 PM, 18OCT2015:18:02:40, 18. Oktober 2015,
     # 18 de octubre de 2015
-    rf"{WEEKDAY}{DAY_OF_MONTH}[/ -]?{OF}{MONTH_NAME}[/ -]?{OF}{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
+    rf"{DAY_NAME}{DAY_OF_MONTH}[/ -]?{OF}{MONTH_NAME}[/ -]?{OF}{YEAR}(?:[:T ,]+{CLOCK})?{ZONE}",
     # Sun Oct 18 2015 18:01:50 GMT+0000 (UTC), Oct 18, 2015, 6:01 PM
-    rf"{WEEKDAY}{MONTH_NAME} +{DAY_OF_MONTH},? +(?P<year>\d{{4}})"
+    rf"{DAY_NAME}{MONTH_NAME} +{DAY_OF_MONTH},? +(?P<year>\d{{4}})"
     rf"(?:[T ,]+{CLOCK})?{ZONE}(?: \([A-Za-z .]+\))?",
     # Sun Oct 18 18:01:50 UTC 2015
-    rf"{WEEKDAY}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
+    rf"{DAY_NAME}{MONTH_NAME} +(?P<day>\d\d?) +{CLOCK}{ZONE} (?P<year>\d{{4}})",
     # Dec 2024, Dezember 2024, 2024-Dec, 2024-Dec-31
     rf"{MONTH_NAME}[ /-]{OF}(?P<year>\d{{4}})",
     rf"(?P<year>\d{{4}})[ /-]{MONTH_NAME}(?:[ /-](?P<day>\d\d?))?",
-    # 2024年12月31日 23:59
-    rf"(?P<year>\d{{4}})年(?P<month>\d\d?)月(?P<day>\d\d?)日(?: ?{CLOCK})?",
+    # 2024年12月31日 23:59, 2024년 12월 31일
+    rf"(?P<year>\d{{4}})[年년] ?(?P<month>\d\d?)[月월] ?(?P<day>\d\d?)[日일](?: ?{CLOCK})?",
+    # 2024. 12. 31. 오후 11:59
+    rf"(?P<year>\d{{4}})\. ?(?P<month>\d\d?)\. ?(?P<day>\d\d?)\.?(?: {CLOCK})?",
+    # Dec, Dezember
+    MONTH_NAME,
 )
 """Forms of dates. Brackets around a date, as in the logs of web servers, are left out before."""
 CENTURIES, WEEK = r"(?P<year>(?:19|20)[0-9]{2})", r"(?:KW|W) ?(?P<week>[0-9]{1,2})"
@@ -104,11 +120,15 @@ PERIOD_FORMS = (
     rf"[QT](?P<quarter>[1-4])[ /-]?{CENTURIES}",
     rf"(?P<quarter>[1-4])(?:\.|er|e)? ?(?:Q|Quartal|[Tt]rimestre)[ /-]?{CENTURIES}",
     r"Q(?P<quarter>[1-4])[ /'-](?P<year>[0-9]{2})",
+    # 2024-H2, H2 2024, S2 2024, 2. Halbjahr 2024
+    rf"{CENTURIES}[ /-]?[HS](?P<half_year>[12])",
+    rf"[HS](?P<half_year>[12])[ /-]?{CENTURIES}",
+    rf"(?P<half_year>[12])(?:\.|er|e)? ?(?:[HS]|Halbjahr|[Ss]emestre)[ /-]?{CENTURIES}",
     # 2024-W51, 2024-W51-2, KW 51/2024
     rf"{CENTURIES}[ /-]?{WEEK}(?:-?(?P<weekday>[1-7]))?",
     rf"{WEEK}[ /-]{CENTURIES}",
 )
-"""Forms of months, quarters and weeks, which are read as their first day."""
+"""Forms of months, quarters, half years and weeks, which are read as their first day."""
 
 
 def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
@@ -122,6 +142,8 @@ FORMS = {
     DATE: [re.compile(form, re.ASCII) for form in (*PERIOD_FORMS, *DATE_FORMS)],
     DAY_FIRST: _local_dates("day", "month", "./-"),
     MONTH_FIRST: _local_dates("month", "day", "/-"),
+    # Mon, Montag 12:30
+    WEEKDAY: [re.compile(rf"(?P<weekday_name>[A-Za-z]{{2,}})(?:-feira)?\.?(?:,? +{CLOCK})?")],
 }
 """Forms of each type of date."""
 TIME_OF_DAY = re.compile(
@@ -134,16 +156,32 @@ STOPWATCH = re.compile(
     r"(?P<sign>[-+]?)(?P<minute>\d{1,9}):(?P<second>[0-5]\d)[.,](?P<decimals>\d+)", re.ASCII
 )
 """Minutes and seconds of a stopwatch, such as 1:30.356. (For ISO 8601 these are hours, minutes.)"""
+PART_WITH_UNIT = re.compile(r"([0-9]{1,18})(?:[.,]([0-9]{1,9}))? ?([A-Za-zµμ]+)")
 WITH_UNITS = re.compile(
-    r"(?P<sign>[-+]?)(?P<hour>\d{1,9}) ?h ?(?P<minute>[0-5]?\d)"
-    r"(?: ?(?:m|min)(?: ?(?P<second>[0-5]?\d) ?(?:s|sec)?)?)?",
-    re.ASCII,
+    rf"(?P<sign>[-+]?)(?P<parts>{PART_WITH_UNIT.pattern}(?:,? ?{PART_WITH_UNIT.pattern})*)"
 )
-"""Hours and minutes with their units, such as 14h30, 3 h 15 min, 0h05m20s."""
+HOURS_AND_MINUTES = re.compile(r"([0-9]) ?h ?([0-5]?[0-9])$")
+"""Times with their units, such as 12 ms, 3 h 15 min, 14h30 or 2 days; and hours at their end."""
+UNITS_OF_TIME: tuple[tuple[str, int], ...] = (
+    ("weeks?|wk", 7 * DAY * SECOND),
+    ("d|days?|tage?|jours?|dias?", DAY * SECOND),
+    ("h|hrs?|hours?|std|stunden?|heures?|horas?", 3600 * SECOND),
+    ("m|mins?|minutes?|minuten?|minutos?", 60 * SECOND),
+    ("s|secs?|seconds?|sek|sekunden?|secondes?|segundos?", SECOND),
+    ("ms|msecs?|millis?|milliseconds?", 1_000_000),
+    ("us|µs|μs|microseconds?", 1000),
+    ("ns|nanoseconds?", 1),
+)
+"""Names of units, and their nanoseconds, from the largest on."""
 WORDS_AT_TIMES = re.compile(
     r"(?<=\d),? +(?:um|at|a|a las|alle|om|as|-|\u2013) +(?=\d)|(?<=\d) ?Uhr$", re.ASCII
 )
 """Words between a date and a time of day, or after it."""
+CLOCK_IN_WORDS = re.compile(
+    r"(\d{1,2})[時时点點시] ?(\d{1,2})[分분](?: ?(\d{1,2})[秒초])?", re.ASCII
+)
+HALF_BEFORE = re.compile(r"(?:(오전|上午|午前)|(?:오후|下午|午後)) ?(\d[\d:.]*)", re.ASCII)
+"""A time of day such as 14時05分, and one after the half of the day, such as 오후 2:05."""
 ISO_DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d{1,9})W)?(?:([-+]?\d{1,9})D)?(?:T(?:([-+]?\d{1,9})H)?"
     r"(?:([-+]?\d{1,9})M)?(?:([-+]?)(\d{1,12})(?:\.(\d+))?S)?)?",
@@ -183,20 +221,29 @@ def read_month_first(text: str) -> Moment:
     return _read_date(text, MONTH_FIRST)
 
 
+def read_weekday(text: str) -> Moment:
+    """Return the moment of a weekday, with or without a time, in the first week of `LOG_YEAR`.
+
+    Raises:
+        BadTimeError: If the text isn't a weekday.
+    """
+    return _read_date(text, WEEKDAY)
+
+
 def read_duration(text: str) -> int:
     """Return a time of day, or a duration, in nanoseconds.
 
     Raises:
         BadTimeError: If the text is neither.
     """
-    text = text.strip().removesuffix("Uhr").rstrip()
-    for form in (WITH_UNITS, STOPWATCH):
-        found = form.fullmatch(text)
-        if found is not None:
-            fields = found.groupdict("0")
-            minutes = int(fields.get("hour", 0)) * 60 + int(fields["minute"])
-            seconds = minutes * 60 + int(fields["second"])
-            return _signed(found["sign"], _nanoseconds(seconds, fields.get("decimals", "")))
+    text = _plain_clock(text.strip().removesuffix("Uhr").rstrip())
+    found = WITH_UNITS.fullmatch(HOURS_AND_MINUTES.sub(r"\1h\2min", text))
+    if found is not None:
+        return _signed(found["sign"], _sum_of_units(found["parts"], text))
+    found = STOPWATCH.fullmatch(text)
+    if found is not None:
+        seconds = int(found["minute"]) * 60 + int(found["second"])
+        return _signed(found["sign"], _nanoseconds(seconds, found["decimals"]))
     found = TIME_OF_DAY.fullmatch(text)
     if found is not None:
         hour = _hour_of_day(int(found["hour"]), found["half"] or "", text)
@@ -213,16 +260,47 @@ def read_duration(text: str) -> int:
     return _signed(sign, seconds * SECOND + _signed(sign_of_seconds, rest))
 
 
+def has_one_unit(text: str) -> bool:
+    """Return True for a number with one unit, which need not be a unit of time: 5 m."""
+    return PART_WITH_UNIT.fullmatch(text.lstrip("+-")) is not None
+
+
+def _sum_of_units(text: str, whole: str) -> int:
+    """Return the nanoseconds of a time with units, from the largest unit to the smallest.
+
+    Args:
+        text: The time without its sign.
+        whole: The time, for the message.
+
+    Raises:
+        BadTimeError: If a unit isn't known or repeats, or is m alone, which may be another unit. If
+            a part is as much as a larger unit, as in 3 h 75 min.
+    """
+    total, last, parts = 0, -1, PART_WITH_UNIT.findall(text)
+    for number, decimals, unit in parts:
+        places = (at for at, (names, _) in enumerate(UNITS_OF_TIME) if re.fullmatch(names, unit))
+        place = next(places, -1)
+        if place <= last or (unit == "m" and len(parts) == 1):
+            raise _unlike(whole, DURATION)
+        size = UNITS_OF_TIME[place][1]
+        if last >= 0 and int(number) * size >= UNITS_OF_TIME[last][1]:
+            raise _unlike(whole, DURATION)
+        total += int(number) * size + int(decimals or 0) * size // 10 ** len(decimals)
+        last = place
+    return total
+
+
 READERS: dict[str, Callable[[str], Moment]] = {
     DATE: read_date,
     DAY_FIRST: read_day_first,
     MONTH_FIRST: read_month_first,
+    WEEKDAY: read_weekday,
 }
 """Reader of each type of date."""
 
 
 def _read_date(text: str, type: str) -> Moment:
-    stripped = _plain(text.strip().removeprefix("[").removesuffix("]"))
+    stripped = _plain(_plain_clock(text).strip().removeprefix("[").removesuffix("]"))
     for form in FORMS[type]:
         found = form.fullmatch(stripped)
         if found is not None:
@@ -243,15 +321,22 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     decimals = parts.pop("decimals", "")
     found = {key: int(part) for key, part in parts.items() if part.isdigit()}
     hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
-    year, month = found.get("year", LOG_YEAR), found.get("month", 3 * found.get("quarter", 1) - 2)
+    year, month = found.get("year", LOG_YEAR), found.get("month", 1)
+    if "quarter" in found:
+        month = 3 * found["quarter"] - 2
+    if "half_year" in found:
+        month = 6 * found["half_year"] - 5
     if len(parts.get("year", "")) == 2:
         year += 1900 if year >= 70 else 2000
     if parts.get("name"):
-        month = _month_named(parts["name"].lower())
+        month = _place_of(parts["name"].lower(), MONTHS)
     hour = _hour_of_day(hour, parts.get("half", ""), text)
     try:
         if "week" in found:
             day = date.fromisocalendar(year, found["week"], found.get("weekday", 1))
+        elif parts.get("weekday_name"):
+            weekday = _place_of(parts["weekday_name"].lower(), WEEKDAYS)
+            day = date.fromisocalendar(LOG_YEAR, 1, weekday)
         else:
             day = date(year, month, found.get("day", 1))
     except ValueError:
@@ -266,11 +351,20 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     return _nanoseconds(seconds, decimals), zone != ""
 
 
-def _month_named(start: str) -> int:
-    """Return the number of the month whose names begin with a text, or 0 if there isn't one."""
-    found = [number for number, names in enumerate(MONTHS, 1) if f" {start}" in f" {names}"]
-    if len(found) == 1:
-        return found[0]
+def _place_of(start: str, table: Sequence[str]) -> int:
+    """Return the number of a month or weekday, from 1 on, by its name or the first letters.
+
+    Args:
+        start: The text in lower case.
+        table: Names of each month or weekday, with blanks between.
+
+    Returns:
+        The number, or 0 if the text begins no names, or those of several.
+    """
+    for end in (" ", ""):
+        found = [at for at, names in enumerate(table, 1) if f" {start}{end}" in f" {names} "]
+        if len(found) == 1:
+            return found[0]
     return 0
 
 
@@ -279,7 +373,18 @@ def _plain(text: str) -> str:
     if not text.isascii():
         letters = unicodedata.normalize("NFKD", text)
         text = "".join(letter for letter in letters if not unicodedata.combining(letter))
+        text = unicodedata.normalize("NFC", text)  # the parts of a Korean letter are one again
     return WORDS_AT_TIMES.sub(" ", text).rstrip()
+
+
+def _plain_clock(text: str) -> str:
+    """Return a text in which a time of day is 2:05 PM, in place of 오후 2:05 or 午後2時5分."""
+    if text.isascii():
+        return text
+    for match in CLOCK_IN_WORDS.finditer(text):
+        parts = [part.zfill(2) for part in match.groups() if part]
+        text = text.replace(match[0], ":".join(parts))
+    return HALF_BEFORE.sub(lambda x: f"{x[2]} {'AM' if x[1] else 'PM'}", text)
 
 
 def _hour_of_day(hour: int, half: str, text: str) -> int:

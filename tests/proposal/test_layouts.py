@@ -564,6 +564,106 @@ def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
         write(path, ["ax", "ay"], recording(draw, i % 2))
     Path("my rec/README.txt").write_text("Recordings\n")
     refused = cli("init", "my rec", code=2).err
-    (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    (command,) = re.findall(r"^seqtrain:   seqtrain (init .* --set .*)", refused, re.M)
     cli(*shlex.split(command), "-o", "c.yaml")
     assert sorted(class_counts("c.yaml").values()) == [12, 12]
+
+
+@pytest.mark.parametrize(("mark", "ending"), [(" ", "txt"), ("   ", "txt"), (",", "csv")])
+def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
+    tmp_path, monkeypatch, draw, cli, mark, ending
+):
+    monkeypatch.chdir(tmp_path)
+    channels, steps, folder = draw.randint(2, 5), draw.randint(8, 20), "raw it's"
+    for split, rows in (("train", 60), ("test", 30)):
+        files: dict[str, list[list[object]]] = {
+            f"X_{split}": [[draw.gauss(0, 1) for _ in range(40)] for _ in range(rows)],
+            f"y_{split}": [[f"c{i % 3}"] for i in range(rows)],
+            f"subject_{split}": [[1 + i // 6] for i in range(rows)],
+        }
+        for channel in range(channels):
+            own = [[i % 3 + channel / 10 + step for step in range(steps)] for i in range(rows)]
+            files[f"{folder}/part{channel}_{split}"] = own
+        for stem, table in files.items():
+            write(Path(f"all/{split}/{stem}.{ending}"), [], table, mark)
+    said = cli("init", "all", "-o", "c.yaml").err
+    *stack, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    for command in stack:
+        subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.group == "subject"
+    data = prepare(config)
+    assert len(data.splits["test"]) == 30
+    assert {*data.splits["test"].lengths.tolist()} == {steps}
+    assert data.splits["test"].values.shape[1] == channels
+    assert class_counts("c.yaml") == {"c0": 30, "c1": 30, "c2": 30}
+
+
+def test_the_labels_of_an_array_stay_its_labels_with_a_joined_file(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    rows = np.array([[draw.gauss(i % 2, 1) for _ in range(9)] for i in range(60)])
+    np.savez("a.npz", X=rows, y=np.array(["u", "v"] * 30))
+    write(Path("of.csv"), ["owner"], [[f"p{i // 6}"] for i in range(60)])
+    cli("init", "a.npz", "--set", "data.join=[{file: of.csv, on: row}]", "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"u": 30, "v": 30}
+
+
+@pytest.mark.parametrize("form", ["names", "folders", "texts in folders", "texts in files", "one"])
+def test_other_files_in_a_folder_are_no_data(tmp_path, monkeypatch, draw, cli, form):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for number in range(40):
+        label, rows = labels[number % 2], recording(draw, number % 2)
+        if form == "names":
+            write(Path(f"all/{label}_{number:02}.csv"), ["ax", "ay"], rows)
+        elif form == "folders":
+            write(Path(f"all/{label}/{number:02}.csv"), ["ax", "ay"], rows)
+        elif form == "texts in folders":
+            write(Path(f"all/{label}/{number:02}.txt"), [], [[sentence(draw, label)]])
+        elif form == "texts in files":
+            texts = [[sentence(draw, label)] for _ in range(20)]
+            write(Path(f"all/{label}.txt"), [], texts)
+        else:
+            write(Path("all/a.csv"), ["text", "kind"], [[sentence(draw), x] for x in labels * 20])
+    for other in ("README.txt", "Readme.md", "LICENSE", ".DS_Store", "Thumbs.db", "plot 1.png"):
+        if form != "one" or not other.startswith("plot"):
+            Path("all", other).write_bytes(b"\xd0\x00\xff one\ttwo\n")
+    write(Path(f"all/__MACOSX/._{labels[0]}_01.csv"), [], [["\x00\x05"]])
+    said = cli("init", "all", "-o", "c.yaml").err
+    assert not re.search("README|LICENSE|Thumbs|MACOSX|plot", said)
+    assert {*class_counts("c.yaml")} == {*labels}
+    assert {*class_counts("c.yaml").values()} == {20}
+
+
+@pytest.mark.parametrize("given", ["the folder", "two files", "one file"])
+@pytest.mark.parametrize("channels", [2, 10])
+@pytest.mark.parametrize("has_names", [True, False])
+def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, given, channels, has_names
+):
+    """The label is a column. Rows of many numbers could be series, so the command is in a doubt."""
+    monkeypatch.chdir(tmp_path)
+    labels, stem = [name(draw), name(draw)], name(draw)
+    names = ["time", *(f"ch{k}" for k in range(channels)), "state"] if has_names else []
+    for number in range(12):
+        rows = list[list[object]]()
+        for step in range(40):
+            label, shift = labels[(number + step // 20) % 2], draw.random() + step
+            rows.append([step / 10, *(round(shift + k, 3) for k in range(channels)), label])
+        write(Path(f"our runs/{stem}_{number:02}.csv"), names, rows)
+    files = sorted(glob("our runs/*"))
+    files = {"the folder": ["our runs"], "two files": files[:2], "one file": files[:1]}[given]
+    code = 2 if channels == 2 else 0
+    said = cli("init", *files, "-o", "c.yaml", code=code).err
+    (command,) = re.findall(r"(?:warning|seqtrain):   seqtrain (init .* --id file)", said)
+    assert shlex.split(command)[1:-2] == (["our runs/*.csv"] if given == "one file" else files)
+    cli(*shlex.split(command), "-o", "c.yaml", "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.id == "file"
+    assert config.data.window is not None
+    assert {*class_counts("c.yaml")} == {*labels}
+    cli("init", files[0], "--id", "file", "-o", "c.yaml", "--force")
+    assert parse_config(Path("c.yaml").read_text()).data.window is not None

@@ -179,6 +179,15 @@ MOMENTS: dict[str, tuple[list[str], int, Callable[[datetime], list[Any]]]] = {
     "dash": (["when"], 60, lambda at: [f"{at:%Y-%m-%d} – {at:%H:%M}"]),
     "kanji": (["日付"], 86400, lambda at: [f"{at.year}年{at.month}月{at.day}日"]),
     "Quartal": (["q"], 86400 * 95, lambda at: [f"{(at.month + 2) // 3}. Quartal {at.year}"]),
+    "Korean": (["시각"], 60, lambda at: [f"{at:%Y-%m-%d} {HALVES[at.hour > 11]} {at:%I:%M:%S}"]),
+    "Korean dates": (["날짜"], 86400, lambda at: [f"{at.year}년 {at.month}월 {at.day}일"]),
+    "Sheets": (["when"], 86400, lambda at: [f"{at.year}. {at.month}. {at.day} 오후 3:15:07"]),
+    "Spanish half": (["hora"], 60, lambda at: [f"{at:%d/%m/%Y %I:%M} {'ap'[at.hour > 11]}. m."]),
+    "units": (["time"], 60, lambda at: [in_units(at - DAY_ONE)]),
+    "day unit": (["time"], 86400, lambda at: [f"{(at - DAY_ONE).days}d"]),
+    "T-": (["t"], 86400, lambda at: [f"T{(at - DAY_ONE).days - 600:+}"]),
+    "halves": (["when"], 86400 * 185, lambda at: [f"{at.year}-H{1 + at.month // 7}"]),
+    "Halbjahr": (["am"], 86400 * 185, lambda at: [f"{1 + at.month // 7}. Halbjahr {at.year}"]),
     "Q/YY": (["q"], 86400 * 95, lambda at: [f"Q{(at.month + 2) // 3}/{at:%y}"]),
     "YYYY-Mon": (["when"], 86400 * 31, lambda at: [f"{at:%Y-%b}"]),
     "month": (["month"], 86400 * 31, lambda at: [f"{at:%Y-%m}"]),
@@ -191,7 +200,15 @@ MOMENTS: dict[str, tuple[list[str], int, Callable[[datetime], list[Any]]]] = {
         ]
     },
 }  # fmt: skip
-DAY_ONE = datetime(2023, 1, 1)
+DAY_ONE, HALVES = datetime(2023, 1, 1), ("오전", "오후")
+
+
+def in_units(time: timedelta) -> str:
+    """Return a time in hours and minutes, or in days if it is long."""
+    minutes = time // timedelta(minutes=1)
+    if minutes % 3 == 0:
+        return f"{minutes} min"
+    return f"{minutes // 60}h {minutes % 60}m"
 
 
 def moments(form: str, shape: str) -> tuple[list[str], list[list[Any]]]:
@@ -257,7 +274,7 @@ def test_a_time_of_day_that_may_sort_rows_of_a_day_is_an_option(tmp_path, monkey
     assert are_sorted(path, parse_config(Path("d.yaml").read_text()))
 
 
-@pytest.mark.parametrize("cell", ["Week {}", "2023-H{}"])
+@pytest.mark.parametrize("cell", ["{} days ago", "2023.{}.x"])
 def test_tokens_named_like_times_are_said(tmp_path, cell):
     names, rows = moments("YYYY-Mon", "shuffled")
     rows = [[row[0], cell.format(index % 5), *row[2:]] for index, row in enumerate(rows)]
@@ -297,10 +314,75 @@ def test_an_order_with_a_unit_sorts_rows(tmp_path, monkeypatch, cli):
     assert (data.order, data.units) == ("time", {"time": "ms"})
 
 
-@pytest.mark.parametrize("month", ["Nov", "Dec"])
-def test_dates_without_a_year_over_new_year_are_said(tmp_path, monkeypatch, cli, month):
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize(
+    ("times", "crosses"),
+    [
+        ([f"Nov 29 10:{k:02}:00" for k in range(4)], False),
+        ([*(f"Dec 29 10:{k:02}:00" for k in range(3)), "Jan  2 09:00:00"], True),
+        (["Tue", "Wed", "Fri", "Sat"], False),
+        (["Sat 14:05", "Sun 09:15", "Mon 10:00", "Mon 11:30"], True),
+        (["lundi", "mardi", "mercredi", "vendredi"], False),
+        (["Sonnabend", "Sonntag", "Montag", "Dienstag"], True),
+        (["jan", "mar", "out", "dez"], False),
+    ],
+)
+def test_times_without_a_week_or_a_year(tmp_path, monkeypatch, cli, times, crosses, is_mixed):
+    """Where they begin again, rows stay in the order of the file, or the doubt has an option."""
     monkeypatch.chdir(tmp_path)
-    times = [f"{month} 29 10:{k:02d}:00" for k in range(3)] + ["Jan  2 09:00:00"] * (month == "Dec")
-    lines = [f"k{n},{at},{'xyz'[n % 3]},{'uv'[n % 2]}" for n in range(40) for at in times]
-    Path("a.csv").write_text("host_id,time,page,label\n" + "\n".join(lines) + "\n")
-    assert ("no year" in cli("init", "a.csv", "-o", "c.yaml").err) == (month == "Dec")
+    draw = random.Random(str(times))
+    rows = [[f"k{n}", at, f"e{k}", "uv"[n % 2]] for n in range(40) for k, at in enumerate(times)]
+    if is_mixed:
+        draw.shuffle(rows)
+    write(Path("a.csv"), ["host_id", "when", "event", "label"], rows)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    config = parse_config(Path("c.yaml").read_text())
+    if not crosses:
+        assert config.data.order == "when"
+        assert are_sorted("a.csv", config)
+    elif is_mixed:
+        (option,) = re.findall(r"(--set data.order=\S+)", said)
+        cli("init", "a.csv", "--label", "label", *option.split(), "-o", "d.yaml")
+        assert parse_config(Path("d.yaml").read_text()).data.order is None
+    else:
+        assert config.data.order is None
+        assert are_sorted("a.csv", config)
+        assert "begin again" in said
+
+
+PARTS: dict[str, tuple[list[Any], int]] = {
+    "half minute": ([1, 2], 0),
+    "Half Time Minute": (["1H", "2H"], 12),
+    "quarter second": (["Q1", "Q2", "Q3", "Q4"], 0),
+    "period time": ([1, 2, 3], 0),
+    "Set Punkt": (["Set 1", "Set 2"], 0),
+    "chapter verse": ([3, 4, 9], 1),
+    "Monat Tag": (["Januar", "März", "Mai", "Dezember"], 0),
+    "weekday slot": (["Monday", "Tuesday", "Thursday"], 0),
+    "Wochentag Uhrzeit": (["Mo", "Di", "Do", "So"], 0),
+    "jour heure": (["lun.", "mar.", "mer.", "jeu."], 0),
+}
+
+
+@pytest.mark.parametrize("shape", ["shuffled", "in order"])
+@pytest.mark.parametrize("names", PARTS)
+def test_rows_of_a_part_that_counts_again(tmp_path, names, shape):
+    """Halves and minutes, quarters and seconds, months and days: both columns sort the rows."""
+    parts, restart = PARTS[names]
+    coarse, fine = names.rsplit(maxsplit=1)
+    draw, rows = random.Random(names + shape), list[list[Any]]()
+    for unit in range(40):
+        count = 0
+        for place, part in enumerate(parts):
+            for at in sorted(draw.sample(range(1, 24), draw.randint(3, 6))):
+                at += restart * place
+                cell = f"{at}:30" if fine in ("Uhrzeit", "heure") else at
+                value = draw.gauss(unit % 2, 1)
+                rows.append([f"u{unit}", part, cell, f"e{count}", value, "xy"[unit % 2]])
+                count += 1
+    if shape == "shuffled":
+        draw.shuffle(rows)
+    path = write(tmp_path / "a.csv", ["unit_id", coarse, fine, "event", "value", "label"], rows)
+    config, _ = proposed(path, label="label")
+    assert (config.data.id, config.data.order) == ("unit_id", [coarse, fine])
+    assert are_sorted(path, config)
