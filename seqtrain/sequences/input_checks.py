@@ -17,7 +17,7 @@ from seqtrain.tables.blocks import TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
 from seqtrain.tables.formats import columns_of_format
-from seqtrain.tables.json_lines import has_field
+from seqtrain.tables.json_lines import has_cell
 from seqtrain.tables.lines import FASTTEXT_LABEL
 from seqtrain.tables.opening import STDIN
 from seqtrain.text import quote
@@ -148,7 +148,7 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
         found = next(iter(found), None)
     if not isinstance(found, dict):
         return
-    lacking = [name for name in names if not has_field(found, name)]
+    lacking = [name for name in names if not has_cell(found, name)]
     if has_names and not lacking:
         yield f"is an object of JSON with the field {quote(names[0])}", _reading("jsonl")
     if is_list and vocabulary is not None and TURN.strip() in vocabulary.index:
