@@ -480,3 +480,22 @@ def test_tasks_that_annotators_refused_are_said_with_a_command(
     assert parse_config(Path("b.yaml").read_text()).data.label == label
     kept = [row for row in rows if row["answer"] not in refused]
     assert list(map(json.loads, Path("a-answered.jsonl").read_text().splitlines())) == kept
+
+
+@pytest.mark.parametrize("blank", ["", "-"])
+@pytest.mark.parametrize("units", [("[s]", "m/s2", "°C"), ("ms", "g", "degC")])
+def test_a_row_of_units_is_removed_by_a_command(tmp_path, monkeypatch, draw, cli, blank, units):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"u{i // 6}", i % 6, draw.random(), 20.5 + i % 7, "xy"[i // 6 % 2]] for i in range(600)
+    ]
+    names = ["unit_id", "since", "force", "heat", "state"]
+    write(Path("a b.csv"), names, [[blank, *units, blank], *rows])
+    if blank:
+        said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml", code=2).err
+    else:
+        said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml").err
+    (command,) = re.findall(r"sed .*", said)
+    subprocess.run(command, shell=True, check=True)
+    lines = Path("a b.csv").read_text().splitlines()
+    assert Path("a b-rows.csv").read_text().splitlines() == [lines[0], *lines[2:]]
