@@ -13,12 +13,14 @@ from seqtrain.proposal.doubts import (
     doubtful_marks,
     odd_lines,
     rejected_tasks,
+    told_by_ends,
     written_in_two_ways,
 )
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
+from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
@@ -79,6 +81,7 @@ def roles_of(table: Table) -> Roles:
             f"a missing number: {advice}"
         )
     roles.warnings += [*written_in_two_ways(roles, table), *rejected_tasks(roles, table)]
+    roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
 
 
@@ -110,6 +113,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     if not table.has_columns:
         return _fixed_roles(table, columns)
     _check_names(columns, options)
+    refuse_ids_written_once(table, columns)
     labels = columns_named(columns, options, "label")
     one_hot = labels if len(labels) > 1 else []
     if one_hot:
