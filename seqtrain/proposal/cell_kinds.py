@@ -11,7 +11,7 @@ from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
 from seqtrain.tables.cells import MISSING_NUMBERS, BadCellError, items_of
 from seqtrain.tables.series import series_of
-from seqtrain.tables.times import MONTHS, PERIOD_FORMS, WEEKDAYS
+from seqtrain.tables.times import MONTHS, PERIOD_FORMS, UNITS_OF_TIME, WEEKDAYS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -20,14 +20,23 @@ BETWEEN = r"[][(),;\s]"
 CLOCK_TIME = (
     r"(?:-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
     r"(?:\s?[AaPp]\.?[Mm]\.?|\s?Uhr)?|[-+]?[0-9]{1,3}:[0-9]{2}[.,][0-9]+"
-    r"|[-+]?[0-9]{1,3} ?h ?[0-5]?[0-9](?: ?(?:m|min)(?: ?[0-5]?[0-9] ?(?:s|sec)?)?)?"
+    r"|[-+]?[0-9]{1,3} ?h ?[0-5]?[0-9]"
+)
+UNIT_OF_TIME = "|".join(names for names, _ in UNITS_OF_TIME)
+TIME_WITH_UNITS = rf"[-+]?(?:,? ?[0-9]{{1,9}}(?:[.,][0-9]{{1,9}})? ?(?:{UNIT_OF_TIME})){{2,}}"
+EAST_ASIAN = "오전|오후|上午|下午|午前|午後"
+CLOCK_OF_EAST_ASIA = (
+    rf"(?:{EAST_ASIAN}) ?[0-9]{{1,2}}:[0-9]{{2}}(?::[0-9]{{2}})?"
+    rf"|(?:(?:{EAST_ASIAN}) ?)?[0-9]{{1,2}}[時时点點시] ?[0-9]{{1,2}}[分분]"
+    r"(?: ?[0-9]{1,2}[秒초])?"
 )
 PERIOD = r"[-+]?P(?=.*T.*[0-9])[-+0-9A-Z.]*"
 MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
 MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
 CALENDAR_DAY = (
     r"(?:[0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}(?:[T ,-].*)?"
-    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*|[0-9]{4}年[0-9]{1,2}月.*"
+    r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*|[0-9]{4}[年년] ?[0-9]{1,2}[月월].*"
+    r"|[0-9]{4}\. [0-9]{1,2}\. [0-9]{1,2}\.?(?: .*)?"
 )
 STAMP = (
     r"[0-9]{6}(?:[0-9]{2})?[T _-][0-9]{4,6}(?:[.,][0-9]+)?(?:Z|[-+][0-9:]+)?"
@@ -42,7 +51,7 @@ WRITTEN = (
 DAY_START = "|".join(sorted({name[:2] for names in WEEKDAYS for name in names.split()}))
 DAY_OF_WEEK = rf"(?i:{DAY_START})[^\W\d_]*(?:-feira)?\.?,? +[0-9]{{1,2}}:[0-9]{{2}}(?:[:.\s].*)?"
 PERIODS = [re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS]
-PART_OF_YEAR = "|".join([*PERIODS, DAY_OF_WEEK])
+OTHER_TIMES = "|".join([*PERIODS, DAY_OF_WEEK, TIME_WITH_UNITS, CLOCK_OF_EAST_ASIA])
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (
@@ -60,7 +69,7 @@ NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),
     "time": re.compile(
-        rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}|{PART_OF_YEAR})", re.DOTALL
+        rf"\[?(?:{CALENDAR_DAY}|{STAMP}|{CLOCK_TIME}|{PERIOD}|{WRITTEN}|{OTHER_TIMES})", re.DOTALL
     ),
     "decimal": re.compile(
         r"[-+\N{MINUS SIGN}]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+(?:[eE][-+]?[0-9]+)?"

@@ -313,6 +313,30 @@ def _words_of(column: ColumnProfile, value: Any) -> list[str]:
     return [*text.split(maxsplit=1)[:1], *text.rsplit(maxsplit=1)[-1:]]
 
 
+def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a warning if rows of one id have several labels, with the line of one of them."""
+    if roles.id is None or roles.window is not None:
+        return
+    first = np.zeros(len(roles.id.values), np.int64)
+    known = np.flatnonzero(~roles.label.is_blank)[::-1]
+    first[roles.id.codes[known]] = known
+    ids, labels = roles.id.codes[known], roles.label.codes
+    odd = known[labels[known] != labels[first[ids]]][::-1]
+    if not len(odd):
+        return
+    row, other = int(odd[0]), int(first[roles.id.codes[odd[0]]])
+    name = quote(roles.id.values[roles.id.codes[row]], 40)
+    shown = [f"{roles.label.values[labels[at]]!r} on line {table.lines[at]}" for at in (other, row)]
+    steps = max(2, int(np.median(roles.id.counts)) // 2)
+    window = f"data.window={{steps: {steps}, stride: {max(1, steps // 2)}, label: last}}"
+    sequences = counted(len(np.unique(roles.id.codes[odd])), "sequence")
+    yield (
+        f"{sequences} left out, whose rows have several labels (data.bad_rows: drop), such as "
+        f"{name}: {listed(shown)}; to learn them, correct their labels; if {roles.label.shown} may "
+        f"change within {roles.id.shown}: {shlex.join(['--set', window])}"
+    )
+
+
 def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a warning about rows that annotators rejected or ignored, with a remedy."""
     for column in filter(is_decision, table.columns):
@@ -335,10 +359,19 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
 def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
     """Yield doubts about columns of numbers or times whose cells have two forms.
 
-    They are points that may separate thousands, 2.531 beside 458, and times of which some may be
-    minutes and seconds, 45:12 beside 1:02:33.
+    They are points that may separate thousands, 2.531 beside 458; times of which some may be
+    minutes and seconds, 45:12 beside 1:02:33; and numbers without a unit beside some with one.
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
+    for column in columns:
+        plain = [cell for kind in ("number", "decimal") for cell in column.values_of(kind)]
+        plain = [cell for cell in plain if cell != "0"]
+        if column.kind == "amount" and column.unit.isalpha() and plain:
+            yield (
+                f"{column.shown} has cells with the unit {column.unit}, such as "
+                f"{column.units[column.unit]}, and without one, such as {plain[0]}: all are read "
+                "as numbers of one unit; if they aren't, write each with its unit"
+            )
     mark = "," if any(column.has_decimal_commas for column in columns) else "."
     if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
         found = {x: x.possible_thousands(mark) or "" for x in columns}

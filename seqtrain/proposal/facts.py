@@ -113,6 +113,9 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         is_bad[owners[column.is_odd]] = True
     for column in roles.odd_sequences():
         is_bad |= column.is_odd
+    if id is not None and roles.window is None and not labels.multi_label:
+        is_other = (labels.codes >= 0) & (labels.codes != label_of[id.codes])
+        is_bad[id.codes[is_other]] = True
     is_known = exists & (label_of >= 0)
     if id is not None and labels.multi_label:
         is_known = exists  # an id without a label has none of them

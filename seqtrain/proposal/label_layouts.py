@@ -185,8 +185,14 @@ def joined_by_key(
 ) -> FileLayout | None:
     """Return the layout of two files, one of which has a row per key of the other, or None.
 
-    The key, such as a customer, repeats in one file. The other file may hold the labels.
+    The key, such as a customer, repeats in one file. The other file may hold the labels. A folder
+    may hold these files, and no others.
     """
+    if len(files) == 1 and os.path.isdir(files[0]):
+        found, folders = inside(files[0])
+        files = [path for path in found if resolve_format(path, "auto")]
+        if folders or not {resolve_format(path, "auto") for path in files} <= set(RECORDINGS):
+            return None
     names = {NUMBER_IN_NAME.sub("0", path) for path in files}
     are_files = all(map(os.path.isfile, files))
     if not are_files or len(files) != 2 or len(names) < 2 or any(map(split_of, files)):

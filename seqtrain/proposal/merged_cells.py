@@ -28,7 +28,7 @@ FILLING_SHEET = (
     "import csv, io, sys, openpyxl; at, name = int(sys.argv[1]), sys.argv[2]; "
     "book = openpyxl.load_workbook(io.BytesIO(sys.stdin.buffer.read()), data_only=True); "
     "sheet = book[name] if name else book.worksheets[0]; "
-    "rows = [x for x in map(list, sheet.iter_rows(values_only=True)) if any(cell is not None for cell in x)]; "
+    "rows = [x for x in map(list, sheet.iter_rows(values_only=True)) if set(x) != {None}]; "
     "[x.__setitem__(at, x[at] or above[at]) for above, x in zip(rows, rows[1:])]; "
     "csv.writer(sys.stdout, lineterminator='\\n').writerows(rows)"
 )
@@ -50,7 +50,9 @@ def refuse_ids_written_once(table: Table, columns: Sequence[ColumnProfile]) -> N
             raise DataError(
                 f"{table.name}: {column.shown} is only written in the first of its rows, such as "
                 f"{quote(str(column.values[column.codes[0]]), 40)}; write it in every row, such as "
-                "by:" if lines else "write it in every row",
+                "by:"
+                if lines
+                else "write it in every row",
                 *lines,
             )
 

@@ -166,7 +166,8 @@ def _can_sort(column: ColumnProfile) -> bool:
         return False
     if column.kind in ("number", "amount", "time") or column.calendar_names:
         return True
-    return column.numbered_text != "" and (level_of(column) is not None or is_counter(column))
+    is_named = level_of(column) is not None or is_counter(column) or is_event_time(column)
+    return column.numbered_text != "" and is_named
 
 
 def _holds_dates(column: ColumnProfile) -> bool:
@@ -372,13 +373,15 @@ def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
 def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns that may sort the rows of an id, though neither values nor names say so.
 
-    These are whole numbers that all differ, and numbers that are named like times, whose neighbours
-    differ.
+    These are whole numbers that all differ, and numbers and times of day that are named like times,
+    whose neighbours differ.
     """
     rows = sampled_ids(id)
     found = []
     for column in columns:
-        if column.kind != "number" or not is_known(column, id) or column.distinct < 2:
+        if column.kind not in ("number", "amount", "time") or column.distinct < 2:
+            continue
+        if not is_known(column, id):
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
         is_named = is_time(column) or is_counter(column)

@@ -84,8 +84,12 @@ WORDS_OF_TIME = 6
 """Most words of a time on average, such as Sun Oct 18 2015 18:01:50 GMT."""
 MOST_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
-NUMBERED_TEXT = re.compile(r"(?P<before>[^\W\d_]\D*)[0-9]{1,4}|[0-9]{1,4}(?P<after>\D*[^\W\d_]\.?)")
-"""A whole number after or before a text, such as Q1 or Day 12."""
+NUMBERED_TEXT = re.compile(
+    r"(?P<before>[TD](?=[-+])|[^\W\d_]\D*)[-+]?[0-9]{1,4}|[0-9]{1,4}(?P<after>\D*[^\W\d_]\.?)"
+)
+"""A whole number after or before a text, such as Q1 or Day 12. The number of T-3 is negative."""
+COUNTS_DOWN = re.compile(r"\b(?:ago|before|left|remaining|to go)$", re.IGNORECASE)
+"""End of a text whose number falls as time goes on."""
 WITH_DIGIT, MOST_NAMES = re.compile("[0-9]"), 24
 """Most spellings of the months or weekdays of a column."""
 LONGEST_LABEL = 80
@@ -285,6 +289,8 @@ class ColumnProfile:
     @property
     def unit(self) -> str:
         """The only unit of a column of amounts, or the text of `numbered_text`, as written."""
+        if self.kind == "time":
+            return ""
         return next((unit for unit in self.units if unit), self.numbered_text)
 
     @cached_property
@@ -298,7 +304,17 @@ class ColumnProfile:
             if match is None or len(found) > 1:
                 return ""
             found.add(match["before"] or match["after"])
+            if COUNTS_DOWN.search(value):
+                return ""
         return next(iter(found)).strip() if len(found) == 1 else ""
+
+    @cached_property
+    def has_units_of_time(self) -> bool:
+        """True for times whose units differ from cell to cell, such as 800ms and 1.2s."""
+        amounts = self.values_of("amount")
+        if len(self.units.keys() - {""}) + bool(self.kind_counts["time"]) < 2:
+            return False
+        return _seconds(amounts, DURATION) is not None
 
     @cached_property
     def calendar_names(self) -> str:
@@ -395,6 +411,8 @@ class ColumnProfile:
             yield kind, (kind,)
         if counts["amount"] and len(self.units.keys() - {""}) == 1:
             yield "amount", ("amount", "number", "decimal", "grouped")
+        if self.has_units_of_time:
+            yield "time", ("time", "amount")
 
     def _are_lists_of_codes(self) -> bool:
         """Return True if blanks between numbers don't separate thousands, as in 101 305.
@@ -516,7 +534,7 @@ class ColumnProfile:
             texts = (value.replace(self.numbered_text, "") for value in self.values)
             return np.array(list(map(float, texts)))
         if kind == "time":
-            found[[x == "time" for x in self.cell_kinds]] = self._times[1]
+            found[[x in members for x in self.cell_kinds]] = self._times[1]
             return found
         decimal = "."
         if self.has_decimal_commas:
@@ -536,7 +554,9 @@ class ColumnProfile:
     @cached_property
     def _times(self) -> tuple[str | None, Any]:
         """The only type of times as which all times can be read, and their seconds, or NaN."""
-        texts = self.values_of("time")
+        members = self.main_kind[1]
+        kinds = zip(self.values, self.cell_kinds, strict=True)
+        texts = [value for value, kind in kinds if kind in members]
         found = []
         for type in TIME_TYPES:
             if type != NUMBER and _seconds(texts[:: max(1, len(texts) // 1000)], type) is not None:

@@ -215,6 +215,12 @@ class StepColumns:
                 "2024-03-01T09:51:00, or sort the file"
             )
             return "a time that can't be read"
+        if column.has_units_of_time:
+            self.roles.warnings.append(
+                f"{column.shown} has times in several units ({listed(list(column.units), 3)}): not "
+                "used as numbers; write all of them in one unit"
+            )
+            return "times in several units"
         is_date = column.kind == "time" and not column.is_duration
         if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
             return ""

@@ -15,13 +15,18 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import counts_rows, find_order
-from seqtrain.proposal.profile import ColumnProfile, determines, joined_column
-from seqtrain.proposal.roles import columns_named, commands
+from seqtrain.proposal.profile import SAMPLE, ColumnProfile, determines, joined_column
+from seqtrain.proposal.roles import columns_named, commands, likeliest_labels
 
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
 FEWEST_ROWS = 8
 """Fewest rows per id, on average, that can be cut into windows."""
+FEW_MISTAKEN, MOST_MISTAKEN = 2, 0.05
+"""Largest number and share of ids of which some rows have another label by mistake.
+
+The share is that of the rows of such an id, too.
+"""
 SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 
@@ -41,7 +46,8 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
     """Return the column of the sequence id, or None if there is none.
 
     The values of an id repeat, and all rows of one id have one label. At least one label has
-    several ids. Of nested columns, the finest is the id.
+    several ids. Of nested columns, the finest is the id. If there is none, a few labels may be
+    mistakes where no windows are asked for.
 
     Raises:
         DataError: If several columns may be the id.
@@ -67,6 +73,10 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
             if is_id and not determines(label, column):
                 found.append(column)
                 break
+    if not found and options.get("window") is None:
+        targets = labels or likeliest_labels(targets)
+        pairs = [(x, label) for x in candidates for label in targets[:MOST_CANDIDATES]]
+        found = [x for x, label in pairs if label not in x.parts and has_mistakes(label, x)]
     ids = found if given else _likeliest_ids(found, columns)
     for column in ids:
         if all(determines(column, other) for other in ids):
@@ -77,6 +87,31 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
             *commands("id", ids),
         )
     return None
+
+
+def has_mistakes(label: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if few rows of few ids have another label than the others of their id.
+
+    At least two labels are those of all rows of several ids, for a failure in few rows is none.
+    """
+    for rows in (slice(SAMPLE), slice(None)):
+        ids, labels = id.codes[rows], label.codes[rows]
+        known = ~(label.is_blank | id.is_blank)[rows]
+        pairs = ids[known].astype(np.int64) * len(label.values) + labels[known]
+        pairs, counts = np.unique(pairs, return_counts=True)
+        owners = pairs // len(label.values)
+        total = np.bincount(owners, counts)
+        most = np.zeros(len(total), np.int64)
+        np.maximum.at(most, owners, counts)
+        mixed = most < total
+        is_few = mixed.sum() <= max(FEW_MISTAKEN, MOST_MISTAKEN * np.count_nonzero(total))
+        if (
+            not is_few
+            or ((total - most)[mixed] > np.maximum(1, MOST_MISTAKEN * total[mixed])).any()
+        ):
+            return False
+    whole = pairs[~mixed[owners]] % len(label.values)
+    return bool(mixed.any() and np.count_nonzero(np.bincount(whole) > 1) > 1)
 
 
 def mostly_blank(column: ColumnProfile) -> bool:

@@ -7,10 +7,10 @@ import numpy as np
 
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.joined_ids import find_joined_id
-from seqtrain.proposal.names import TEXT_NAMES, is_code, is_time
+from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines, joined_column
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -25,6 +25,7 @@ from seqtrain.proposal.step_ids import (
     SHORTEST_RUN,
     find_id,
     given_ids,
+    has_mistakes,
     have_names,
     is_ordinal,
     mostly_blank,
@@ -55,7 +56,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     joined = None if given else find_joined_id(columns, options)
     id = joined or find_id(columns, options)
     label = next(iter(columns_named(columns, options, "label")), None)
-    if id is None or (label is not None and not determines(id, label, labelled=True)):
+    if id is None or (label is not None and not _is_label_of(id, label, options)):
         roles = windowed_roles(columns, options)
     if roles is None and id is not None and label is not None:
         _check_labels(id, label, columns, options)
@@ -151,6 +152,13 @@ def can_be_sequence(column: ColumnProfile) -> bool:
     return not (is_time(column) and column.words <= 1) and not column.pattern
 
 
+def _is_label_of(id: ColumnProfile, label: ColumnProfile, options: InitOptions) -> bool:
+    """Return True if each id has one label, but for few mistakes where the user asks no windows."""
+    if determines(id, label, labelled=True):
+        return True
+    return options.get("window") is None and has_mistakes(label, id)
+
+
 def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions) -> Roles:
     """Return the roles with this id, a label and an order. Other columns have no role yet.
 
@@ -164,6 +172,9 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         label = named[0]
     else:
         possible = [x for x in per_id if not determines(x, id)]
+        possible += [
+            x for x in others if x.can_be_label and x not in per_id and has_mistakes(x, id)
+        ]
         label = choose_label(possible, fewest=1)
         doubts = other_labels(possible, label)
     varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
@@ -171,6 +182,9 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
+        for channel in filter(is_channel, varying if order is None else ()):
+            others = [x for x in varying if x is not channel]
+            order = order or find_order(others, joined_column([*id.parts, channel]))
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 

@@ -11,6 +11,7 @@ from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
 from seqtrain.proposal.doubts import (
     doubtful_marks,
+    mistaken_labels,
     odd_lines,
     rejected_tasks,
     told_by_ends,
@@ -80,7 +81,8 @@ def roles_of(table: Table) -> Roles:
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
             f"a missing number: {advice}"
         )
-    roles.warnings += [*written_in_two_ways(roles, table), *rejected_tasks(roles, table)]
+    for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
+        roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
 

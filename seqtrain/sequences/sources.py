@@ -23,6 +23,7 @@ from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema
 from seqtrain.sequences.vector_folder import vector_files
 from seqtrain.tables.blocks import Selection, as_list
+from seqtrain.tables.cells import without_unit
 from seqtrain.tables.formats import MEMORY, columns_of_format, names_of
 from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.tables.time_column import common_type, possible_types
@@ -321,9 +322,13 @@ def _columns_of(source: Input) -> list[Column]:
 
 
 def _cells_of(source: Input, column: Column) -> Iterator[Any]:
-    """Yield the cells of a column in the rows that can be read."""
+    """Yield the cells of a column in the rows that can be read, without its unit."""
+    unit = (source.schema.units or {}).get(str(column), "")
     for block in source.source.blocks(Selection((column,), keys=source.schema.keys_of_columns)):
-        for row, cell in enumerate(as_list(block.columns[column])):
+        cells = block.columns[column]
+        if unit:
+            cells = without_unit(cells, unit)
+        for row, cell in enumerate(as_list(cells)):
             if row not in block.problems:
                 yield cell
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import Cells, Coded, Name, as_list
 from seqtrain.tables.json_lines import json_type
-from seqtrain.tables.times import SECOND, BadTimeError, read_duration
+from seqtrain.tables.times import SECOND, BadTimeError, has_one_unit, read_duration
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -586,6 +586,8 @@ def _number_in(cell: Any, decimal: str) -> float | None:
     number = _parsed(text)
     if number is not None:
         return number
+    if has_one_unit(text):  # beside plain numbers, the unit of these isn't known
+        return None
     try:
         return read_duration(text) / SECOND
     except BadTimeError:

@@ -63,7 +63,7 @@ Moment: TypeAlias = tuple[int, bool]
 """Nanoseconds since 1970, and True if the date names its time zone."""
 
 DECIMALS = r"(?:(?:[.,]|:(?=\d{3}))(?P<decimals>\d+))?"
-HALF = r"(?:[ \u00a0\u202f]?(?P<half>[AaPp])\.?[Mm]\.?)?"
+HALF = r"(?:[ \u00a0\u202f]?(?P<half>[AaPp])\.?[ \u00a0]?[Mm]\.?)?"
 CLOCK = (
     r"(?P<hour>\d{1,2})(?P<colon>[:.])(?P<minute>\d\d)"
     rf"(?:(?P=colon)(?P<second>\d\d){DECIMALS})?{HALF}"
@@ -102,8 +102,10 @@ DATE_FORMS = (
     # Dec 2024, Dezember 2024, 2024-Dec, 2024-Dec-31
     rf"{MONTH_NAME}[ /-]{OF}(?P<year>\d{{4}})",
     rf"(?P<year>\d{{4}})[ /-]{MONTH_NAME}(?:[ /-](?P<day>\d\d?))?",
-    # 2024年12月31日 23:59
-    rf"(?P<year>\d{{4}})年(?P<month>\d\d?)月(?P<day>\d\d?)日(?: ?{CLOCK})?",
+    # 2024年12月31日 23:59, 2024년 12월 31일
+    rf"(?P<year>\d{{4}})[年년] ?(?P<month>\d\d?)[月월] ?(?P<day>\d\d?)[日일](?: ?{CLOCK})?",
+    # 2024. 12. 31. 오후 11:59
+    rf"(?P<year>\d{{4}})\. ?(?P<month>\d\d?)\. ?(?P<day>\d\d?)\.?(?: {CLOCK})?",
     # Dec, Dezember
     MONTH_NAME,
 )
@@ -154,16 +156,32 @@ STOPWATCH = re.compile(
     r"(?P<sign>[-+]?)(?P<minute>\d{1,9}):(?P<second>[0-5]\d)[.,](?P<decimals>\d+)", re.ASCII
 )
 """Minutes and seconds of a stopwatch, such as 1:30.356. (For ISO 8601 these are hours, minutes.)"""
+PART_WITH_UNIT = re.compile(r"([0-9]{1,18})(?:[.,]([0-9]{1,9}))? ?([A-Za-zµμ]+)")
 WITH_UNITS = re.compile(
-    r"(?P<sign>[-+]?)(?P<hour>\d{1,9}) ?h ?(?P<minute>[0-5]?\d)"
-    r"(?: ?(?:m|min)(?: ?(?P<second>[0-5]?\d) ?(?:s|sec)?)?)?",
-    re.ASCII,
+    rf"(?P<sign>[-+]?)(?P<parts>{PART_WITH_UNIT.pattern}(?:,? ?{PART_WITH_UNIT.pattern})*)"
 )
-"""Hours and minutes with their units, such as 14h30, 3 h 15 min, 0h05m20s."""
+HOURS_AND_MINUTES = re.compile(r"([0-9]) ?h ?([0-5]?[0-9])$")
+"""Times with their units, such as 12 ms, 3 h 15 min, 14h30 or 2 days; and hours at their end."""
+UNITS_OF_TIME: tuple[tuple[str, int], ...] = (
+    ("weeks?|wk", 7 * DAY * SECOND),
+    ("d|days?|tage?|jours?|dias?", DAY * SECOND),
+    ("h|hrs?|hours?|std|stunden?|heures?|horas?", 3600 * SECOND),
+    ("m|mins?|minutes?|minuten?|minutos?", 60 * SECOND),
+    ("s|secs?|seconds?|sek|sekunden?|secondes?|segundos?", SECOND),
+    ("ms|msecs?|millis?|milliseconds?", 1_000_000),
+    ("us|µs|μs|microseconds?", 1000),
+    ("ns|nanoseconds?", 1),
+)
+"""Names of units, and their nanoseconds, from the largest on."""
 WORDS_AT_TIMES = re.compile(
     r"(?<=\d),? +(?:um|at|a|a las|alle|om|as|-|\u2013) +(?=\d)|(?<=\d) ?Uhr$", re.ASCII
 )
 """Words between a date and a time of day, or after it."""
+CLOCK_IN_WORDS = re.compile(
+    r"(\d{1,2})[時时点點시] ?(\d{1,2})[分분](?: ?(\d{1,2})[秒초])?", re.ASCII
+)
+HALF_BEFORE = re.compile(r"(?:(오전|上午|午前)|(?:오후|下午|午後)) ?(\d[\d:.]*)", re.ASCII)
+"""A time of day such as 14時05分, and one after the half of the day, such as 오후 2:05."""
 ISO_DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d{1,9})W)?(?:([-+]?\d{1,9})D)?(?:T(?:([-+]?\d{1,9})H)?"
     r"(?:([-+]?\d{1,9})M)?(?:([-+]?)(\d{1,12})(?:\.(\d+))?S)?)?",
@@ -218,14 +236,14 @@ def read_duration(text: str) -> int:
     Raises:
         BadTimeError: If the text is neither.
     """
-    text = text.strip().removesuffix("Uhr").rstrip()
-    for form in (WITH_UNITS, STOPWATCH):
-        found = form.fullmatch(text)
-        if found is not None:
-            fields = found.groupdict("0")
-            minutes = int(fields.get("hour", 0)) * 60 + int(fields["minute"])
-            seconds = minutes * 60 + int(fields["second"])
-            return _signed(found["sign"], _nanoseconds(seconds, fields.get("decimals", "")))
+    text = _plain_clock(text.strip().removesuffix("Uhr").rstrip())
+    found = WITH_UNITS.fullmatch(HOURS_AND_MINUTES.sub(r"\1h\2min", text))
+    if found is not None:
+        return _signed(found["sign"], _sum_of_units(found["parts"], text))
+    found = STOPWATCH.fullmatch(text)
+    if found is not None:
+        seconds = int(found["minute"]) * 60 + int(found["second"])
+        return _signed(found["sign"], _nanoseconds(seconds, found["decimals"]))
     found = TIME_OF_DAY.fullmatch(text)
     if found is not None:
         hour = _hour_of_day(int(found["hour"]), found["half"] or "", text)
@@ -242,6 +260,36 @@ def read_duration(text: str) -> int:
     return _signed(sign, seconds * SECOND + _signed(sign_of_seconds, rest))
 
 
+def has_one_unit(text: str) -> bool:
+    """Return True for a number with one unit, which need not be a unit of time: 5 m."""
+    return PART_WITH_UNIT.fullmatch(text.lstrip("+-")) is not None
+
+
+def _sum_of_units(text: str, whole: str) -> int:
+    """Return the nanoseconds of a time with units, from the largest unit to the smallest.
+
+    Args:
+        text: The time without its sign.
+        whole: The time, for the message.
+
+    Raises:
+        BadTimeError: If a unit isn't known or repeats, or is m alone, which may be another unit. If
+            a part is as much as a larger unit, as in 3 h 75 min.
+    """
+    total, last, parts = 0, -1, PART_WITH_UNIT.findall(text)
+    for number, decimals, unit in parts:
+        places = (at for at, (names, _) in enumerate(UNITS_OF_TIME) if re.fullmatch(names, unit))
+        place = next(places, -1)
+        if place <= last or (unit == "m" and len(parts) == 1):
+            raise _unlike(whole, DURATION)
+        size = UNITS_OF_TIME[place][1]
+        if last >= 0 and int(number) * size >= UNITS_OF_TIME[last][1]:
+            raise _unlike(whole, DURATION)
+        total += int(number) * size + int(decimals or 0) * size // 10 ** len(decimals)
+        last = place
+    return total
+
+
 READERS: dict[str, Callable[[str], Moment]] = {
     DATE: read_date,
     DAY_FIRST: read_day_first,
@@ -252,7 +300,7 @@ READERS: dict[str, Callable[[str], Moment]] = {
 
 
 def _read_date(text: str, type: str) -> Moment:
-    stripped = _plain(text.strip().removeprefix("[").removesuffix("]"))
+    stripped = _plain(_plain_clock(text).strip().removeprefix("[").removesuffix("]"))
     for form in FORMS[type]:
         found = form.fullmatch(stripped)
         if found is not None:
@@ -325,7 +373,18 @@ def _plain(text: str) -> str:
     if not text.isascii():
         letters = unicodedata.normalize("NFKD", text)
         text = "".join(letter for letter in letters if not unicodedata.combining(letter))
+        text = unicodedata.normalize("NFC", text)  # the parts of a Korean letter are one again
     return WORDS_AT_TIMES.sub(" ", text).rstrip()
+
+
+def _plain_clock(text: str) -> str:
+    """Return a text in which a time of day is 2:05 PM, in place of 오후 2:05 or 午後2時5分."""
+    if text.isascii():
+        return text
+    for match in CLOCK_IN_WORDS.finditer(text):
+        parts = [part.zfill(2) for part in match.groups() if part]
+        text = text.replace(match[0], ":".join(parts))
+    return HALF_BEFORE.sub(lambda x: f"{x[2]} {'AM' if x[1] else 'PM'}", text)
 
 
 def _hour_of_day(hour: int, half: str, text: str) -> int:

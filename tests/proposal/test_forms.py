@@ -1270,7 +1270,8 @@ def test_a_header_is_refused_where_a_format_has_none(tmp_path, draw):
         proposed(str(tmp_path / "a.txt"), header=True)
 
 
-def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, cli):
+@pytest.mark.parametrize("given", [["visits.csv", "people.csv"], ["."]])
+def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, cli, given):
     monkeypatch.chdir(tmp_path)
     own, when, what, state = (name(draw) + x for x in ("_id", "_date", "c", "d"))
     rows = [
@@ -1281,9 +1282,10 @@ def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, 
     draw.shuffle(rows)
     write(tmp_path / "visits.csv", [own, when, what], rows)
     write(tmp_path / "people.csv", [own, state], [[f"K{i:03}", "xy"[i % 2]] for i in range(60)])
-    cli("init", "visits.csv", "people.csv", "-o", "c.yaml")
+    cli("init", *given, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
-    assert (config.data.train, config.data.id, config.data.label) == ("visits.csv", own, state)
+    assert os.path.normpath(config.data.train) == "visits.csv"
+    assert (config.data.id, config.data.label) == (own, state)
     assert len(prepare(config).preprocessing.labels) == 2
     refused = cli("init", "visits.csv", "-o", "d.yaml", code=2).err
     assert "a row per time step" in refused

@@ -125,6 +125,15 @@ def test_times_that_may_be_minutes_and_seconds_are_said(tmp_path, with_hours):
     assert any("'amount'" in line and "minutes" in line for line in proposal.warnings)
 
 
+@pytest.mark.parametrize("unit", ["ms", "kg"])
+def test_numbers_without_the_unit_of_others_are_said(tmp_path, unit):
+    rows, numbers = table("stopwatch", random.Random(unit))
+    for row, number in zip(rows, numbers, strict=True):
+        row[2] = f"{number:.0f}{unit}" if number < 900 else f"{number / 1000:.2f}"
+    _, proposal = proposed(write(tmp_path / "a.csv", NAMES, rows, ";"), label="label")
+    assert any("'amount'" in line and f"unit {unit}" in line for line in proposal.warnings)
+
+
 def test_numbers_that_all_differ_are_durations(tmp_path):
     """A column of unique times is no column of ids."""
     rows, _ = table("stopwatch", random.Random(7))

@@ -1,4 +1,4 @@
-"""Tables of numbers without an id: one long recording, and counters that begin again."""
+"""Tables of numbers without an id, and with a label that changes by mistake within one."""
 
 import random
 import re
@@ -97,3 +97,34 @@ def test_codes_of_rows_beside_numbers_are_no_text(tmp_path, monkeypatch, draw, c
         config, _ = proposed("a.csv")
         wide = [f"q{k}" for k in range(numbers)]
         assert config.data.sequence == (wide if is_code or numbers > 8 else column)
+
+
+@pytest.mark.parametrize("ids", [20, 60])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_an_id_with_a_mistaken_label_is_left_out_and_said(
+    tmp_path, monkeypatch, draw, cli, ids, is_named
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["series", "tick", "heat", "place", "verdict" if is_named else "form"]
+    rows = []
+    for id in range(ids):
+        place = draw.choice("uvw") if is_named else draw.choice("0123456789abcdef")
+        for tick in range(6):
+            rows.append([f"s{id}", tick, round(draw.gauss(0, 1), 2), place, "mn"[id % 2]])
+    at = draw.randrange(len(rows))
+    rows[at][-1] = {"m": "n", "n": "m"}[rows[at][-1]]
+    write(Path("a.csv"), names, rows)
+    options = [] if is_named else ["--label", names[-1]]
+    said = cli("init", "a.csv", "-o", "a.yaml", *options).err
+    data = parse_config(Path("a.yaml").read_text()).data
+    assert (data.id, data.order, data.label) == ("series", "tick", names[-1])
+    assert (data.window, data.bad_rows) == (None, "drop")
+    (line,) = [line for line in said.splitlines() if "several labels" in line]
+    assert f"'{rows[at][0]}'" in line
+    lines = [int(x) for x in re.findall(r"on line (\d+)", line)]
+    assert lines == [at // 6 * 6 + 2, at + 2 + (at % 6 == 0)]
+    assert f"'{rows[at][0]}'" in cli("data", "a.yaml").out
+    (setting,) = re.findall(r"may change within 'series': (--set .*)", line)
+    again = ["--id", "series", "--label", names[-1], *shlex.split(setting)]
+    cli("init", "a.csv", "-o", "b.yaml", *again)
+    assert parse_config(Path("b.yaml").read_text()).data.window is not None

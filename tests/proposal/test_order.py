@@ -179,6 +179,13 @@ MOMENTS: dict[str, tuple[list[str], int, Callable[[datetime], list[Any]]]] = {
     "dash": (["when"], 60, lambda at: [f"{at:%Y-%m-%d} – {at:%H:%M}"]),
     "kanji": (["日付"], 86400, lambda at: [f"{at.year}年{at.month}月{at.day}日"]),
     "Quartal": (["q"], 86400 * 95, lambda at: [f"{(at.month + 2) // 3}. Quartal {at.year}"]),
+    "Korean": (["시각"], 60, lambda at: [f"{at:%Y-%m-%d} {HALVES[at.hour > 11]} {at:%I:%M:%S}"]),
+    "Korean dates": (["날짜"], 86400, lambda at: [f"{at.year}년 {at.month}월 {at.day}일"]),
+    "Sheets": (["when"], 86400, lambda at: [f"{at.year}. {at.month}. {at.day} 오후 3:15:07"]),
+    "Spanish half": (["hora"], 60, lambda at: [f"{at:%d/%m/%Y %I:%M} {'ap'[at.hour > 11]}. m."]),
+    "units": (["time"], 60, lambda at: [in_units(at - DAY_ONE)]),
+    "day unit": (["time"], 86400, lambda at: [f"{(at - DAY_ONE).days}d"]),
+    "T-": (["t"], 86400, lambda at: [f"T{(at - DAY_ONE).days - 600:+}"]),
     "halves": (["when"], 86400 * 185, lambda at: [f"{at.year}-H{1 + at.month // 7}"]),
     "Halbjahr": (["am"], 86400 * 185, lambda at: [f"{1 + at.month // 7}. Halbjahr {at.year}"]),
     "Q/YY": (["q"], 86400 * 95, lambda at: [f"Q{(at.month + 2) // 3}/{at:%y}"]),
@@ -193,7 +200,15 @@ MOMENTS: dict[str, tuple[list[str], int, Callable[[datetime], list[Any]]]] = {
         ]
     },
 }  # fmt: skip
-DAY_ONE = datetime(2023, 1, 1)
+DAY_ONE, HALVES = datetime(2023, 1, 1), ("오전", "오후")
+
+
+def in_units(time: timedelta) -> str:
+    """Return a time in hours and minutes, or in days if it is long."""
+    minutes = time // timedelta(minutes=1)
+    if minutes % 3 == 0:
+        return f"{minutes} min"
+    return f"{minutes // 60}h {minutes % 60}m"
 
 
 def moments(form: str, shape: str) -> tuple[list[str], list[list[Any]]]:
@@ -259,7 +274,7 @@ def test_a_time_of_day_that_may_sort_rows_of_a_day_is_an_option(tmp_path, monkey
     assert are_sorted(path, parse_config(Path("d.yaml").read_text()))
 
 
-@pytest.mark.parametrize("cell", ["Week {}", "2023.{}.x"])
+@pytest.mark.parametrize("cell", ["{} days ago", "2023.{}.x"])
 def test_tokens_named_like_times_are_said(tmp_path, cell):
     names, rows = moments("YYYY-Mon", "shuffled")
     rows = [[row[0], cell.format(index % 5), *row[2:]] for index, row in enumerate(rows)]

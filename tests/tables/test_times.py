@@ -115,9 +115,12 @@ def test_half_days():
 
 
 def test_hours_and_minutes_with_their_units():
-    for text, seconds in (("14h30", 52200), ("0h05m20s", 320), ("3 h 15 min 2 s", 11702)):
+    for text, seconds in (
+        ("14h30", 52200), ("0h05m20s", 320), ("3 h 15 min 2 s", 11702), ("3h", 10800),
+        ("2 days", 172800), ("-1d 4h", -100800), ("1.5 s", 1.5), ("250ms", 0.25), ("90m 4s", 5404),
+    ):  # fmt: skip
         assert read_duration(text) == seconds * SECOND
-    for text in ("3h", "3h75m", "h30"):
+    for text in ("3h75m", "h30", "5 m", "3 kg", "4h 1d"):
         with pytest.raises(BadTimeError):
             read_duration(text)
 
