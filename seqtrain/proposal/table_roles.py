@@ -15,12 +15,14 @@ from seqtrain.proposal.doubts import (
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    told_by_ends,
     written_in_two_ways,
 )
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
+from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
@@ -85,6 +87,7 @@ def roles_of(table: Table) -> Roles:
         )
     for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
+    roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
 
 
@@ -116,6 +119,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     if not table.has_columns:
         return _fixed_roles(table, columns)
     _check_names(columns, options)
+    refuse_ids_written_once(table, columns)
     labels = columns_named(columns, options, "label")
     one_hot = labels if len(labels) > 1 else []
     if one_hot:
