@@ -129,6 +129,22 @@ def odd_lines(
         yield own, f"{found}; the others are {' and '.join(kinds)}"
 
 
+def command_without_row(columns: Sequence[ColumnProfile], table: Table) -> str:
+    """Return a command that removes the only row with odd cells of columns, or "".
+
+    Such a row is the first one, as units below the names are, or has odd cells in several columns.
+
+    Args:
+        columns: Columns with odd cells in the same rows.
+        table: The table.
+    """
+    rows, files = np.flatnonzero(columns[0].is_odd), matching_files(table.path)
+    is_one = len(rows) == 1 and columns[0].owners is None and len(files) == 1
+    if not is_one or table.dialect.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
+        return ""
+    return rewriting(["sed", f"{table.lines[rows[0]]}d"], files[0], "rows")[0]
+
+
 def odd_cells(column: ColumnProfile, table: Table) -> str:
     """Return the cells of a column that aren't of its kind, with their lines, for a message.
 

@@ -10,6 +10,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
 from seqtrain.proposal.doubts import (
+    command_without_row,
     doubtful_marks,
     mistaken_labels,
     odd_lines,
@@ -77,9 +78,12 @@ def roles_of(table: Table) -> Roles:
         setting, advice = setting_for_missing(own), "write a blank cell or NA"
         if setting:
             advice = shlex.join(["--set", setting])
+        meaning, command = "it stands for a missing number", command_without_row(own, table)
+        if command:
+            meaning, advice = "this row holds units or no data", command
         roles.warnings.append(
-            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
-            f"a missing number: {advice}"
+            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
+            f"{advice}"
         )
     for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)

@@ -482,6 +482,25 @@ def test_tasks_that_annotators_refused_are_said_with_a_command(
     assert list(map(json.loads, Path("a-answered.jsonl").read_text().splitlines())) == kept
 
 
+@pytest.mark.parametrize("blank", ["", "-"])
+@pytest.mark.parametrize("units", [("[s]", "m/s2", "°C"), ("ms", "g", "degC")])
+def test_a_row_of_units_is_removed_by_a_command(tmp_path, monkeypatch, draw, cli, blank, units):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"u{i // 6}", i % 6, draw.random(), 20.5 + i % 7, "xy"[i // 6 % 2]] for i in range(600)
+    ]
+    names = ["unit_id", "since", "force", "heat", "state"]
+    write(Path("a b.csv"), names, [[blank, *units, blank], *rows])
+    if blank:
+        said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml", code=2).err
+    else:
+        said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml").err
+    (command,) = re.findall(r"sed .*", said)
+    subprocess.run(command, shell=True, check=True)
+    lines = Path("a b.csv").read_text().splitlines()
+    assert Path("a b-rows.csv").read_text().splitlines() == [lines[0], *lines[2:]]
+
+
 @pytest.mark.parametrize("place", ["begin", "end", None])
 def test_a_word_at_an_end_that_tells_the_label_is_said(tmp_path, monkeypatch, cli, draw, place):
     """In `init` and in `data`; words that stand anywhere tell nothing by their place."""
