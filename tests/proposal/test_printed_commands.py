@@ -67,7 +67,7 @@ def test_marks_become_missing_numbers(tmp_path, monkeypatch, cli, file, mark, de
     monkeypatch.chdir(tmp_path)
     write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured(mark), delimiter)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"missing numbers: seqtrain (init .*); or name", refused)
+    (command,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.steps["temp"] == "number"
