@@ -19,6 +19,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
+    is_counting,
     last_word,
     may_own,
 )
@@ -50,6 +51,8 @@ MANY_NUMBER_COLUMNS = 32
 """A list of this many numbers per row can be the sequence even next to longer free text."""
 FEWEST_GIVEN = 3
 """Fewest columns of single numbers that are a series if the user names them."""
+MOST_GIVEN = 12
+"""Most columns of single numbers of which a command names each."""
 MUCH_LONGER = 4
 """A text is the sequence if it is more than this many times as long as each other text."""
 PROBED_ROWS = 2000
@@ -208,7 +211,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
         if chosen:
             return chosen
     if not candidates.lists and not texts and len(others) > 2:
-        raise DataError(_few_numbers(numbers or others))
+        raise DataError(_few_numbers(numbers or others), *_command_for_numbers(numbers))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
     lines = described_columns([x for x in others if x not in possible])
@@ -332,7 +335,8 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
         raise DataError(
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
             "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
-            "it), or --sequence"
+            "it), or --sequence",
+            *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
         )
     return []
 
@@ -422,6 +426,17 @@ def _few_numbers(columns: Sequence[ColumnProfile]) -> str:
         f"them in one cell or in {FEWEST_WIDE} or more columns, {FEWEST_GIVEN} if you name them; "
         "if a row is a time step, give --id COLUMN (and data.window)"
     )
+
+
+def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line with a command that reads few columns of numbers as a series, or [].
+
+    There is none if one is named like times or counters: a row is a time step.
+    """
+    if not FEWEST_GIVEN <= len(numbers) <= MOST_GIVEN or any(map(is_counting, numbers)):
+        return []
+    command = command_naming("sequence", numbers)
+    return [f"  {command}  # if the numbers of a row are its sequence; leave out others"]
 
 
 def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:
