@@ -11,12 +11,14 @@ from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
-from seqtrain.proposal.file_names import NUMBER_IN_NAME
+from seqtrain.proposal.file_names import NUMBER_IN_NAME, inside, split_of, words_of
 from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import shown_labels
+from seqtrain.tables.blocks import SPLIT_VALUES
+from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import counted, listed, quote
 
@@ -140,6 +142,24 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
+
+
+def files_of_other_splits(found: Findings) -> Iterator[str]:
+    """Yield a line about each file beside the only file of train that may be another split.
+
+    Their names differ only in the words of splits: test.csv, reviews_dev.csv.
+    """
+    train = found.splits["train"]
+    if not isinstance(train, str) or not os.path.isfile(train):
+        return
+    own, format = words_of(train) - SPLIT_VALUES, resolve_format(train, "auto")
+    for path in inside(os.path.dirname(train))[0]:
+        split = split_of(path)
+        if split in (None, "train", *found.splits) or words_of(path) - SPLIT_VALUES != own:
+            continue
+        if resolve_format(path, "auto") == format:
+            command = shlex.join(["seqtrain", "init", train, path])
+            yield f"{path} isn't used; to score it, or predict it if it has no labels: {command}"
 
 
 def few_rows(found: Findings, config: Config) -> Iterator[str]:

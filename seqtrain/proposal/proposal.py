@@ -1,8 +1,10 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from seqtrain.proposal.notes import (
     about_sheets,
     doubts_about_labels,
     few_rows,
+    files_of_other_splits,
     rare_classes,
     rows_of_windows,
     uses,
@@ -43,6 +46,7 @@ from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, number_doubts
 from seqtrain.tables.blocks import REST, Name, missing_name
+from seqtrain.tables.formats import names_of
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.text import duration
 
@@ -118,6 +122,7 @@ def propose(
     warnings += channels_first(table, facts)
     warnings += channels_beside(table, roles)
     found.rows["train"] = facts.rows
+    others = list(files_of_other_splits(found))
     warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
     warnings += roles.warnings
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
@@ -152,7 +157,7 @@ def propose(
         warnings += number_doubts(prepared)
     warnings += [*scattered_rows(roles.id, config), *shared_owner(roles.owner, config)]
     warnings += few_rows(found, config)
-    return Proposal(text, list(uses(found, settings)), warnings)
+    return Proposal(text, [*uses(found, settings), *others], warnings)
 
 
 def _are_wide_numbers(roles: Roles) -> bool:
@@ -181,13 +186,22 @@ def _read_other_splits(found: Findings, reports: ReadingProgress) -> Iterator[st
         other = _facts_of_split(files_of(name, found.splits[name]), found, reports)
         if other is None:
             path = found.splits.pop(name)
-            yield f"{path} has no labels, so it isn't data.{name}; it is for predict"
+            yield f"{path} has no labels, so it isn't data.{name}; {_prediction_of(path, found)}"
             continue
         found.rows[name] = other.rows + other.empty
         facts.empty += other.empty
         facts.unlabelled += other.unlabelled
         facts.unreadable += other.unreadable
         facts.is_missing |= other.is_missing
+
+
+def _prediction_of(path: Any, found: Findings) -> str:
+    """Return the advice to predict a file without labels, with the command."""
+    command = ["seqtrain", "predict", names_of(path)[0]]
+    are_two = found.table.header is False and len(found.table.columns) == 2
+    if are_two and found.roles.label.name == 0:  # the first column of train isn't in the file
+        command += ["--input-format", "lines"]
+    return f"to predict it, after fit: {shlex.join(command)}"
 
 
 def _facts_of_split(
@@ -227,6 +241,8 @@ def _facts_of_split(
         names += [name for name, kind in kinds.items() if kind != "order"]
     present = {str(name) for name in own}
     missing = [name for name in names if name not in present]
+    if missing and table.header is False and len(own) < len(found.table.columns):
+        return None  # without names, the columns after that of the label have other places
     if missing:
         raise DataError(f"{table.name}: {missing_name('column', missing[0], list(map(str, own)))}")
     same = replace(

@@ -88,7 +88,8 @@ def read_arrays(
         columns[TEXT] = _sequences(arrays)
     count = len(next(iter(columns.values())))
     if "labels" in arrays:
-        columns[LABEL] = _labels(arrays["labels"], count)
+        size = steps.shape[1] if steps is not None and steps.ndim > 1 else 0
+        columns[LABEL] = _labels(arrays["labels"], count, size)
     if LABEL in (selection.required or ()) and LABEL not in columns:
         raise _missing("labels", arrays)
     names = selection.among(columns)
@@ -308,12 +309,35 @@ def _numbers(
     return found
 
 
-def _labels(labels: AnyArray, rows: int) -> Cells:
+def _labels(labels: AnyArray, rows: int, steps: int = 0) -> Cells:
+    """Return the label of each row.
+
+    Labels of two dimensions mark classes by 0 and 1. If each row has one 1, as in one-hot arrays,
+    its place is the label. Otherwise a label is the list of its marks.
+
+    Args:
+        labels: Labels (B,), or marks (B, C).
+        rows: Number of rows.
+        steps: Number of time steps of padded series: so many marks, several of them 1, may be those
+            of time steps.
+
+    Raises:
+        UnreadableError: If the labels are neither.
+    """
+    are_marks = labels.ndim == 2 and len(labels) == rows and labels.shape[1] > 1
+    if are_marks and labels.dtype.kind in "iufb" and np.isin(labels, (0, 1)).all():
+        marks = labels.astype(np.int64)
+        if (marks.sum(axis=1) == 1).all():
+            labels = marks.argmax(axis=1)
+        elif marks.shape[1] != steps:
+            found: list[Any] = marks.tolist()
+            return found
     are_whole = labels.dtype.kind != "f" or np.array_equal(labels, np.rint(labels))
     if labels.size != rows or labels.dtype.kind not in "iufbU" or not are_whole:
-        raise _unfit("labels", f"integers or strings ({rows},)", labels)
+        expected = f"integers or strings ({rows},), or marks 0 and 1 of classes ({rows}, C)"
+        raise _unfit("labels", expected, labels)
     try:  # numpy itself fails with a SystemError on numbers that no character has
-        found: list[Any] = labels.ravel().tolist()
+        found = labels.ravel().tolist()
         "".join(map(str, found)).encode()
     except (SystemError, ValueError):
         raise UnreadableError(None, "labels: a string holds what is no character") from None

@@ -298,6 +298,10 @@ def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
 
 def _advice(first: list[str], *, header: bool, are_indexes: bool) -> str:
     """Return advice for a column that isn't there."""
+    if not header and are_indexes and len(first) == 1:
+        return (
+            "; if each line is a whole sequence without a label, predict with --input-format lines"
+        )
     if not header and are_indexes:
         return "; expected the columns of train in their order; one that isn't known may be blank"
     if not header:

@@ -84,7 +84,8 @@ FORMATS = {
             (".jsonl", ".ndjson", ".json"),
             "json_lines.read_json_lines",
             "one JSON object per line, one array of objects, or one object with a single list of "
-            'them, `{"data": […]}`; the sequence is a string, a list of symbols, of sentences, of '
+            'them, `{"data": […]}`, with objects by id, `{"id1": {…}, "id2": {…}}`, or as pandas '
+            "writes it (orient `columns`, `index`, `split` or `table`); the sequence is a string, a list of symbols, of sentences, of "
             "turns (a chat), of numbers or of vectors; `meta.label` is the field `label` of the "
             "object in `meta`",
             TABLES,
@@ -123,7 +124,8 @@ FORMATS = {
             "arrays.read_arrays",
             "a sequence of the arrays `values` (N,) or (N, F), `offsets` (B + 1,) or `lengths` "
             "(B,), `labels` (B,); or of `X` (B, T) or (B, T, F), perhaps `lengths` (B,), and `y` "
-            "(B,); a `.npy` file holds `X`, and its labels are in `y.npy` next to `X.npy`, "
+            "(B,); labels may be marks 0 and 1 of classes, too (B, C); a `.npy` file holds "
+            "`X`, and its labels are in `y.npy` next to `X.npy`, "
             "`y_train.npy` next to `X_train.npy`; or a time step, with columns `0`, `1` and so on",
             ("features", "tokens", "steps"),
             binary=True,

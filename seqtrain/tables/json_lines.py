@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, BinaryIO, TypeAlias
@@ -27,6 +28,15 @@ from seqtrain.text import listed, quote
 BY_COLUMNS = (
     "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
+MANY_ROWS = 4
+"""An object of objects holds columns if these have more than so many keys for each of them."""
+READING, WRITING = "import csv, json, sys; t = json.load(sys.stdin); ", "; json.dump(r, sys.stdout)"
+CONVERTING = {
+    "columns": f"{READING}r = [dict(zip(t, x)) for x in zip(*t.values())]{WRITING}",
+    "labels": f'{READING}r = [{{"label": k, "text": x}} for k in t for x in t[k]]{WRITING}',
+    "rows": f"{READING}csv.writer(sys.stdout).writerows(t)",
+}
+"""Programs of Python that write an object of columns or of texts by label, or a list of rows."""
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
 """A first line that opens an object which goes on in the next line."""
@@ -62,7 +72,11 @@ def read_json_lines(
         return
     line, text = first
     if text.lstrip().startswith("["):
-        found = _numbered(_whole(lines, line, chain([first], texts)))
+        whole = _whole(lines, line, chain([first], texts))
+        if whole and isinstance(whole[0], list) and _have_width(whole, len(whole[0])):
+            problem = "a list of lists; expected objects; to write them as rows of csv:"
+            raise UnreadableError(line, problem, command=_command("rows", ".csv"))
+        found = _numbered(whole)
     elif OPENING.fullmatch(text):
         found = _listed_in(_whole(lines, line, chain([first], texts)), line)
     else:
@@ -159,12 +173,12 @@ def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) ->
     raise LookupError(missing_name("field", outer + name, present, key))
 
 
-def _has_field(fields: Any, name: str) -> bool:
+def _has_cell(fields: Any, name: str) -> bool:
+    """Return True if an object has a field that isn't an object itself."""
     try:
-        field_of(fields, name)
+        return not isinstance(field_of(fields, name), dict)
     except LookupError:
         return False
-    return True
 
 
 def json_type(value: object) -> str:
@@ -172,11 +186,32 @@ def json_type(value: object) -> str:
     return JSON_TYPES.get(type(value), f"a {type(value).__name__}")
 
 
-def list_in(value: Any) -> list[Any] | None:
-    """Return the only list of objects inside an object, such as the value of "data", or None."""
+def rows_in(value: dict[str, Any]) -> list[Any] | None:
+    """Return the rows in one object, or None.
+
+    They are the only list of objects in it, such as the value of "data"; the objects that it has by
+    id; or a table as pandas writes it with `to_json`: by columns, which have a cell by row, split
+    into columns and data, or with a schema.
+    """
+    names, schema = value.get("columns"), value.get("schema")
+    rows: Any = value.get("data")
+    if isinstance(names, list) and _have_width(rows, len(names)):
+        return [dict(zip(map(str, names), row, strict=True)) for row in rows]
+    if isinstance(rows, list) and isinstance(schema, dict) and "pandas_version" in schema:
+        return rows
     found = list(_lists_in(value))
     if len(found) == 1:
         return found[0]
+    objects = list(value.values())
+    if len(objects) < 2 or not all(isinstance(each, dict) for each in objects):
+        return None
+    keys = objects[0].keys()
+    if all(each.keys() == keys for each in objects):
+        are_rows = all(map(str.isdigit, keys)) or len(keys) > MANY_ROWS * len(objects)
+        if keys and are_rows:
+            return [{name: cells[key] for name, cells in value.items()} for key in keys]
+    if set(keys).intersection(*objects):
+        return objects
     return None
 
 
@@ -187,6 +222,12 @@ def _lists_in(value: dict[str, Any]) -> Iterator[list[Any]]:
             yield from _lists_in(each)
         elif isinstance(each, list) and each and all(isinstance(item, dict) for item in each):
             yield each
+
+
+def _have_width(rows: Any, width: int) -> bool:
+    """Return True for a list of lists, each of so many values."""
+    are_lists = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+    return are_lists and all(len(row) == width for row in rows)
 
 
 def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[ParsedRow]:
@@ -207,16 +248,16 @@ def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
     if problem is not None or not isinstance(value, dict):
         return iter([row])
     required = selection.required or ()
-    is_row = bool(required) and all(_has_field(value, str(name)) for name in required)
+    is_row = bool(required) and all(_has_cell(value, str(name)) for name in required)
     # One list per row, as of tokens, can be selected; two lists of one size are a table.
     is_by_columns = _is_by_columns(value) and not (is_row and len(required) == 1)
     if is_row and not is_by_columns:
         return iter([row])
-    rows = list_in(value)
+    rows = rows_in(value)
     if rows is not None:
         return _numbered(rows)
-    if is_by_columns:
-        raise UnreadableError(line, BY_COLUMNS)
+    if is_by_columns or (not is_row and _is_by_labels(value)):
+        raise _by_columns(line, value)
     return iter([row])
 
 
@@ -241,11 +282,11 @@ def _numbered(objects: Iterable[Any]) -> Iterator[ParsedRow]:
 
 
 def _listed_in(value: Any, line: int) -> Iterator[ParsedRow]:
-    rows = list_in(value)
+    rows = rows_in(value)
     if rows is not None:
         return _numbered(rows)
-    if _is_by_columns(value):
-        raise UnreadableError(line, BY_COLUMNS)
+    if _is_by_columns(value) or _is_by_labels(value):
+        raise _by_columns(line, value)
     found = listed([quote(name) for name in value])
     raise UnreadableError(line, f"{SEVERAL_LINES}; found one object with the fields {found}")
 
@@ -258,3 +299,32 @@ def _is_by_columns(value: dict[str, Any]) -> bool:
     values = list(value.values())
     sizes = {len(each) if isinstance(each, list | dict) else 0 for each in values}
     return len(values) > 1 and len(sizes) == 1 and sizes.pop() > 1
+
+
+def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
+    """Return the error about a table column by column, with a command if its columns are lists."""
+    if not all(isinstance(each, list) for each in value.values()):
+        return UnreadableError(line, BY_COLUMNS)
+    if _is_by_labels(value):
+        found = "one JSON object of lists; if its keys are the labels of their texts, this command"
+        return UnreadableError(
+            line, f"{found} writes an object for each:", command=_command("labels")
+        )
+    problem = f"{BY_COLUMNS}, or this command does:"
+    return UnreadableError(line, problem, command=_command("columns"))
+
+
+def _is_by_labels(value: dict[str, Any]) -> bool:
+    """Return True if all fields are lists of texts that don't repeat, as columns of labels do."""
+    for texts in value.values():
+        are_texts = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+        if not are_texts or len(texts) < 2 or 2 * len(set(texts)) < len(texts):
+            return False
+    return len(value) > 1
+
+
+def _command(form: str, ending: str = ".json") -> str:
+    """Return a command for `UnreadableError` that converts a form of `CONVERTING`."""
+    code = shlex.quote(CONVERTING[form]).replace("{", "{{").replace("}", "}}")
+    new = f"{{root}}-rows{ending}"
+    return f"python3 -c {code} < {{file}} > {new} && seqtrain init {new}"

@@ -1504,3 +1504,62 @@ def test_few_columns_of_numbers_are_a_series_by_the_printed_command(
     data = parse_config(Path("a.yaml").read_text()).data
     assert (data.kind, data.sequence) == ("features", names)
     assert ("'tier' gives the label away" in said) == is_graded
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy"])
+@pytest.mark.parametrize("several", [True, False])
+def test_marks_of_classes_beside_an_array(tmp_path, draw, ending, several):
+    """Labels (B, C): one 1 in each row, or several."""
+    classes = draw.randint(3, 5)
+    labels = np.eye(classes)[[i % classes for i in range(120)]]
+    if several:
+        labels[::3, 0] = labels[1::7, 1] = 1
+    rows = np.array([[draw.gauss(each.argmax(), 1) for _ in range(12)] for each in labels])
+    if ending == "npz":
+        np.savez(path := tmp_path / "a.npz", X_train=rows, y_train=labels)
+    else:
+        np.save(tmp_path / "y.npy", labels)
+        np.save(path := tmp_path / "X.npy", rows)
+    config, proposal = proposed(str(path))
+    assert (config.training.monitor == "micro_f1") == several
+    assert f"{classes} classes" in proposal.uses[0]
+
+
+JSON_FORMS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "by id": lambda rows: {f"u{i}": row for i, row in enumerate(rows)},
+    "by number": lambda rows: {str(i): row for i, row in enumerate(rows)},
+    "by column": lambda rows: {x: {str(i): y[x] for i, y in enumerate(rows)} for x in rows[0]},
+    "by column and id": lambda rows: {
+        x: {f"u{i}": row[x] for i, row in enumerate(rows)} for x in rows[0]
+    },
+    "split": lambda rows: {"columns": [*rows[0]], "data": [[*row.values()] for row in rows]},
+    "lists": lambda rows: {x: [row[x] for row in rows] for x in rows[0]},
+    "by label": lambda rows: {
+        x: [row["words"] for row in rows if row["kind"] == x] for x in (rows[0]["kind"], "other")
+    },
+    "rows": lambda rows: [[*row.values()] for row in rows],
+}
+
+
+@pytest.mark.parametrize("form", JSON_FORMS)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_tables_in_one_object_of_json(tmp_path, monkeypatch, draw, cli, form, indent):
+    """They are read, or written as rows by the printed command."""
+    monkeypatch.chdir(tmp_path)
+    kinds = [name(draw), "other"]
+    rows = [{"words": sentence(draw, kinds[i % 2]), "kind": kinds[i % 2]} for i in range(80)]
+    Path("it's a.json").write_text(json.dumps(JSON_FORMS[form](rows), indent=indent))
+    file = "it's a.json"
+    if form in ("lists", "by label", "rows"):
+        refused = cli("init", file, code=2).err
+        (command,) = re.findall("python3 .*", refused)
+        convert, _, init = command.partition(" && seqtrain init ")
+        subprocess.run(convert, shell=True, check=True)
+        (file,) = shlex.split(init)
+    cli("init", file, "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sum(map(len, data.splits.values())) == 80
+    assert sorted(data.preprocessing.labels) == sorted(kinds)
+    if form in ("by column", "by id", "split"):
+        cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "run")
+        assert len(cli("predict", file, "--run", "run").out.splitlines()) == 81

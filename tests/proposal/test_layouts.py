@@ -667,3 +667,36 @@ def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
     assert {*class_counts("c.yaml")} == {*labels}
     cli("init", files[0], "--id", "file", "-o", "c.yaml", "--force")
     assert parse_config(Path("c.yaml").read_text()).data.window is not None
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("has_names", [True, False])
+@pytest.mark.parametrize("given", ["train", "both", "the folder"])
+def test_the_command_predicts_a_test_file_without_labels(
+    tmp_path, monkeypatch, draw, cli, ending, has_names, given
+):
+    monkeypatch.chdir(tmp_path)
+    names, rows = (
+        ["target", "words"],
+        [[f"c{i % 2}", sentence(draw, f"c{i % 2}")] for i in range(60)],
+    )
+    names = names if has_names and ending != "txt" else []
+    mark = "," if ending == "csv" else "\t"
+    write(Path(f"my run/train.{ending}"), names, rows, mark)
+    write(Path(f"my run/test.{ending}"), names[1:], [row[1:] for row in rows], mark)
+    write(Path("my run/sample_submission.csv"), ["id", "target"], [[1, 0]])
+    files = [f"my run/train.{ending}", f"my run/test.{ending}"]
+    files = {"train": files[:1], "both": files, "the folder": ["my run"]}[given]
+    if given == "the folder":
+        Path("my run/sample_submission.csv").unlink()
+    said = cli("init", *files, "-o", "c.yaml").err
+    if given == "train":
+        (command,) = re.findall(r"my run/test.*seqtrain (init .*)", said)
+        assert shlex.split(command)[1:] == [*files, f"my run/test.{ending}"]
+        return
+    assert parse_config(Path("c.yaml").read_text()).data.test is None
+    (command,) = re.findall(r"to predict it, after fit: seqtrain (predict .*)", said)
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    predicted = cli(*shlex.split(command), "--run", "run").out.splitlines()
+    assert [row.split("\t")[0] for row in predicted[1:]] == [f"c{i % 2}" for i in range(60)]

@@ -58,8 +58,10 @@ def test_padded_sequences_with_lengths_or_missing_values(read):
         ({"values": VALUES, "offsets": [0, 4], "lengths": [4]}, "found the arrays offsets and"),
         ({"values": ["x"], "lengths": [1]}, "values: expected numbers (N,) or (N, C), the step"),
         ({"X": VALUES, "lengths": [1, 2, 3, 4]}, "lengths: expected 4 lengths of at most 2"),
-        (ONE | {"labels": [1, 2]}, "labels: expected integers or strings (1,), found int64 (2,"),
+        (ONE | {"labels": [1, 2]}, "labels: expected integers or strings (1,), or marks"),
         (ONE, "no array labels; found "),
+        ({"X": VALUES, "y": np.eye(4)[:, :2] * 2}, "labels: expected integers or strings (4,)"),
+        ({"X": VALUES, "y": np.ones((4, 2))}, "labels: expected integers or strings (4,), or m"),
         ({"values": np.array([{}], dtype=object)}, "an array of Python objects can't be read"),
     ],
 )  # fmt: skip
@@ -124,6 +126,17 @@ def test_labels_of_an_array_are_in_a_second_file(x, y, tmp_path):
     before = source.digest()
     np.save(tmp_path / y, np.array(["b", "a"]))
     assert source.digest() != before
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, np.bool_])
+def test_labels_may_be_marked_by_ones(read, dtype):
+    """A column for each class. One 1 in each row is a label, several are a list of marks."""
+    one_hot = np.eye(3, dtype=dtype)[[2, 0, 1, 2]]
+    found = read(pack(X=VALUES, y=one_hot), "a.npz")
+    assert [row.cells["label"] for row in found] == [2, 0, 1, 2]
+    one_hot[0, :] = one_hot[1, 0] = 0
+    found = read(pack(X=VALUES, y=one_hot), "a.npz")
+    assert [row.cells["label"] for row in found] == one_hot.astype(int).tolist()
 
 
 def test_the_rows_of_an_array_may_be_time_steps(tmp_path):

@@ -62,9 +62,14 @@ def test_a_row_that_is_no_object_or_lacks_a_field_is_bad(read):
         '{"data": [{"a": 1}, {"a": 2}], "version": "1.0"}',
         '{"meta": {"n": 2},\n "rows": [\n  {"a": 1},\n  {"a": 2}\n ]\n}\n',
         '{\n"result": {"count": 2, "items": [{"a": 1}, {"a": 2}]}}',
+        '{"u7": {"a": 1, "b": "x"}, "u9": {"a": 2}}',
+        '{\n "0": {"a": 1, "0": 5},\n "1": {"a": 2, "0": 6}\n}',
+        '{"a": {"0": 1, "1": 2}, "b": {"0": "x", "1": "y"}}',
+        '{"columns": ["a", "b"], "index": [0, 1], "data": [[1, [3]], [2, [4]]]}',
+        '{"schema": {"fields": [], "pandas_version": "1"}, "data": [{"a": 1}, {"a": 2}]}',
     ],
 )
-def test_the_only_list_inside_an_object_holds_the_rows(read, text):
+def test_one_object_may_hold_the_rows(read, text):
     assert [row.cells["a"] for row in read(text, "a.json", "a", format="jsonl")] == [1, 2]
 
 
@@ -81,6 +86,8 @@ def test_an_object_whose_fields_are_selected_is_a_row(read):
         ('{\n "a": 1\n}\n{\n "a": 2\n}\n', "an object over several lines"),
         ('{\n "a": 1\n}\n', "an object over several lines"),
         ("[{}, ", "a.jsonl:1: not JSON"),
+        ("[[1, 2], [3, 4]]", "a list of lists"),
+        ('{"u": ["a b", "c d"], "v": ["e f", "g h", "i"]}', "keys are the labels"),
         ('[{"a": "\xff"}]'.encode("latin-1"), "a.jsonl:1: byte 9 is not UTF-8"),
     ],
 )
