@@ -261,6 +261,7 @@ class Classifier(Summarized):
         report: EncodingReport | None = None,
         empty: str | None = None,
         bad_rows: str | None = None,
+        advice: List[str] = (),
     ) -> Iterator[Prediction]:
         """Yield a prediction for each sequence, in the order of the sequences.
 
@@ -276,6 +277,7 @@ class Classifier(Summarized):
             bad_rows: What a row that can't be read gets: "error" raises an error, and "blank" makes
                 no prediction. None is "blank" if the model was trained with
                 ``data.bad_rows: drop``, and "error" if not.
+            advice: Further lines of the error for a row that can't be read.
 
         Raises:
             DataError: If a row can't be read, or if it is empty and `empty` is "error". Predictions
@@ -286,7 +288,9 @@ class Classifier(Summarized):
         for number, copy in enumerate(tee(parts, len(self.models))):
             counts = report if number == 0 else None
             rules = self._prediction_rules(number, empty)
-            encoded.append(encode_for_prediction(rules, copy, source, counts, bad_rows=bad_rows))
+            encoded.append(
+                encode_for_prediction(rules, copy, source, counts, bad_rows=bad_rows, advice=advice)
+            )
         label_set = self.preprocessing.label_set
         classes, multi_label = label_set.values, label_set.multi_label
         for of_models in zip(*encoded, strict=True):

@@ -88,7 +88,10 @@ def predict(
     classifier = load(run, device=device)
     fitted = classifier.preprocessing
     parts, name = input_parts(source, fitted, input_format, delimiter, encoding, keep)
-    found = classifier.predict_parts(parts, name, report, empty, bad_rows)
+    advice = []
+    if bad_rows is None:
+        advice = [f"to leave its label empty and go on: {parameter('bad_rows', 'blank')}"]
+    found = classifier.predict_parts(parts, name, report, empty, bad_rows, advice)
     return PredictionStream(found, fitted.label_set.values)
 
 

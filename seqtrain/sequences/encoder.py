@@ -5,7 +5,7 @@ B sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -291,6 +291,7 @@ def encode_for_prediction(
     report: EncodingReport | None = None,
     *,
     bad_rows: str | None = None,
+    advice: Sequence[str] = (),
 ) -> Iterator[tuple[Sequences, SequenceStore]]:
     """Encode sequences for prediction, part by part, as they arrive. Labels are ignored.
 
@@ -301,6 +302,7 @@ def encode_for_prediction(
         report: Counts, which the method increases. None to count nothing.
         bad_rows: Policy for rows that can't be read: "error", or "blank" for a row without a
             prediction. None is "blank" if training left such rows out (data.bad_rows: drop).
+        advice: Further lines of the error for such a row, unless it is the first one.
 
     Yields:
         A part and its encoded rows, in the same order. A sequence that gets no prediction has a
@@ -312,6 +314,7 @@ def encode_for_prediction(
     """
     report = EncodingReport() if report is None else report
     groups = dict[str, int]()
+    is_first = True
     if bad_rows is None:
         if rules.schema.bad_rows == "drop":
             bad_rows = "blank"
@@ -326,7 +329,8 @@ def encode_for_prediction(
         fault = None
         if ending and bad_rows != "blank":
             first = min(ending)
-            fault = DataError(f"{part.place(first, name)}: {part.problems[first]}")
+            problem = f"{part.place(first, name)}: {part.problems[first]}"
+            fault = DataError(problem, *(advice if first or not is_first else ()))
             rows = np.arange(first)
             part, store = part.at(rows), store.__getitems__(rows)
         for index, reason in sorted(part.problems.items()):
@@ -337,6 +341,7 @@ def encode_for_prediction(
             yield part, store
         if fault is not None:
             raise fault
+        is_first = False
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:

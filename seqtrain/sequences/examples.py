@@ -369,10 +369,14 @@ class RowProblems:
             lines.append(text)
         return lines
 
-    def raise_if_any(self) -> None:
-        """Raise DataError with the lines of `shown` and the total count, if a row has a problem."""
+    def raise_if_any(self, advice: Sequence[str] = ()) -> None:
+        """Raise DataError with the lines of `shown` and the total count, if a row has a problem.
+
+        Args:
+            advice: Further lines.
+        """
         if not self.count:
             return
         more = self.count - sum(map(len, self._places.values()))
         total = f"{self.name}: {counted(self.count, 'example')} can't be used ({more} not shown)"
-        raise DataError(*self.shown, *([total] if more else []))
+        raise DataError(*self.shown, *([total] if more else []), *advice)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
+import shlex
 from collections.abc import Iterator
 
 from seqtrain.errors import parameter
 from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.sequences.content import TURN
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import BlockCheck
 from seqtrain.sequences.schema import Schema
@@ -14,6 +17,7 @@ from seqtrain.tables.blocks import TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
 from seqtrain.tables.formats import columns_of_format
+from seqtrain.tables.json_lines import has_cell
 from seqtrain.tables.lines import FASTTEXT_LABEL
 from seqtrain.tables.opening import STDIN
 from seqtrain.text import quote
@@ -55,9 +59,21 @@ def _check_line(block: Block, fitted: Preprocessing) -> None:
     line = str(as_list(block.columns[TEXT])[0])[:LONGEST_SIGN]
     sign = next(_signs(line, fitted), None)
     if sign is not None:
-        found, format = sign
-        advice = f"give {parameter('input_format', format)}, or lines if it is a sequence"
+        found, advice = sign
         raise UnreadableError(1, f"the first line {found}; {advice}")
+
+
+def _reading(format: str) -> str:
+    """Return the advice to read the input in a format."""
+    return f"give {parameter('input_format', format)}, or lines if it is a sequence"
+
+
+def _a_sequence_per_line(fitted: Preprocessing, example: str = "") -> str:
+    """Return the advice to give a sequence per line, or to say that a line is one."""
+    advice = f"a sequence per line is expected{example}"
+    if fitted.kind == "text":
+        advice += f"; if this is one, give {parameter('input_format', 'lines')}"
+    return advice
 
 
 def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> None:
@@ -89,17 +105,17 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
 
 
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
-    """Yield what shows that a line begins a file of some format, and the format."""
+    """Yield what shows that a line begins a file of some format, and what to do then."""
     start = line.lstrip()
     word = "".join(start.split(maxsplit=1)[:1])
     if word.lower() in HEADERS:
-        yield f"begins with {word}", HEADERS[word.lower()]
+        yield f"begins with {word}", _reading(HEADERS[word.lower()])
     if EXCEL_HINT.fullmatch(line):
-        yield f"is Excel's {line.strip()}", "csv"
-    if FASTTEXT_LABEL.match(start):
-        yield "begins with __label__", "fasttext"
+        yield f"is Excel's {line.strip()}", _reading("csv")
+    if FASTTEXT_LABEL.match(start) and fitted.kind != "features":
+        yield "begins with __label__", _reading("fasttext")
     if start[:1] == ">" and _lacks(fitted, ">"):
-        yield "begins a record of FASTA", "fasta"
+        yield "begins a record of FASTA", _reading("fasta")
     yield from _signs_of_json(start, fitted)
     yield from _signs_of_columns(line, fitted)
 
@@ -117,25 +133,44 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
     """Yield what shows that a line is an object of JSON, or begins a list of objects."""
     if start[:1] not in "{[" or not start:
         return
-    schema = fitted.schema
-    names = {name.partition(".")[0] for name in _names(schema.sequence_columns)}
+    schema, vocabulary = fitted.schema, fitted.vocabulary
+    names = _names(schema.roles(labelled=False).required)
+    has_names = schema.has_columns and bool(names)
     if start.strip() in ("{", "[") and fitted.kind == "text":
-        yield f"is {start.strip()}, as a file of JSON begins", "jsonl"
+        advice = _reading("jsonl") if has_names else _a_sequence_per_line(fitted)
+        yield f"is {start.strip()}, as a file of JSON begins", advice
     try:
         found = parse_json(start)
     except NotJSONError:
         return
+    is_list = isinstance(found, list)
     if isinstance(found, list):
         found = next(iter(found), None)
     if not isinstance(found, dict):
         return
-    own = [name for name in found if name in names]
-    if own:
-        yield f"is an object of JSON with the field {quote(own[0])}", "jsonl"
-    vocabulary = fitted.vocabulary  # it shows if texts of train were objects themselves
-    is_new = vocabulary is not None and "{" not in vocabulary.index
-    if columns_of_format(schema.format) == "named" or is_new:
-        yield "is an object of JSON", "jsonl"
+    lacking = [name for name in names if not has_cell(found, name)]
+    if has_names and not lacking:
+        yield f"is an object of JSON with the field {quote(names[0])}", _reading("jsonl")
+    if is_list and vocabulary is not None and TURN.strip() in vocabulary.index:
+        return  # a chat, as those of train
+    is_new = vocabulary is not None and "{" not in vocabulary.index  # train had no objects
+    if columns_of_format(schema.format) != "named" and not is_new:
+        return
+    if has_names and not is_list:
+        yield "is an object of JSON", _renaming("field", lacking[0], "jsonl", schema)
+        return
+    field = max(found, key=lambda name: len(str(found[name])), default="")
+    path = shlex.quote(f"{'.[]' if is_list else ''}.{json.dumps(field)}")
+    output = "-r" if isinstance(found.get(field), str) else "-c"
+    shown = "a list of objects" if is_list else "an object"
+    example = f", as jq {output} {path} writes it"
+    yield f"is {shown} of JSON", _a_sequence_per_line(fitted, example)
+
+
+def _renaming(what: str, name: str, format: str, schema: Schema) -> str:
+    """Return the advice to read a table in a format if it has a column that it lacks."""
+    key = schema.keys_of_columns.get(name)
+    return f"it lacks the {what} {quote(name)} ({key}): name one so and {_reading(format)}"
 
 
 def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
@@ -145,21 +180,25 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
     text = line.replace("\r", " ")  # the csv module refuses it outside of quotes
     for mark in DELIMITERS.values():
         format = "tsv" if mark == "\t" else "csv"
+        advice = _reading(format)
         fields = [field.strip() for field in next(csv.reader([text], delimiter=mark), [])]
         known = [name for name in fields if name in sequence]
         if len(fields) > 1:
             known += [name for name in fields if name in labels]
         if known:
-            yield f"names the column {quote(known[0])} of a table", format
+            lacking = [name for name in sequence if name not in fields]
+            if lacking:
+                advice = _renaming("column", lacking[0], format, schema)
+            yield f"names the column {quote(known[0])} of a table", advice
         if len(fields) > 1 and schema.is_wide and not any(map(is_number, fields)):
-            yield "holds no numbers, as names of columns", format
+            yield "holds no numbers, as names of columns", advice
         classes = fitted.labels
         if schema.format == "txt" and mark == "\t" and fields[1:] and fields[0] in classes:
-            yield f"begins with the label {quote(fields[0])} and a tab", "txt"
+            yield f"begins with the label {quote(fields[0])} and a tab", _reading("txt")
         if schema.header or not schema.has_columns or not isinstance(schema.label, int):
             continue
         if schema.label < len(fields) > 1 and fields[schema.label] in classes:
-            yield f"has the label {quote(fields[schema.label])} in column {schema.label}", format
+            yield f"has the label {quote(fields[schema.label])} in column {schema.label}", advice
 
 
 def _names(columns: tuple[int | str, ...]) -> list[str]:

@@ -80,7 +80,7 @@ class Loader:
         name, end = self._files[-1]
         problems, left_out, refused = RowProblems(name), RowProblems(name), RowProblems(name)
         rows_before = report.rows
-        drops = source.schema.bad_rows == "drop"
+        drops, has_unreadable = source.schema.bad_rows == "drop", False
         for lines, part in numbered(self._parts(source), end):
             end = max(end, int(lines.max(initial=0)))
             if part.ids is not None:
@@ -88,6 +88,7 @@ class Loader:
                 self._refuse_divided(part, ids)
                 report.learned_ids += sum(each in self.learned for each in ids)
             unreadable = set(part.problems)
+            has_unreadable |= bool(unreadable)
             stores.append(self.encoder.encode(part, lines, report, name=name))
             for row, reason in sorted(part.problems.items()):
                 kept = problems
@@ -97,7 +98,10 @@ class Loader:
                     kept = refused
                 file, _, line = part.place(row, name).rpartition(":")
                 kept.add(int(line), reason, file)
-        problems.raise_if_any()
+        advice = []
+        if has_unreadable and report.rows > rows_before:
+            advice = ["to leave out rows that can't be read, train with data.bad_rows: drop"]
+        problems.raise_if_any(advice)
         is_recording = source.schema.id == FILE  # the file is one sequence
         if report.rows == rows_before and not (is_recording and drops):
             left_out.raise_if_any()

@@ -31,7 +31,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     as_list,
     located,
-    missing_name,
+    missing_columns,
 )
 from seqtrain.tables.cells import (
     CodedColumn,
@@ -269,8 +269,7 @@ class SequenceReader:
         present = list(block.columns)
         needed = [name for name in self.roles.required if name not in present]
         if needed and len(block.problems) < len(block):
-            keys = self.schema.keys_of_columns
-            missing = (missing_name("column", x, present, keys.get(x)) for x in needed)
+            missing = missing_columns(needed, present, self.schema.keys_of_columns)
             raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
     def _others(self, block: Block) -> dict[Name, Cells]:

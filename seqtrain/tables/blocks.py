@@ -17,6 +17,8 @@ from seqtrain.text import listed, nearest, quote
 
 ROWS = 256
 """Largest number of rows of a block. With 4,096 rows, lists no longer fit the processor's cache."""
+MOST_MISSING = 2
+"""Largest number of missing columns of which each has a message."""
 MOST_NAMES = 20
 """Largest number of names that a message lists."""
 
@@ -165,8 +167,7 @@ class Selection:
             return list(present)
         absent = [name for name in self.required if name not in present]
         if absent:
-            missing = (missing_name("column", x, present, self.keys.get(x)) for x in absent)
-            raise UnreadableError(None, *missing)
+            raise UnreadableError(None, *missing_columns(absent, present, self.keys))
         optional = [name for name in self.optional if name in present]
         return list(dict.fromkeys((*self.required, *optional)))
 
@@ -281,6 +282,24 @@ def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
         raise
     if part:
         yield part
+
+
+def missing_columns(
+    absent: Sequence[Name], present: Iterable[Name], keys: Mapping[Name, str]
+) -> list[str]:
+    """Return the messages that columns are missing: one each, or if many are, the first and a list.
+
+    Args:
+        absent: The columns that are missing.
+        present: The columns that there are.
+        keys: Maps columns to the keys of the config that name them.
+    """
+    present = list(present)
+    if len(absent) <= MOST_MISSING:
+        return [missing_name("column", x, present, keys.get(x)) for x in absent]
+    others = listed([quote(str(x)) for x in absent[1:]], MOST_NAMES)
+    first = missing_name("column", absent[0], present, keys.get(absent[0]))
+    return [first, f"further missing columns: {others}"]
 
 
 def missing_name(what: str, name: Name, present: Iterable[Name], key: str | None = None) -> str:

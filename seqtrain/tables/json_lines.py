@@ -12,6 +12,7 @@ import numpy as np
 
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
+    MOST_MISSING,
     ROWS,
     Block,
     Cells,
@@ -28,6 +29,7 @@ from seqtrain.text import listed, quote
 BY_COLUMNS = (
     "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
+LIST_PER_LINE = "a list per line; expected an object per line, or one list of all objects"
 MANY_ROWS = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
 READING, WRITING = "import csv, json, sys; t = json.load(sys.stdin); ", "; json.dump(r, sys.stdout)"
@@ -127,6 +129,8 @@ def _columns(
         except KeyError:
             columns[name] = _nested(objects, str(name), missing, selection.keys.get(name))
     for row, reasons in missing.items():
+        if len(reasons) > MOST_MISSING:
+            reasons[1:] = [f"{len(reasons) - 1} more fields are missing"]
         problems.setdefault(row, "; ".join(reasons))
     for name in selection.optional:
         absent = dict[int, list[str]]()
@@ -173,7 +177,7 @@ def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) ->
     raise LookupError(missing_name("field", outer + name, present, key))
 
 
-def _has_cell(fields: Any, name: str) -> bool:
+def has_cell(fields: Any, name: str) -> bool:
     """Return True if an object has a field that isn't an object itself."""
     try:
         return not isinstance(field_of(fields, name), dict)
@@ -233,13 +237,15 @@ def _have_width(rows: Any, width: int) -> bool:
 def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[ParsedRow]:
     for line, text in texts:
         problem = lines.problem(line, line)
-        if problem is not None:
-            yield line, None, problem
-            continue
-        try:
-            yield line, parse_json(text), None
-        except NotJSONError as error:
-            yield line, None, str(error)
+        value = None
+        if problem is None:
+            try:
+                value = parse_json(text)
+            except NotJSONError as error:
+                problem = str(error)
+                if not text.lstrip().startswith("{"):
+                    problem = f"expected a JSON object, found {quote(text, 40)}: {error}"
+        yield line, value, problem
 
 
 def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
@@ -248,7 +254,7 @@ def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
     if problem is not None or not isinstance(value, dict):
         return iter([row])
     required = selection.required or ()
-    is_row = bool(required) and all(_has_cell(value, str(name)) for name in required)
+    is_row = bool(required) and all(has_cell(value, str(name)) for name in required)
     # One list per row, as of tokens, can be selected; two lists of one size are a table.
     is_by_columns = _is_by_columns(value) and not (is_row and len(required) == 1)
     if is_row and not is_by_columns:
@@ -271,6 +277,8 @@ def _whole(lines: TextLines, line: int, texts: Iterable[tuple[int, str]]) -> Any
     except NotJSONError as error:
         if text.lstrip().startswith("{"):
             problem = SEVERAL_LINES
+        elif "\n[" in text:
+            problem = LIST_PER_LINE
         else:
             problem = str(error)
         raise UnreadableError(line, problem) from None

@@ -114,7 +114,8 @@ class Both:
         wanted, found = self.by_seqtrain(path, code), self.by_script(path)
         assert found.code == code, found
         assert_alike(found.out, wanted.out or ("" if code else "label\tprobability\n"))
-        assert not code or found.err == wanted.err.replace("seqtrain: ", "")
+        refusals = [line.removeprefix("seqtrain: ") for line in wanted.problems]
+        assert not code or found.problems == [x for x in refusals if "--bad-rows" not in x]
         return found.out
 
 
@@ -213,7 +214,7 @@ def test_an_object_of_json_with_other_fields_is_refused_on_standard_input(schema
     pair = both(make_model(rules={"schema": schema}))
     given = '{"unknown": "move"}\n'
     refused = pair.cli("predict", "-", "--run", pair.folder / "run", stdin=given, code=2)
-    assert "--input-format jsonl" in refused.err
+    assert "--input-format" in refused.err
     assert pair.by_script("-", stdin=given).err == refused.err.removeprefix("seqtrain: ")
 
 
