@@ -1,5 +1,7 @@
 """`seqtrain.evaluate`: scores of a run on one of its splits or on other labelled data."""
 
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +39,7 @@ from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.loading import load_inputs
 from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.formats import MEMORY
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SCORED_SPLITS = ("test", "validation", "train")
@@ -183,8 +186,19 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
             found.warnings[:0] = changed_data(run.environment()["data"], found.digests)
     rows = learned_rows(config, split)
     if rows:
-        found.warnings.insert(0, f"the model was trained on {rows}")
+        found.warnings.insert(0, f"the model was trained on {rows}{_on_folds(run, config)}")
     return replace(found, split=split, trained_on_rows=bool(rows))
+
+
+def _on_folds(run: RunDirectory, config: Config) -> str:
+    """Return a command by which each row is predicted without being learned, for a message.
+
+    It is "" if train was a table in memory.
+    """
+    if str(config.data.train).startswith(MEMORY):
+        return ""
+    path = shlex.quote(os.path.join(run.path, CONFIG))
+    return f"; to predict each row by a model that didn't learn it: seqtrain fit {path} --folds 5"
 
 
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:

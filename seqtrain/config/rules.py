@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from seqtrain.config.document import brief
+from seqtrain.config.document import brief, flow
+from seqtrain.metrics import MONITORED
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
@@ -93,6 +94,23 @@ CONFLICTS: tuple[tuple[str, Condition, str, Condition, str], ...] = (
 
 The message names both keys and their values, and the advice.
 """
+
+
+NEED_VALIDATION: dict[str, Condition] = {
+    "training.monitor": tuple(x for x in MONITORED if x not in ("accuracy", "loss")),
+    "training.min_delta": SET,
+    "training.thresholds": ("one",),
+}
+"""Keys that have no effect without a validation split, and their values that say so."""
+
+
+def without_effect(config: Config) -> list[str]:
+    """Return the keys with their values that have no effect without a validation split."""
+    return [
+        f"{key}: {flow(config.value(key))}"
+        for key, condition in NEED_VALIDATION.items()
+        if _holds(config, key, condition)
+    ]
 
 
 def broken_rules(config: Config) -> Problems:

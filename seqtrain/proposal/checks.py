@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
-from seqtrain.proposal.doubts import odd_lines
+from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile
@@ -45,14 +45,22 @@ def check_dropped(found: Findings) -> None:
     columns = list(odd_numbers(found.roles))
     if not columns:  # windows may leave out a class, too
         return
+    lines, commands = list[str](), list[str]()
+    for own, line in odd_lines(columns, table):
+        lines.append(f"{table.name}: {line}")
+        command = command_without_row(own, table)
+        if command:
+            commands += [f"{table.name}: if this row holds units or no data:", f"  {command}"]
     advice, setting = "write missing numbers as blank cells or NA", setting_for_missing(columns)
-    if setting:
-        advice = f"to read such cells as missing numbers: {set_command(setting)}"
+    if setting and not commands:
+        advice = "to read such cells as missing numbers, use the command below"
+        commands = [f"  {set_command(setting)}"]
     raise DataError(
-        *(f"{table.name}: {line}" for _, line in odd_lines(columns, table)),
+        *lines,
         f"{table.name}: {facts.unreadable:,} of {total:,} {unit} have such cells; leaving these "
         "rows out would lose too many, or a class",
         f"{table.name}: {advice}; or name the other columns (--steps, --sequence)",
+        *commands,
         *_command_for_limits(table, columns),
     )
 

@@ -5,6 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,13 @@ from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
+from seqtrain.proposal.roles import (
+    MOST_DETAILED,
+    Roles,
+    joined_marks,
+    owner_of,
+    tells_label,
+)
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
@@ -35,6 +42,8 @@ CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
 SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
 """A time of two parts; a time of three parts, or with decimals."""
+NEARLY_ALWAYS = 0.98
+"""Share of rows from which on a word is said to tell the label."""
 LINE_FORMATS = ("csv", "tsv", "txt")
 """Formats whose cells a command for a shell can replace."""
 
@@ -77,6 +86,7 @@ def column_doubts(config: Config) -> Iterator[str]:
             yield from doubtful_marks(marks, joined_marks(marks))
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
+        yield from told_by_ends([x for x in table.columns if str(x.name) in used], label)
     parts = [x for x in table.columns if x.name in ids]
     id = joined_column(parts) if parts else None
     per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
@@ -117,6 +127,22 @@ def odd_lines(
             found += f", and beside it {listed(others)}"
         kinds = dict.fromkeys(SHOWN_KINDS[x.kind] for x in own)
         yield own, f"{found}; the others are {' and '.join(kinds)}"
+
+
+def command_without_row(columns: Sequence[ColumnProfile], table: Table) -> str:
+    """Return a command that removes the only row with odd cells of columns, or "".
+
+    Such a row is the first one, as units below the names are, or has odd cells in several columns.
+
+    Args:
+        columns: Columns with odd cells in the same rows.
+        table: The table.
+    """
+    rows, files = np.flatnonzero(columns[0].is_odd), matching_files(table.path)
+    is_one = len(rows) == 1 and columns[0].owners is None and len(files) == 1
+    if not is_one or table.dialect.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
+        return ""
+    return rewriting(["sed", f"{table.lines[rows[0]]}d"], files[0], "rows")[0]
 
 
 def odd_cells(column: ColumnProfile, table: Table) -> str:
@@ -264,6 +290,43 @@ def rows_of_totals(table: Table) -> Iterator[str]:
                 f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
                 f"{column.shown} is {quote(cell, 30)}; {advice}"
             )
+
+
+def told_by_ends(columns: Sequence[ColumnProfile], label: ColumnProfile) -> Iterator[str]:
+    """Yield doubts about texts and symbols whose first or last word tells the label.
+
+    Such as the result at the end of a game's moves.
+
+    Args:
+        columns: Columns of the sequence.
+        label: Column of the label.
+    """
+    for column in columns:
+        if column.kind not in ("text", "symbols") or column.steps + column.words < 2:
+            continue
+        parts = [_words_of(column, value) for value in column.values]
+        for place, name in ((0, "first"), (-1, "last")):
+            words = [own[place] if own else "" for own in parts]
+            ends, codes = np.unique(words, return_inverse=True)
+            if len(ends) > MOST_DETAILED * label.distinct:
+                continue
+            pairs = np.zeros((len(ends), len(label.values)))
+            np.add.at(pairs, (codes[column.codes], label.codes), 1)
+            told, largest = pairs.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
+            if told >= NEARLY_ALWAYS and largest < NEARLY_ALWAYS * column.rows:
+                yield (
+                    f"the {name} word of {column.shown} tells the label in {told:.1%} of the rows, "
+                    f"such as {quote(words[column.codes[0]], 20)}; if it won't be there when the "
+                    "label is to be predicted, remove it"
+                )
+
+
+def _words_of(column: ColumnProfile, value: Any) -> list[str]:
+    """Return the symbols of a list, or the first and the last word of a text."""
+    if column.kind == "symbols":
+        return column.strings_of(value)
+    text = str(value)
+    return [*text.split(maxsplit=1)[:1], *text.rsplit(maxsplit=1)[-1:]]
 
 
 def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:

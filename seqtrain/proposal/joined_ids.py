@@ -8,6 +8,7 @@ from itertools import combinations
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.names import (
     LONG_TERM,
+    is_channel,
     is_code_or_owner,
     is_counting,
     is_no_outcome,
@@ -150,6 +151,7 @@ class _Finder:
                 is_divided = id.is_contiguous and not fewer.is_contiguous
                 changes = any(not determines(fewer, x, labelled=True) for x in labels)
                 is_reason = has_trials or not all(map(_is_long_term, missing))
+                is_reason = is_reason and not all(map(is_channel, missing))
                 if not ((is_reason and (begins_again or is_divided)) or (are_named and changes)):
                     return False
         return True

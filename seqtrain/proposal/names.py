@@ -184,6 +184,11 @@ REPETITIONS = re.compile(
 )
 """Words for parts of a recording beside those of `LEVELS`."""
 
+CHANNEL_NAME = re.compile(
+    rf"(?:.* )?(?:dim|dimension|channel|axis|lead|electrode|parameter|variable|feature){NUMBERED}"
+    "(?: (?:id|name))?"
+)
+"""Words of the name of a column that tells which channel a number in another column belongs to."""
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
 
@@ -274,6 +279,11 @@ def is_part_of_id(column: ColumnProfile) -> bool:
 def is_trial(column: ColumnProfile) -> bool:
     """Return True if the column is named like trials or recordings, not like dates or visits."""
     return is_part_of_id(column) and level_of(column) not in LONG_TERM
+
+
+def is_channel(column: ColumnProfile) -> bool:
+    """Return True if the column is named like channels, as that of a number in each row."""
+    return bool(CHANNEL_NAME.fullmatch(column.name_words))
 
 
 def is_span(column: ColumnProfile) -> bool:

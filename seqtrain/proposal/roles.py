@@ -200,8 +200,8 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
     if candidates:
         raise DataError(
             marked("--label: several columns may hold the label; choose one:"),
-            *commands("label", [*best, *(x for x in candidates if x not in best)]),
             *_command_for_marks(best),
+            *commands("label", [*best, *(x for x in candidates if x not in best)]),
         )
     repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
     if repeated:

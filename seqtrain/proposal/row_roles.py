@@ -34,6 +34,7 @@ from seqtrain.proposal.profile import (
 )
 from seqtrain.proposal.roles import (
     FEWEST_WIDE,
+    MOST_LISTED,
     Roles,
     choose_label,
     columns_named,
@@ -42,6 +43,7 @@ from seqtrain.proposal.roles import (
     listed_commands,
     other_labels,
     owner_of,
+    set_command,
     tells_label,
 )
 from seqtrain.tables.cells import items_of
@@ -51,8 +53,6 @@ MANY_NUMBER_COLUMNS = 32
 """A list of this many numbers per row can be the sequence even next to longer free text."""
 FEWEST_GIVEN = 3
 """Fewest columns of single numbers that are a series if the user names them."""
-MOST_GIVEN = 12
-"""Most columns of single numbers of which a command names each."""
 MUCH_LONGER = 4
 """A text is the sequence if it is more than this many times as long as each other text."""
 PROBED_ROWS = 2000
@@ -122,6 +122,11 @@ def row_table(
     roles.owner = owner_of(unused)
     ids = [column for column in unused if _may_be_id(column, label)]
     is_detected_text = roles.kind == "text" and not options.named("sequence")
+    if is_detected_text and chosen[0].is_category:
+        roles.warnings.append(
+            f"the sequence of each row is one word of {chosen[0].shown}, so the model sees no "
+            "other words; to label a text by all its words, write it in one cell"
+        )
     if ids and is_detected_text and not options.get("group"):
         name = ids[0].shown
         roles.warnings.append(
@@ -199,7 +204,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     others = [column for column in columns if column is not label and column.name != ""]
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
-    texts = [x for x in texts if not _is_synonym(x, label)] or texts
+    texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     if any(x.is_free_text for x in texts):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not x.is_category]
     numbers = [x for x in others if x.kind in ("number", "amount")]
@@ -211,7 +216,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
         if chosen:
             return chosen
     if not candidates.lists and not texts and len(others) > 2:
-        raise DataError(_few_numbers(numbers or others), *_command_for_numbers(numbers))
+        raise DataError(*_few_numbers(numbers or others, others, label))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
     lines = described_columns([x for x in others if x not in possible])
@@ -419,13 +424,36 @@ TEXT_RULES: tuple[SequenceRule, ...] = (
 """Rules of other tables."""
 
 
-def _few_numbers(columns: Sequence[ColumnProfile]) -> str:
-    """Return an error message: these columns of single numbers are too few for a series."""
-    return (
-        f"--sequence: found {counted(len(columns), 'column')} of one number each; a series has "
-        f"them in one cell or in {FEWEST_WIDE} or more columns, {FEWEST_GIVEN} if you name them; "
-        "if a row is a time step, give --id COLUMN (and data.window)"
-    )
+def _few_numbers(
+    numbers: Sequence[ColumnProfile],
+    others: Sequence[ColumnProfile] = (),
+    label: ColumnProfile | None = None,
+) -> list[str]:
+    """Return the lines of an error: no columns of single numbers are clearly a series.
+
+    Args:
+        numbers: The columns.
+        others: All columns but the label, of which some may be the id of time steps.
+        label: Column of the label.
+    """
+    lines = [
+        f"--sequence: found {counted(len(numbers), 'column')} of one number each; a series has "
+        f"one cell, {FEWEST_WIDE} or more numbered columns, or {FEWEST_GIVEN} that you name; if "
+        "a row is a time step, give --id COLUMN (and data.window)"
+    ]
+    for column in others:
+        if label is not None and _may_be_moment(column, label):
+            lines += listed_commands("id", [(column, "the rows of one value are a sequence")])
+    if label is not None:
+        lines += _command_for_numbers(numbers)
+    return lines
+
+
+def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
+    """Return True for times of several rows each, which stand together and have one label."""
+    if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
+        return False
+    return determines(column, label) and not determines(label, column)
 
 
 def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
@@ -433,10 +461,10 @@ def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
 
     There is none if one is named like times or counters: a row is a time step.
     """
-    if not FEWEST_GIVEN <= len(numbers) <= MOST_GIVEN or any(map(is_counting, numbers)):
+    if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
         return []
-    command = command_naming("sequence", numbers)
-    return [f"  {command}  # if the numbers of a row are its sequence; leave out others"]
+    setting = f"data.sequence={flow([column.name for column in numbers])}"
+    return [f"  {set_command(setting)}  # if each column is a time step of the row"]
 
 
 def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:
@@ -458,7 +486,7 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False)
     if len(chosen) > 1 and kinds <= {"number", "amount"}:
         fewest = FEWEST_GIVEN if is_given else FEWEST_WIDE
         if len(chosen) < fewest:
-            raise DataError(_few_numbers(chosen))
+            raise DataError(*_few_numbers(chosen))
         if are_wide_codes(chosen):
             return "tokens"
         for column in chosen:

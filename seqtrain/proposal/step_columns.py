@@ -25,6 +25,7 @@ from seqtrain.proposal.order import (
     RowSelection,
     are_equal,
     begins_again,
+    counts_rows,
     doubtful_orders,
     growth,
     has_both_ends,
@@ -161,7 +162,8 @@ class StepColumns:
             tokens = [x for x in tokens if x not in texts]
         if not texts and not named:
             return
-        has_numbers = any("number" in kind for kind in roles.steps.values())
+        numbers = [x for x in self.columns if "number" in roles.steps.get(str(x.name), "")]
+        has_numbers = any(not counts_rows(x.numbers[self.rows], self.ids) for x in numbers)
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
             found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
             if roles.window is None:

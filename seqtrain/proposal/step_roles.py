@@ -7,10 +7,10 @@ import numpy as np
 
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.joined_ids import find_joined_id
-from seqtrain.proposal.names import TEXT_NAMES, is_code, is_time
+from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines, joined_column
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -182,6 +182,9 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
+        for channel in filter(is_channel, varying if order is None else ()):
+            others = [x for x in varying if x is not channel]
+            order = order or find_order(others, joined_column([*id.parts, channel]))
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 

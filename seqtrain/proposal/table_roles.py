@@ -10,16 +10,19 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
 from seqtrain.proposal.doubts import (
+    command_without_row,
     doubtful_marks,
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    told_by_ends,
     written_in_two_ways,
 )
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
+from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
@@ -75,12 +78,16 @@ def roles_of(table: Table) -> Roles:
         setting, advice = setting_for_missing(own), "write a blank cell or NA"
         if setting:
             advice = shlex.join(["--set", setting])
+        meaning, command = "it stands for a missing number", command_without_row(own, table)
+        if command:
+            meaning, advice = "this row holds units or no data", command
         roles.warnings.append(
-            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if it stands for "
-            f"a missing number: {advice}"
+            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
+            f"{advice}"
         )
     for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
+    roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
 
 
@@ -112,6 +119,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     if not table.has_columns:
         return _fixed_roles(table, columns)
     _check_names(columns, options)
+    refuse_ids_written_once(table, columns)
     labels = columns_named(columns, options, "label")
     one_hot = labels if len(labels) > 1 else []
     if one_hot:

@@ -16,8 +16,9 @@ from seqtrain.text import counted, listed, quote
 
 NINES = re.compile(r"-?9{2,}(?:\.[09]+)?")
 """A number that people write for a missing one."""
-LIMITS = {float(np.float32(x)): x for x in (-32768, 32767, 65535, 2147483647, -2147483648)}
-"""Maps numbers that programs write for a missing one, as float32, to the exact ones."""
+LONG_NINES = [sign * (10**digits - 1) for digits in range(8, 19) for sign in (1, -1)]
+LIMITS = (-32768, 32767, 65535, 2147483647, -2147483648, *LONG_NINES)
+"""Whole numbers that programs write for a missing one. As float32, some aren't the exact ones."""
 FEWEST_OTHERS = 8
 """Fewest distinct other numbers for one to be far from all of them."""
 ENDS = 3
@@ -45,11 +46,9 @@ def sentinel_doubts(
             found[name] = own
     if len(found) <= MOST_COLUMNS:
         for name, own in found.items():
-            yield _doubt(name, own, columns[name], _shown(name))
+            yield _doubt({name: own}, columns, _shown(name))
         return
-    numbers = np.concatenate([columns[name].reshape(-1) for name in found])
-    first, every = next(iter(found)), sorted({number for own in found.values() for number in own})
-    yield _doubt(EVERY, every, numbers, f"{quote(first)} and {len(found) - 1} more columns")
+    yield _doubt(found, columns, f"{quote(next(iter(found)))} and {len(found) - 1} more columns")
 
 
 def sentinels_of(numbers: Array) -> list[int | float]:
@@ -60,12 +59,17 @@ def sentinels_of(numbers: Array) -> list[int | float]:
     Args:
         numbers: The numbers, NaN for missing ones.
     """
-    numbers = numbers[np.isfinite(numbers)].astype(np.float32)
-    if not len(numbers) or not any(map(_may_be_missing, (numbers.min(), numbers.max()))):
+    numbers = numbers[np.isfinite(numbers)]
+    if numbers.dtype != np.float32:
+        numbers = numbers.astype(np.float64)
+    limits = {float(numbers.dtype.type(limit)): limit for limit in LIMITS}
+    if not len(numbers):
+        return []
+    if not any(_may_be_missing(number, limits) for number in (numbers.min(), numbers.max())):
         return []
     values, counts = np.unique(numbers, return_counts=True)
     ends = {*range(min(ENDS, len(values))), *range(max(0, len(values) - ENDS), len(values))}
-    candidates = [at for at in sorted(ends) if _may_be_missing(values[at])]
+    candidates = [at for at in sorted(ends) if _may_be_missing(values[at], limits)]
     others = np.delete(values, candidates)
     if len(others) < FEWEST_OTHERS:
         return []
@@ -78,22 +82,26 @@ def sentinels_of(numbers: Array) -> list[int | float]:
         if number == -1:
             is_far = low > 0 or (low == 0 and has_decimals)
         if is_far and counts[at] > 1:
-            found.append(_exact(number))
+            found.append(limits.get(number, _exact(values[at])))
     return found
 
 
-def _may_be_missing(number: Any) -> bool:
+def _may_be_missing(number: Any, limits: Mapping[float, int]) -> bool:
+    """Return True for numbers that people or programs write for a missing one.
+
+    Args:
+        number: The number, float32 or float64.
+        limits: Maps those that programs write, in this precision, to the exact ones.
+    """
     text = np.format_float_positional(number, trim="-")
-    return number == -1 or float(number) in LIMITS or NINES.fullmatch(text) is not None
+    return number == -1 or float(number) in limits or NINES.fullmatch(text) is not None
 
 
-def _exact(number: float) -> int | float:
+def _exact(number: Any) -> int | float:
     """Return a number as people write it: a whole one as an integer, and -999.9 of float32."""
-    if number in LIMITS:
-        return LIMITS[number]
-    if number.is_integer():
+    if float(number).is_integer():
         return int(number)
-    return float(np.format_float_positional(np.float32(number), trim="-"))
+    return float(np.format_float_positional(number, trim="-"))
 
 
 def _shown(name: str) -> str:
@@ -102,23 +110,30 @@ def _shown(name: str) -> str:
     return quote(name) if name else "the sequences"
 
 
-def _doubt(name: str, found: Sequence[int | float], numbers: Array, shown: str) -> str:
+def _doubt(
+    found: Mapping[str, Sequence[int | float]], columns: Mapping[str, Array], shown: str
+) -> str:
     """Return the doubt about some numbers of columns, with the keys that make them missing.
 
     Args:
-        name: Name of the columns in data.na_values, or "" for lists in cells.
-        found: The doubtful numbers.
-        numbers: All numbers of the columns.
+        found: Maps the name of each column in data.na_values, or "" for lists in cells, to the
+            doubtful numbers.
+        columns: Maps names to all numbers.
         shown: Name of the columns for the message.
     """
-    is_found = np.isin(numbers.astype(np.float32), np.array(found, np.float32))
-    others = numbers[~is_found]
-    if name:
-        keys = f"set data.na_values: {flow({name: list(found)})} and data.missing: mask"
-    else:
+    every = {number: None for own in found.values() for number in own}
+    cells, others = 0, list[Array]()
+    for name, own in found.items():
+        numbers = columns[name].reshape(-1)
+        is_found = np.isin(numbers.astype(np.float32), np.array(own, np.float32))
+        cells += int(is_found.sum())
+        others.append(numbers[~is_found])
+    rest = np.concatenate(others)
+    if "" in found:
         keys = "write null or NaN there, and set data.missing: mask"
+    else:
+        keys = f"set data.na_values: {flow(dict(found))} and data.missing: mask"
     return (
-        f"{listed(list(map(str, found)))} in {counted(int(is_found.sum()), 'cell')} of {shown}, "
-        f"where the others are {np.nanmin(others):g} to {np.nanmax(others):g}; if it stands for a "
-        f"missing number, {keys}"
+        f"{listed(list(map(str, every)))} in {counted(cells, 'cell')} of {shown}, where the others "
+        f"are {np.nanmin(rest):g} to {np.nanmax(rest):g}; if it stands for a missing number, {keys}"
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seqtrain.config.document import flow
+from seqtrain.config.rules import without_effect
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
@@ -124,9 +125,12 @@ def warnings(
     """
     said, train = list[str](), data.splits["train"]
     if "validation" not in data.splits:
+        idle = without_effect(config)
+        unused = f"; without effect: {listed(idle)}" if idle else ""
         said.append(
-            "no validation split: the epoch that fits train best is kept; to choose it on rows "
-            "that aren't trained on, set data.validation: 0.1, or use fit --folds 5"
+            "no validation split: the epoch that fits train best is kept, and probabilities aren't "
+            f"calibrated{unused}; to choose the epoch on rows that aren't trained on, set "
+            "data.validation: 0.1, or use fit --folds 5"
         )
     for name, report in data.reports.items():
         said += report.notices(name)

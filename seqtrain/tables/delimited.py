@@ -248,6 +248,8 @@ class _Columns:
 def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict[Name, int]:
     """Return the index of each column that has a name, which isn't blank.
 
+    Names lack the blanks around them, unless two would be equal without these.
+
     Args:
         line: Line of the header.
         header: The names.
@@ -261,7 +263,11 @@ def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict
         problem = f"expected names of columns, found an object of JSON; {advice}"
         raise UnreadableError(line, problem)
     names: dict[Name, int] = {}
-    for index, name in enumerate([header[0].removeprefix("# "), *header[1:]]):
+    written = [header[0].removeprefix("# "), *header[1:]]
+    plain = [name.strip() for name in written]
+    if len(set(plain) - {""}) == len({name for name in written if name.strip()}):
+        written = plain
+    for index, name in enumerate(written):
         if name in names:
             command = None
             if delimiter is not None and line == 1:

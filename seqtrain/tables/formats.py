@@ -85,7 +85,8 @@ FORMATS = {
             "json_lines.read_json_lines",
             "one JSON object per line, one array of objects, or one object with a single list of "
             'them, `{"data": […]}`, with objects by id, `{"id1": {…}, "id2": {…}}`, or as pandas '
-            "writes it (orient `columns`, `index`, `split` or `table`); the sequence is a string, a list of symbols, of sentences, of "
+            "writes it (orient `columns`, `index`, `split` or `table`); "
+            "the sequence is a string, a list of symbols, of sentences, of "
             "turns (a chat), of numbers or of vectors; `meta.label` is the field `label` of the "
             "object in `meta`",
             TABLES,

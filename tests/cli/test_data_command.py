@@ -171,7 +171,7 @@ def test_labels_that_may_be_missing_are_doubted_and_left_out(project, cli, spell
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-@pytest.mark.parametrize("sentinel", [-999, -9999.0, 99999])
+@pytest.mark.parametrize("sentinel", [-999, -9999.0, 99999, 999999999, -99999999.0])
 def test_numbers_far_from_all_others_may_be_missing(tmp_path, monkeypatch, cli, ending, sentinel):
     monkeypatch.chdir(tmp_path)
     draw = random.Random(8)

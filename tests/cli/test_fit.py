@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -234,6 +235,9 @@ def test_scores_of_learned_rows_say_so(project, cli):
     no_test = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     refitted = cli("fit", "c.yaml", "--run-dir", "r2", *REFIT, *no_test)
     assert "next: seqtrain predict FILE r2\n" in refitted.err  # no rows that weren't learned
+    advised = re.search("seqtrain (fit .*) --folds 5", cli("errors", "r2").err)
+    folds = cli(*shlex.split(advised[1]), "--folds", "2", "--run-dir", "folds").out.split()[-1]
+    assert cli("errors", folds, "--json").json["num_examples"] == 40  # all rows of train
     too = "trained on these rows too (training.refit)"
     assert too in " ".join(cli("eval", "r", "--split", "validation").err.split())
     assert "trained on these rows" in cli("eval", "r", "--split", "train").err

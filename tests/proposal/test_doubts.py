@@ -480,3 +480,84 @@ def test_tasks_that_annotators_refused_are_said_with_a_command(
     assert parse_config(Path("b.yaml").read_text()).data.label == label
     kept = [row for row in rows if row["answer"] not in refused]
     assert list(map(json.loads, Path("a-answered.jsonl").read_text().splitlines())) == kept
+
+
+@pytest.mark.parametrize("blank", ["", "-"])
+@pytest.mark.parametrize("units", [("[s]", "m/s2", "°C"), ("ms", "g", "degC")])
+def test_a_row_of_units_is_removed_by_a_command(tmp_path, monkeypatch, draw, cli, blank, units):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"u{i // 6}", i % 6, draw.random(), 20.5 + i % 7, "xy"[i // 6 % 2]] for i in range(600)
+    ]
+    names = ["unit_id", "since", "force", "heat", "state"]
+    write(Path("a b.csv"), names, [[blank, *units, blank], *rows])
+    if blank:
+        said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml", code=2).err
+    else:
+        said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml").err
+    (command,) = re.findall(r"sed .*", said)
+    subprocess.run(command, shell=True, check=True)
+    lines = Path("a b.csv").read_text().splitlines()
+    assert Path("a b-rows.csv").read_text().splitlines() == [lines[0], *lines[2:]]
+
+
+@pytest.mark.parametrize("place", ["begin", "end", None])
+def test_a_word_at_an_end_that_tells_the_label_is_said(tmp_path, monkeypatch, cli, draw, place):
+    """In `init` and in `data`; words that stand anywhere tell nothing by their place."""
+    monkeypatch.chdir(tmp_path)
+    marks, rows = {"won": "1-0", "lost": "0-1"}, list[list[str]]()
+    for _ in range(90):
+        label = draw.choice([*marks])
+        words = [sentence(draw)]
+        words.insert({"begin": 0, "end": 1}.get(place, 0), marks[label] if place else "ab")
+        rows.append([label, " ".join(words)])
+    write(Path("a.csv"), ["result", "moves"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    listed = cli("data", "c.yaml").out
+    for shown in (said, listed):
+        told = [line for line in shown.splitlines() if "tells the label" in " ".join(line.split())]
+        assert len(told) == (place is not None)
+
+
+def test_an_official_split_is_no_sequence(tmp_path, draw):
+    """Unique words beside it are, such as molecules."""
+    rows = [
+        ["".join(draw.choices("CNOc1()=", k=20)), draw.choice(["Train", "Test"]), i % 2]
+        for i in range(90)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["mol", "Model", "active"], rows))
+    assert (config.data.sequence, config.data.label) == ("mol", "active")
+
+
+def test_a_word_per_row_is_said(tmp_path, monkeypatch, cli, draw):
+    monkeypatch.chdir(tmp_path)
+    words = [name(draw) for _ in range(8)]
+    rows = [[f"s{i // 6}", draw.choice(words), draw.choice("ONP")] for i in range(240)]
+    write(Path("a.csv"), ["sent", "word", "tag"], rows)
+    assert "other words" in cli("init", "a.csv", "-o", "c.yaml").err
+
+
+def test_rows_of_channels_are_one_sequence_in_the_order_of_their_readings(tmp_path, draw):
+    """The long form of sktime and aeon: case, dimension, reading, value."""
+    rows = []
+    for case in range(40):
+        size = draw.randint(5, 9)
+        for channel in range(3):
+            for reading in range(size):
+                value = round(draw.gauss(case % 2, 1), 3)
+                rows.append([case, channel, reading, value, "pq"[case % 2]])
+    names = ["case_id", "dim_id", "reading_id", "value", "class_val"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.id, config.data.order) == ("case_id", "reading_id")
+    assert config.data.steps["dim_id"] == "token"
+
+
+def test_numbered_messages_of_a_conversation_are_turns(tmp_path, draw):
+    rows = []
+    for talk in range(60):
+        for turn in range(draw.randint(3, 6)):
+            said = [draw.choice(["agent", "caller"]), sentence(draw), f"08:{turn:02d}:00"]
+            rows.append([f"t{talk}", turn + 1, *said, "ab"[talk % 2]])
+    names = ["conversation_id", "turn", "speaker", "utterance", "time", "outcome"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows), id="conversation_id")
+    assert config.data.sequence == ["speaker", "utterance"]

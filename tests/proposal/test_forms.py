@@ -268,7 +268,7 @@ def test_marks_among_numbers_are_named_with_a_command_that_reads_them_as_missing
     write(Path("a.csv"), LOG, rows)
     refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
     assert odd in refused
-    (command,) = re.findall(r"missing numbers: seqtrain (init .*); or name", refused)
+    (command,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
     cli(*shlex.split(command), "--label", "state")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.steps == {"temp": "number", "vib": "number"}

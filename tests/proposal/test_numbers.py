@@ -134,6 +134,26 @@ def test_numbers_without_the_unit_of_others_are_said(tmp_path, unit):
     assert any("'amount'" in line and f"unit {unit}" in line for line in proposal.warnings)
 
 
+@pytest.mark.parametrize("missing", [-1, 9999999999, 999999.9999])
+def test_numbers_for_missing_ones_are_said_of_their_columns(tmp_path, monkeypatch, cli, missing):
+    """A column in which they are numbers as others keeps them."""
+    monkeypatch.chdir(tmp_path)
+    draw, names = random.Random(int(missing)), ["hr", "bp", "sp", "rr"]
+    rows = [
+        [f"u{i // 6}", i % 6, draw.choice([-2, missing, 3]), *(
+            missing if draw.random() < 0.05 else round(draw.uniform(50, 90), 1) for _ in names
+        ), "xy"[i // 6 % 2]]
+        for i in range(600)
+    ]  # fmt: skip
+    write(Path("a.csv"), ["unit_id", "step", "delta", *names, "label"], rows)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    (cells,) = re.findall(r"data\.na_values: (\{.*\}) and", said)
+    keys = ["--set", f"data.na_values={cells}", "--set", "data.missing=mask"]
+    cli("init", "a.csv", "--label", "label", *keys, "-o", "d.yaml")
+    data = parse_config(Path("d.yaml").read_text()).data
+    assert data.na_values == {name: [missing] for name in names}
+
+
 def test_numbers_that_all_differ_are_durations(tmp_path):
     """A column of unique times is no column of ids."""
     rows, _ = table("stopwatch", random.Random(7))

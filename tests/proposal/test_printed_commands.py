@@ -114,3 +114,63 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     given.write_text("".join(f"{label} {words}\n" for label, words in rows))
     refused = cli("init", file, "--format", "txt", "-o", "d.yaml", code=2).err
     cli("init", run_printed(refused, "awk", file), "-o", "d.yaml")
+
+
+@pytest.mark.parametrize("file", ["a.csv", "it's \\n.tsv", "a;b.csv", "sheet.xlsx"])
+def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli, file):
+    """Only the first row of a sequence has its id, and its label."""
+    monkeypatch.chdir(tmp_path)
+    names = ["pump", "step", "bar", "state"]
+    rows = [row[:4] for row in measured("0")]
+    rows = [[f"p {row[0]}", row[1], row[3], "xy"[int(row[0][1:]) % 2]] for row in rows]
+    merged = [[row[0], *row[1:3], row[3]] if row[1] == 0 else ["", *row[1:3], ""] for row in rows]
+    if file.endswith(".xlsx"):
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for row in (names, *merged):
+            book.active.append([None if x == "" else x for x in row])
+        book.save(file)
+    else:
+        write(Path(file), names, merged, ";" if ";" in file else ("\t" if "tsv" in file else ","))
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    filled = run_printed(refused, "python3", file)
+    cli("init", filled, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.id, config.data.order, config.data.label) == ("pump", "step", "state")
+    assert {*prepare(config).splits["train"].lengths.tolist()} == {8}
+
+
+def test_times_that_mark_sequences_and_columns_named_otherwise_are_commands(
+    tmp_path, monkeypatch, cli
+):
+    """A slot of time is a sequence of its rows; stages are the time steps of a row."""
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(3), list[list[Any]]()
+    for slot in range(60):
+        start = f"2023-05-{slot % 28 + 1:02d} {slot // 28:02d}:00"
+        label = draw.choice(["on", "off"])
+        rows += [[start, *(round(draw.random(), 3) for _ in "abc"), label] for _ in range(9)]
+    write(Path("slots.csv"), ["slot_begin", "volt", "amp", "flow", "mode"], rows)
+    refused = cli("init", "slots.csv", "-o", "a.yaml", code=2).err
+    (command,) = re.findall("seqtrain init (.*--id slot_begin)", refused)
+    cli(*shlex.split(f"init {command}"))
+    config = parse_config(Path("a.yaml").read_text())
+    assert {*prepare(config).splits["train"].lengths.tolist()} == {9}
+    stages = ["mash", "boil", "cool", "pitch", "rack", "age", "fine", "keg", "serve"]
+    rows = [[draw.choice("uv"), *(round(draw.random(), 2) for _ in stages)] for _ in range(60)]
+    write(Path("beer.csv"), ["brewery", *stages], rows)
+    refused = cli("init", "beer.csv", "-o", "b.yaml", code=2).err
+    (command,) = re.findall("seqtrain (init .*?)  #", refused)
+    cli(*shlex.split(command))
+    config = parse_config(Path("b.yaml").read_text())
+    assert {*prepare(config).splits["train"].lengths.tolist()} == {9}
+
+
+def test_several_columns_of_marks_are_the_first_command(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw, names = random.Random(4), ["rude", "angry", "threat", "spam"]
+    rows = [[sentence(draw), *(int(draw.random() < 0.3) for _ in names)] for _ in range(80)]
+    write(Path("posts.csv"), ["words", *names], rows)
+    refused = cli("init", "posts.csv", "-o", "c.yaml", code=2).err
+    cli(*shlex.split(re.findall("seqtrain (init .*?)  #", refused)[0]))
+    assert parse_config(Path("c.yaml").read_text()).data.label == names

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config
+from seqtrain.config.schema import TrainingConfig
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.inspection import Inspection
 from seqtrain.sequences.summary import SplitSummary, summarize, warnings
@@ -51,6 +52,23 @@ def test_the_figures_of_a_split(ready):
     summaries = summarize(ready(train, test=test)[0])
     assert summaries["train"] == SplitSummary(5, 11, (1, 1, 2, 5, 5), 0.0, 0, 0.6)
     assert summaries["test"] == SplitSummary(4, 6, (1, 1, 2, 2, 2), 1 / 3, 2, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "has_effect"),
+    [
+        ("monitor", "macro_f1", False),
+        ("monitor", "loss", True),
+        ("thresholds", "one", False),
+        ("min_delta", 0.5, False),
+        ("patience", 4, True),
+    ],
+)
+def test_keys_without_effect_are_named_where_no_rows_are_held_out(ready, key, value, has_effect):
+    data, config = ready(PAIR * 4)
+    config = config.model_copy(update={"training": TrainingConfig(**{key: value})})
+    (line,) = [x for x in warnings(data, summarize(data), config) if x.startswith(NO_VALIDATION)]
+    assert (f"training.{key}: {value}" not in line) == has_effect
 
 
 ODD = [*PAIR * 2, ("a b c", "x"), ("", "y")]

@@ -95,6 +95,13 @@ def test_names_that_are_blank_at_the_end_of_the_header_name_no_column(read, blan
     assert cells(read(without, "a.csv", "v2")) == [(2, "hi"), (3, "win")]
 
 
+def test_names_lack_the_blanks_around_them_unless_two_become_equal(read):
+    found = read('a b ,"c ", d\t\n1,2,3\n', "a.csv", format="csv")
+    assert list(found[0].cells) == ["a b", "c", "d"]
+    found = read("a, a ,d\n1,2,3\n", "a.csv", format="csv")
+    assert list(found[0].cells) == ["a", " a ", "d"]
+
+
 def test_text_below_blank_names_is_counted(tmp_path):
     (tmp_path / "a.csv").write_text('a,b, ,\n1,2,,\n1,"2",x,\n1,2\n1,2, ,\n1,2,, y\n')
     source = open_source(str(tmp_path / "a.csv"), Dialect("csv"))

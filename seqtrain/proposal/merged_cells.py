@@ -1,0 +1,81 @@
+"""Ids that are written in the first of their rows only, as in sheets with merged cells."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.names import is_code_or_owner
+from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import first_lines
+from seqtrain.tables.delimited import form_of
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import quote
+
+FEWEST_IDS = 3
+"""Fewest ids from which on blank cells below them may mean the same id."""
+FILLING = (
+    "import csv, sys; at = int(sys.argv[1]); "
+    "rows = [x for x in csv.reader(sys.stdin, delimiter='{mark}') if len(x) > at]; "
+    "[x.__setitem__(at, x[at] or above[at]) for above, x in zip(rows, rows[1:])]; "
+    "csv.writer(sys.stdout, delimiter='{mark}', lineterminator='\\n').writerows(rows)"
+)
+"""Code that fills the blank cells of a column of csv with the cell above."""
+FILLING_SHEET = (
+    "import csv, io, sys, openpyxl; at, name = int(sys.argv[1]), sys.argv[2]; "
+    "book = openpyxl.load_workbook(io.BytesIO(sys.stdin.buffer.read()), data_only=True); "
+    "sheet = book[name] if name else book.worksheets[0]; "
+    "rows = [x for x in map(list, sheet.iter_rows(values_only=True)) if set(x) != {None}]; "
+    "[x.__setitem__(at, x[at] or above[at]) for above, x in zip(rows, rows[1:])]; "
+    "csv.writer(sys.stdout, lineterminator='\\n').writerows(rows)"
+)
+"""Code that does this with a sheet, and writes csv."""
+
+
+def refuse_ids_written_once(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError if an id is only written in the first of its rows.
+
+    It is in the first column, or in one named like ids. Its first cell isn't blank, more than half
+    of the others are, and no value comes again.
+
+    Raises:
+        DataError: The error has the command that writes the id in all rows.
+    """
+    for column in columns:
+        if (column is table.columns[0] or is_code_or_owner(column)) and _is_written_once(column):
+            lines = _commands(table, column)
+            raise DataError(
+                f"{table.name}: {column.shown} is only written in the first of its rows, such as "
+                f"{quote(str(column.values[column.codes[0]]), 40)}; write it in every row, such as "
+                "by:"
+                if lines
+                else "write it in every row",
+                *lines,
+            )
+
+
+def _is_written_once(column: ColumnProfile) -> bool:
+    known = np.flatnonzero(~column.is_blank)
+    if len(known) < FEWEST_IDS or known[0] != 0 or 2 * len(known) >= column.rows:
+        return False
+    return len(np.unique(column.codes[known])) == len(known)
+
+
+def _commands(table: Table, column: ColumnProfile) -> list[str]:
+    """Return lines with the command that fills the blank cells of a column, or none."""
+    files, format = matching_files(table.path), table.dialect.format
+    if not os.path.isfile(table.path) or len(files) > 1 or table.layout.joins:
+        return []
+    place = str(table.columns.index(column))
+    if format in ("csv", "tsv"):
+        mark = form_of(first_lines(files[0], table.dialect), table.dialect).delimiter
+        command = ["python3", "-c", FILLING.format(mark=mark).replace("'", '"'), place]
+    elif format == "xlsx":
+        command = ["python3", "-c", FILLING_SHEET, place, table.dialect.sheet or ""]
+    else:
+        return []
+    line, target = rewriting(command, files[0], "filled", ".csv" if format == "xlsx" else None)
+    return [f"  {line}", f"  seqtrain init {target}"]
