@@ -69,7 +69,7 @@ def has_header(
         return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))
     if len(set(names)) < len(names):
         return not repeated and any(column.kind in ("number", "time") for column in columns)
-    if repeated > 1 and not is_usual:
+    if repeated and not is_usual:
         return False
     if not KNOWN_NAMES.isdisjoint(names):
         return True

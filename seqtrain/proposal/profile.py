@@ -74,6 +74,8 @@ MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
 MOST_MARKS = 3
 """Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""
+SPARSE = 2
+"""Whole numbers have gaps if their range is more than this many times their count."""
 REPEATS = 4
 """Values repeat if each occurs this many times or more on average."""
 FEWEST_MEASURED = 8
@@ -749,9 +751,22 @@ class ColumnProfile:
     @property
     def is_unique(self) -> bool:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
-        if self.has_no_labels or self.is_duration:
+        if self.has_no_labels or self.is_duration or self.distinct < self.rows:
             return False
-        return self.distinct == self.rows and self.words < 1.5
+        return self.words < 1.5 and not (self.kind == "number" and self._are_scattered)
+
+    @cached_property
+    def _are_scattered(self) -> bool:
+        """True if numbers neither rise nor fall, leave gaps, and differ in their digits.
+
+        Counts of a sensor are such numbers. Ids are sorted, dense, or equally long.
+        """
+        numbers = self.numbers[np.isfinite(self.numbers)]
+        if len(numbers) < 3 or len({len(str(value)) for value in self.sampled_values}) == 1:
+            return False
+        steps = np.diff(numbers)
+        is_sorted = (steps >= 0).all() or (steps <= 0).all()
+        return not is_sorted and bool(np.ptp(numbers) > SPARSE * len(numbers))
 
     @property
     def is_category(self) -> bool:

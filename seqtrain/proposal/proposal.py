@@ -24,6 +24,7 @@ from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.layouts import commands_for_files, commands_for_names, find_layout
 from seqtrain.proposal.notes import (
     about_sheets,
+    commands_for_sheets,
     doubts_about_labels,
     few_rows,
     files_of_other_splits,
@@ -102,7 +103,6 @@ def propose(
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
     table = read_table(files_of("train", layout.splits["train"]), layout, reports)
-    sheets = list(about_sheets(table))
     try:
         roles = roles_of(table)
         facts = facts_of(roles, layout.options, table.unread)
@@ -116,8 +116,9 @@ def propose(
     except DataError as error:
         pieces = commands_for_pieces(table) or commands_for_files(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
-        raise DataError(*error.lines, *sheets, *pieces, *commands_for_names(table)) from None
-    warnings = [*sheets, *doubts_about_labels(found)]
+        pieces += commands_for_sheets(table)
+        raise DataError(*error.lines, *pieces, *commands_for_names(table)) from None
+    warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, facts)
     warnings += channels_beside(table, roles)

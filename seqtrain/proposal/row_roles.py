@@ -330,6 +330,12 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     only column except the label is named like codes or owners.
     """
     texts, others = found.texts, found.others
+    if len(others) == 1 and is_code_or_owner(others[0]) and others[0].is_unique:
+        name = str(others[0].name)
+        raise DataError(
+            f"--sequence: {others[0].shown} names each row, but no column holds a sequence; give "
+            f"the file that has it, too, or, to read the names: {shlex.join(['--sequence', name])}"
+        )
     is_table = any(column.is_measured for column in others)
     if texts and is_code_or_owner(texts[0]):
         is_table = is_table or any(column.kind == "time" for column in others)

@@ -9,7 +9,14 @@ import numpy as np
 
 from seqtrain.sequences.columns.tables import TableEncoder
 from seqtrain.sequences.encoder import Encoder, EncodingReport
-from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined, numbered
+from seqtrain.sequences.examples import (
+    MOST_DROPPED,
+    SHOWN_ROWS,
+    RowProblems,
+    Sequences,
+    joined,
+    numbered,
+)
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.preprocessing import Preprocessing
@@ -99,7 +106,8 @@ class Loader:
                 file, _, line = part.place(row, name).rpartition(":")
                 kept.add(int(line), reason, file)
         advice = []
-        if has_unreadable and report.rows > rows_before:
+        read = report.rows - rows_before
+        if has_unreadable and problems.count <= MOST_DROPPED * (problems.count + read):
             advice = ["to leave out rows that can't be read, train with data.bad_rows: drop"]
         problems.raise_if_any(advice)
         is_recording = source.schema.id == FILE  # the file is one sequence

@@ -67,7 +67,7 @@ def test_marks_become_missing_numbers(tmp_path, monkeypatch, cli, file, mark, de
     monkeypatch.chdir(tmp_path)
     write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured(mark), delimiter)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"missing numbers: seqtrain (init .*); or name", refused)
+    (command,) = re.findall("seqtrain:   seqtrain (init .*na_values.*)", refused)
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.steps["temp"] == "number"
@@ -174,3 +174,40 @@ def test_several_columns_of_marks_are_the_first_command(tmp_path, monkeypatch, c
     refused = cli("init", "posts.csv", "-o", "c.yaml", code=2).err
     cli(*shlex.split(re.findall("seqtrain (init .*?)  #", refused)[0]))
     assert parse_config(Path("c.yaml").read_text()).data.label == names
+
+
+@pytest.mark.parametrize("form", ["classes", "a table of labels", "notes"])
+def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
+    monkeypatch.chdir(tmp_path)
+    openpyxl, draw = pytest.importorskip("openpyxl"), random.Random(form)
+    sheets: dict[str, list[list[Any]]] = {}
+    if form == "classes":
+        for label in ("Thanks & more", "Broken", "Late"):
+            texts = [[f"K{draw.randrange(40)}", sentence(draw)] for _ in range(50)]
+            sheets[label] = [["owner", "remark"], *texts]
+    elif form == "notes":
+        sheets["Notes"] = [["What this is"], [sentence(draw)], [sentence(draw)]]
+        rows = [[sentence(draw), draw.choice("pq")] for _ in range(60)]
+        sheets["Coded"] = [["said", "class"], *rows]
+    else:
+        sheets["Subjects"] = [["subject_id", "arm"], *([f"S{i}", "xy"[i % 2]] for i in range(50))]
+        rows = [[f"S{i}", day, draw.random()] for i in range(50) for day in range(4)]
+        sheets["Visits"] = [["subject_id", "day", "weight"], *rows]
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save("it's.xlsx")
+    refused = cli("init", "it's.xlsx", "-o", "c.yaml", code=2).err
+    if form == "notes":
+        (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
+    else:
+        (line,) = re.findall("seqtrain:   (mkdir .*)", refused)
+        subprocess.run(line, shell=True, check=True)
+        command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
+    cli(*shlex.split(command))
+    config = parse_config(Path("c.yaml").read_text())
+    classes = {*sheets} if form == "classes" else {*("xy" if "arm" in str(sheets) else "pq")}
+    assert {*prepare(config).preprocessing.labels} == classes
