@@ -22,10 +22,12 @@ from seqtrain.proposal.text_forms import (
     NOT_UTF_8,
     PROFILED_ROWS,
     check_shape,
+    command_for_unknown,
     find_header,
     first_lines,
     format_of_lines,
     is_ragged,
+    refuse_blanks,
     refuse_blocks,
     set_likely_encoding,
     undecodable_rows,
@@ -53,9 +55,9 @@ from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
     MEMORY,
-    advice,
     check_encoding,
     columns_of_format,
+    refuse_unreadable,
     resolve_format,
 )
 from seqtrain.tables.join import joined_source
@@ -137,8 +139,9 @@ def data_format(path: str, given: str) -> str:
             os.lstat(path)
         except (OSError, ValueError) as error:
             raise path_problem(path, error, DataError) from None
+        refuse_unreadable(path)
         unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
-        raise DataError(f"{display_name(path)}: {advice(path) or unknown}")
+        raise DataError(f"{display_name(path)}: {unknown}", *command_for_unknown(path))
     return format
 
 
@@ -168,6 +171,8 @@ def read_table(
     if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
         refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
+        if is_train and not layout.joins:
+            refuse_blanks(path, dialect)
         table.dialect = replace(table.dialect, format=format_of_lines(table))
     first = list[str]()
     if table.dialect.format in ("csv", "tsv"):

@@ -1,5 +1,6 @@
 """Forms in which people keep tables, and what `init` proposes for them."""
 
+import gzip
 import itertools
 import json
 import os
@@ -1088,20 +1089,92 @@ def test_a_second_text_that_is_not_used_is_said_with_the_option(tmp_path, draw):
     assert not any(second in line for line in proposal.warnings)
 
 
-def test_numbers_between_blanks_are_refused_with_a_command_that_helps(tmp_path, draw, monkeypatch):
+@pytest.mark.parametrize("file", ["a.txt", "it's.dat", "a.csv", "b"])
+@pytest.mark.parametrize("head", ["none", "names", "# names", "# comment", "R"])
+@pytest.mark.parametrize("is_step", [True, False])
+def test_columns_between_blanks_are_divided_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, file, head, is_step
+):
     monkeypatch.chdir(tmp_path)
-    lines = [
-        "  ".join(["", f"{i % 2 + 1:.4e}", *(f"{draw.gauss(i % 2, 1):.4e}" for _ in range(20))])
-        for i in range(90)
-    ]
-    Path("a.txt").write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="numbers between blanks") as caught:
-        proposed("a.txt")
-    _, command = caught.value.problems
-    subprocess.run(command, shell=True, check=True)
-    config, proposal = proposed("a-table.csv")
-    assert (config.data.label, config.data.kind) == (0, "features")
-    assert "90 rows, 2 classes" in proposal.text
+    names, rows = ["visit_id", "step", "temp", "kind"], list[list[Any]]()
+    if is_step:
+        rows = [
+            [f"v{i // 8}", i % 8, f"{draw.gauss(i // 8 % 2, 1):.4e}", "uv"[i // 8 % 2]]
+            for i in range(320)
+        ]
+    else:
+        names = ["kind", *(f"x{k}" for k in range(20))]
+        rows = [[i % 2 + 1, *(draw.gauss(i % 2, 1) for _ in range(20))] for i in range(40)]
+    lines = [draw.choice(["  ", " \t ", "   "]).join(["", *map(str, row)]) for row in rows]
+    if head == "R":
+        lines = [f'"{n}" {line}'.replace("v1", '"v1"') for n, line in enumerate(lines)]
+        lines.insert(0, " ".join(f'"{each}"' for each in names))
+    elif head == "names":
+        lines.insert(0, " \t".join(names))
+    elif head != "none":
+        lines.insert(0, f"# {'  '.join(names)}" if head == "# names" else "# made in May")
+    Path(file).write_text("\r\n".join(lines) + "\r\n")
+    refused = cli("init", file, code=2).err
+    divide, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(divide, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    has_names = head not in ("none", "# comment")
+    assert config.data.label == ("kind" if has_names else 3 if is_step else 0)
+    assert (config.data.id is not None) == is_step
+    data = prepare(config)
+    assert sum(map(len, data.splits.values())) == 40
+    assert {*data.splits["train"].lengths.tolist()} == {8 if is_step else 20}
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "fasttext", "fasta"])
+def test_a_file_of_an_unknown_ending_is_read_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, format
+):
+    monkeypatch.chdir(tmp_path)
+    lines = list[str]()
+    for i in range(80):
+        label, text = "uv"[i % 2], sentence(draw, "uv"[i % 2])
+        forms = {
+            "csv": f"{text},{label}",
+            "tsv": f"{label}\t{text}",
+            "jsonl": json.dumps({"text": text, "label": label}),
+            "fasttext": f"__label__{label} {text}",
+            "fasta": f">{i} {label}\n{text.replace(' ', '')}",
+        }
+        lines.append(forms[format])
+    Path("my a.data").write_text("\n".join(lines))
+    refused = cli("init", "my a.data", code=2).err
+    (init,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    cli(*shlex.split(init), "-o", "c.yaml")
+    assert "80 rows, 2 classes" in Path("c.yaml").read_text()
+
+
+@pytest.mark.parametrize("form", ["{}.fastq", "{}.fq.gz", "{}/1.fastq", "{}/1.fq.gz"])
+def test_reads_of_each_class_are_written_as_lines_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    for label in ("it's u", "v"):
+        path = Path("my reads", form.format(label))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        reads = ["".join(draw.choices("ACGT", k=30)) for _ in range(40)]
+        content = "".join(f"@{i} x=1\n{read}\n+\n{'@' * 30}\n" for i, read in enumerate(reads))
+        compress = gzip.compress if path.suffix == ".gz" else bytes
+        path.write_bytes(compress(content.encode()))
+    refused = cli("init", "my reads", code=2).err
+    convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(convert, shell=True, check=True)
+    if not path.parent.match("v"):  # the message is about the first of the files
+        refused = cli("init", path, code=2).err
+        convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    else:
+        convert = convert.replace("it'\"'\"'s u", "v")
+    subprocess.run(convert, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sorted(data.preprocessing.labels) == ["it's u", "v"]
+    assert sum(map(len, data.splits.values())) == 80
 
 
 def test_a_label_in_the_first_field_of_a_txt_file_of_commas(tmp_path, draw):
