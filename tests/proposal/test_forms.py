@@ -565,17 +565,21 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
     assert prepare(both).splits["test"].lengths.tolist() == [len(items) for items in lists[:9]]
 
 
-@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_label_after_a_list_is_moved_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, mark, is_named
 ):
     monkeypatch.chdir(tmp_path)
     lists, labels = ragged(draw)
-    rows = [mark.join([*items, label]) for items, label in zip(lists, labels, strict=True)]
-    Path("a b.csv").write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
-    refused = cli("init", "a b.csv", "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"seqtrain:   (awk .*)", refused)
+    file = "a b.tsv" if mark == "\t" else "a b.csv"
+    quoted = {lists[0][0]: f'"{lists[0][0]}{mark.strip()}x"'}
+    rows = []
+    for items, label in zip(lists, labels, strict=True):
+        rows.append(mark.join([*(quoted.get(item, item) for item in items), label]))
+    Path(file).write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
     subprocess.run(command, shell=True, check=True)
     (again,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
     config, _ = proposed(shlex.split(again)[1])
