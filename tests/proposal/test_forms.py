@@ -1432,7 +1432,7 @@ def test_steps_that_are_sorted_by_characters_are_read_by_their_numbers(tmp_path,
     assert "longest 12\n" in proposal.text
 
 
-@pytest.mark.parametrize("shape", ["steps", "wide"])
+@pytest.mark.parametrize("shape", ["steps", "wide", "texts"])
 def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, shape
 ):
@@ -1446,11 +1446,16 @@ def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
         rows = [
             [f"g{i // 6}", *(draw.random() for _ in "123"), "ab"[i // 6 % 2]] for i in range(240)
         ]
+    elif shape == "texts":
+        names, marks = ["words", twice, twice], [*SYLLABLES[:3], ""]
+        rows = [
+            [sentence(draw), draw.choice(marks), draw.choice(marks), "ab"[i % 2]] for i in range(80)
+        ]
     write(Path("a b.csv"), [*names, "kind"], rows)
     refused = cli("init", "a b.csv", code=2).err
     (command,) = re.findall(r"^seqtrain:   (python3 .*)", refused, re.M)
     subprocess.run(command, shell=True, check=True)
-    config, _ = proposed("a b-new.csv")
+    config, _ = proposed("a b-new.csv", label="kind")
     assert config.data.label == "kind"
 
 
