@@ -316,7 +316,7 @@ class ColumnProfile:
         amounts = self.values_of("amount")
         if len(self.units.keys() - {""}) + bool(self.kind_counts["time"]) < 2:
             return False
-        return _seconds(amounts, DURATION) is not None
+        return seconds_of(amounts, DURATION) is not None
 
     @cached_property
     def calendar_names(self) -> str:
@@ -325,7 +325,7 @@ class ColumnProfile:
             return ""
         if len(self.values) > MOST_NAMES or any(map(WITH_DIGIT.search, self.values)):
             return ""
-        types = [type for type in (DATE, WEEKDAY) if _seconds(self.values, type) is not None]
+        types = [type for type in (DATE, WEEKDAY) if seconds_of(self.values, type) is not None]
         return types[0] if len(types) == 1 else ""
 
     @property
@@ -530,7 +530,7 @@ class ColumnProfile:
         kind, members = self.main_kind
         found: Floats = np.full(len(self.values), np.nan)
         if self.calendar_names:
-            names = _seconds(self.values, self.calendar_names)
+            names = seconds_of(self.values, self.calendar_names)
             return found if names is None else names
         if self.numbered_text:
             texts = (value.replace(self.numbered_text, "") for value in self.values)
@@ -561,8 +561,11 @@ class ColumnProfile:
         texts = [value for value, kind in kinds if kind in members]
         found = []
         for type in TIME_TYPES:
-            if type != NUMBER and _seconds(texts[:: max(1, len(texts) // 1000)], type) is not None:
-                seconds = _seconds(texts, type)
+            if (
+                type != NUMBER
+                and seconds_of(texts[:: max(1, len(texts) // 1000)], type) is not None
+            ):
+                seconds = seconds_of(texts, type)
                 if seconds is not None:
                     found.append((type, seconds))
         if len(found) == 1:
@@ -922,7 +925,7 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
     return bool(used.any())
 
 
-def _seconds(texts: Sequence[str], type: str) -> Floats | None:
+def seconds_of(texts: Sequence[str], type: str) -> Floats | None:
     """Return the seconds of times of one type, or None if one can't be read.
 
     The result is also None if only some have a time zone.
