@@ -233,6 +233,6 @@ def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, c
     rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
     write(Path("a.txt"), [], rows, "\t")
     refused = cli("init", "a.txt", code=2).err
-    cli("init", run_printed(refused, "awk", "a.txt"), "-o", "c.yaml")
+    cli("init", run_printed(refused, "python3", "a.txt"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {"v", "w"}
