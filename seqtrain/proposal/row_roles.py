@@ -18,6 +18,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
+    is_counting,
     last_word,
     may_own,
 )
@@ -306,7 +307,8 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
         raise DataError(
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
             "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
-            "it), or --sequence"
+            "it), or --sequence",
+            *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
         )
     return []
 
@@ -409,9 +411,8 @@ def _few_numbers(
     for column in others:
         if label is not None and _may_be_moment(column, label):
             lines += listed_commands("id", [(column, "the rows of one value are a sequence")])
-    if label is not None and FEWEST_WIDE <= len(numbers) <= MOST_LISTED:
-        setting = f"data.sequence={flow([column.name for column in numbers])}"
-        lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
+    if label is not None:
+        lines += _command_for_numbers(numbers)
     return lines
 
 
@@ -420,6 +421,17 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
     return determines(column, label) and not determines(label, column)
+
+
+def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line with a command that reads few columns of numbers as a series, or [].
+
+    There is none if one is named like times or counters: a row is a time step.
+    """
+    if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
+        return []
+    setting = f"data.sequence={flow([column.name for column in numbers])}"
+    return [f"  {set_command(setting)}  # if each column is a time step of the row"]
 
 
 def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:

@@ -956,7 +956,7 @@ def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, dr
     path = write(tmp_path / "a.csv", ["u", "v", "w", "y"], rows)
     with pytest.raises(DataError) as caught:
         proposed(path, label="y")
-    message = str(caught.value)
+    message = caught.value.problems[0]
     assert one_line(message) == message
     assert "data.window" in message
 
@@ -1558,16 +1558,24 @@ def test_wave_lengths_beside_a_usual_name_are_a_header(tmp_path, draw):
     assert "2 classes" in proposal.text
 
 
-def test_few_columns_of_numbers_that_the_user_names_are_a_series(tmp_path, draw):
-    names = [f"{6 * at}h" for at in range(5)]
-    rows = [
-        [f"g{i}", *(round(draw.gauss(i % 2, 1), 2) for _ in names), "uv"[i % 2]] for i in range(80)
-    ]
-    path = write(tmp_path / "a.csv", ["gene", *names, "label"], rows)
-    with pytest.raises(DataError, match="--sequence"):
-        propose([path], InitOptions())
-    config, _ = proposed(path, sequence=names)
-    assert (config.data.kind, config.data.sequence) == ("features", names)
+@pytest.mark.parametrize("is_graded", [False, True])
+def test_few_columns_of_numbers_are_a_series_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, is_graded
+):
+    """Few letters that tell the label, such as grades, are no ids."""
+    monkeypatch.chdir(tmp_path)
+    names, rows = [f"{6 * at}h" for at in range(5)], []
+    for i in range(80):
+        grade = ["ABCD"[i % 4]] if is_graded else []
+        marks = [round(draw.gauss(i % 2, 1), 2) for _ in names]
+        rows.append([f"g{i}", *marks, *grade, "uv"[i % 2]])
+    write(Path("a.csv"), ["gene", *names, *(["tier"] if is_graded else []), "label"], rows)
+    refused = cli("init", "a.csv", "--label", "label", "-o", "a.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    said = cli(*shlex.split(command)).err
+    data = parse_config(Path("a.yaml").read_text()).data
+    assert (data.kind, data.sequence) == ("features", names)
+    assert ("'tier' gives the label away" in said) == is_graded
 
 
 @pytest.mark.parametrize("ending", ["npz", "npy"])
