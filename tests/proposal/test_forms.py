@@ -1656,10 +1656,11 @@ def test_lists_of_labels_without_names_and_in_parquet(tmp_path, draw):
     config, proposal = proposed(write(tmp_path / "a.tsv", [], rows, "\t"))
     assert config.data.label == 1
     assert "3 classes" in proposal.text
+    pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     marks = [[int(draw.random() < 0.4) for _ in range(5)] for _ in rows]
     table = {"doc": [row[0] for row in rows], "flag": marks}
-    parquet.write_table(parquet.pa.table(table), tmp_path / "a.parquet")
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
     config, proposal = proposed(str(tmp_path / "a.parquet"))
     assert config.data.label == "flag"
     assert "5 classes" in proposal.text
