@@ -31,7 +31,7 @@ def has_header(
        pandas names columns, or are among names. So is one of a usual name, such as "label", and
        increasing numbers, such as wave lengths.
     5. A row with any other numbers is data. One with equal cells is data, too, except above a
-       column of numbers or dates: then a name occurs twice.
+       column of numbers, dates or few distinct labels: then a name occurs twice.
     6. A row with a usual name, such as "label", is a header. The name must be rare in its column
        (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
     7. A row of which a cell occurs again in its column is data.
@@ -68,7 +68,7 @@ def has_header(
             return True
         return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))
     if len(set(names)) < len(names):
-        return not repeated and any(column.kind in ("number", "time") for column in columns)
+        return not repeated and any(map(_tells_header, columns))
     if repeated and not is_usual:
         return False
     if not KNOWN_NAMES.isdisjoint(names):
@@ -76,10 +76,7 @@ def has_header(
     if repeated:
         return False
     for cell, column in zip(first, columns, strict=True):
-        if column.kind in ("number", "amount", "time", *LIST_KINDS):
-            return True
-        # The first value of a column of labels that never occurs again is a name.
-        if column.can_be_label and column.distinct <= column.rows / 10:
+        if _tells_header(column) or column.kind in ("amount", *LIST_KINDS):
             return True
         if column.is_free_text and len(cell.split()) == 1:
             return True
@@ -87,6 +84,15 @@ def has_header(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
         "columns; give --header or --no-header"
     )
+
+
+def _tells_header(column: ColumnProfile) -> bool:
+    """Return True for a column of numbers, times or labels, in which the first cell isn't again.
+
+    The first value of a column of labels that never occurs again is a name.
+    """
+    is_label = column.can_be_label and column.distinct <= column.rows / 10
+    return is_label or column.kind in ("number", "time")
 
 
 def _rows_with(column: ColumnProfile, cell: str) -> int:

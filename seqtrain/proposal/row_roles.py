@@ -18,6 +18,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
+    is_counting,
     last_word,
     may_own,
 )
@@ -165,7 +166,7 @@ def about_splits(column: ColumnProfile) -> str:
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
-    if any(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
+    if all(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
     is_wide = len(chosen) > 1 and chosen[0].kind == "number"
     return is_wide and not any(column.has_decimals for column in chosen)
@@ -200,7 +201,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
-    if any(x.is_free_text for x in texts):  # words that repeat say more about the rows' owners
+    if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not x.is_category]
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
@@ -231,6 +232,12 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     )
 
 
+def _may_be_spelled(column: ColumnProfile) -> bool:
+    """Return True for free texts, and for words such as addresses or molecules, but not for ids."""
+    is_id = is_code_or_owner(column) or column.has_one_shape or column.word in ROW_NAMES
+    return column.is_free_text or (column.differs and not is_id)
+
+
 def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True if a column is named like codes or groups, and its equal rows have one label."""
     if not column.can_be_label or not (may_own(column) or is_code(column)):
@@ -252,10 +259,15 @@ def _channels(found: _Candidates) -> list[ColumnProfile]:
     """Return series of equal lengths, or []."""
     lists = found.lists
     lengths = {round(column.steps, 9) for column in lists}
-    is_equal = {column.kind for column in lists} == {"series"} and len(lengths) == 1
-    if is_equal or len(lists) == 1:
+    if (are_channels(lists) and len(lengths) == 1) or len(lists) == 1:
         return lists
     return []
+
+
+def are_channels(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True for lists of numbers, of which some have decimals, or are similar to the next."""
+    are_lists = all(x.kind in LIST_KINDS and x.main_kind[0] == "numbers" for x in columns)
+    return are_lists and any(column.kind == "series" for column in columns)
 
 
 def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
@@ -306,7 +318,8 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
         raise DataError(
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
             "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
-            "it), or --sequence"
+            "it), or --sequence",
+            *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
         )
     return []
 
@@ -409,9 +422,8 @@ def _few_numbers(
     for column in others:
         if label is not None and _may_be_moment(column, label):
             lines += listed_commands("id", [(column, "the rows of one value are a sequence")])
-    if label is not None and FEWEST_WIDE <= len(numbers) <= MOST_LISTED:
-        setting = f"data.sequence={flow([column.name for column in numbers])}"
-        lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
+    if label is not None:
+        lines += _command_for_numbers(numbers)
     return lines
 
 
@@ -420,6 +432,17 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
     return determines(column, label) and not determines(label, column)
+
+
+def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line with a command that reads few columns of numbers as a series, or [].
+
+    There is none if one is named like times or counters: a row is a time step.
+    """
+    if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
+        return []
+    setting = f"data.sequence={flow([column.name for column in numbers])}"
+    return [f"  {set_command(setting)}  # if each column is a time step of the row"]
 
 
 def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:
@@ -450,6 +473,8 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False)
         return "features"
     if len(chosen) >= FEWEST_WIDE and all(column.repeats for column in chosen):
         return "tokens"
+    if are_channels(chosen):
+        return "features"
     if len(kinds) == 1:
         return SEQUENCE_KINDS.get(kinds.pop(), "text")
     return "text"

@@ -565,17 +565,21 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
     assert prepare(both).splits["test"].lengths.tolist() == [len(items) for items in lists[:9]]
 
 
-@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_label_after_a_list_is_moved_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, mark, is_named
 ):
     monkeypatch.chdir(tmp_path)
     lists, labels = ragged(draw)
-    rows = [mark.join([*items, label]) for items, label in zip(lists, labels, strict=True)]
-    Path("a b.csv").write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
-    refused = cli("init", "a b.csv", "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"seqtrain:   (awk .*)", refused)
+    file = "a b.tsv" if mark == "\t" else "a b.csv"
+    quoted = {lists[0][0]: f'"{lists[0][0]}{mark.strip()}x"'}
+    rows = []
+    for items, label in zip(lists, labels, strict=True):
+        rows.append(mark.join([*(quoted.get(item, item) for item in items), label]))
+    Path(file).write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
     subprocess.run(command, shell=True, check=True)
     (again,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
     config, _ = proposed(shlex.split(again)[1])
@@ -956,7 +960,7 @@ def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, dr
     path = write(tmp_path / "a.csv", ["u", "v", "w", "y"], rows)
     with pytest.raises(DataError) as caught:
         proposed(path, label="y")
-    message = str(caught.value)
+    message = caught.value.problems[0]
     assert one_line(message) == message
     assert "data.window" in message
 
@@ -1428,7 +1432,7 @@ def test_steps_that_are_sorted_by_characters_are_read_by_their_numbers(tmp_path,
     assert "longest 12\n" in proposal.text
 
 
-@pytest.mark.parametrize("shape", ["steps", "wide"])
+@pytest.mark.parametrize("shape", ["steps", "wide", "texts"])
 def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, shape
 ):
@@ -1442,11 +1446,16 @@ def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
         rows = [
             [f"g{i // 6}", *(draw.random() for _ in "123"), "ab"[i // 6 % 2]] for i in range(240)
         ]
+    elif shape == "texts":
+        names, marks = ["words", twice, twice], [*SYLLABLES[:3], ""]
+        rows = [
+            [sentence(draw), draw.choice(marks), draw.choice(marks), "ab"[i % 2]] for i in range(80)
+        ]
     write(Path("a b.csv"), [*names, "kind"], rows)
     refused = cli("init", "a b.csv", code=2).err
     (command,) = re.findall(r"^seqtrain:   (python3 .*)", refused, re.M)
     subprocess.run(command, shell=True, check=True)
-    config, _ = proposed("a b-new.csv")
+    config, _ = proposed("a b-new.csv", label="kind")
     assert config.data.label == "kind"
 
 
@@ -1558,16 +1567,24 @@ def test_wave_lengths_beside_a_usual_name_are_a_header(tmp_path, draw):
     assert "2 classes" in proposal.text
 
 
-def test_few_columns_of_numbers_that_the_user_names_are_a_series(tmp_path, draw):
-    names = [f"{6 * at}h" for at in range(5)]
-    rows = [
-        [f"g{i}", *(round(draw.gauss(i % 2, 1), 2) for _ in names), "uv"[i % 2]] for i in range(80)
-    ]
-    path = write(tmp_path / "a.csv", ["gene", *names, "label"], rows)
-    with pytest.raises(DataError, match="--sequence"):
-        propose([path], InitOptions())
-    config, _ = proposed(path, sequence=names)
-    assert (config.data.kind, config.data.sequence) == ("features", names)
+@pytest.mark.parametrize("is_graded", [False, True])
+def test_few_columns_of_numbers_are_a_series_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, is_graded
+):
+    """Few letters that tell the label, such as grades, are no ids."""
+    monkeypatch.chdir(tmp_path)
+    names, rows = [f"{6 * at}h" for at in range(5)], []
+    for i in range(80):
+        grade = ["ABCD"[i % 4]] if is_graded else []
+        marks = [round(draw.gauss(i % 2, 1), 2) for _ in names]
+        rows.append([f"g{i}", *marks, *grade, "uv"[i % 2]])
+    write(Path("a.csv"), ["gene", *names, *(["tier"] if is_graded else []), "label"], rows)
+    refused = cli("init", "a.csv", "--label", "label", "-o", "a.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    said = cli(*shlex.split(command)).err
+    data = parse_config(Path("a.yaml").read_text()).data
+    assert (data.kind, data.sequence) == ("features", names)
+    assert ("'tier' gives the label away" in said) == is_graded
 
 
 @pytest.mark.parametrize("ending", ["npz", "npy"])
