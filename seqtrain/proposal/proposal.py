@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.config import check_options
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channels_beside, channels_first
 from seqtrain.proposal.checks import (
@@ -101,6 +102,7 @@ def propose(
         ConfigError: If a setting of the user isn't valid.
         DataError: If a file can't be read, or if the data is ambiguous without a further option.
     """
+    check_options(options.settings)
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
     table = read_table(files_of("train", layout.splits["train"]), layout, reports)
