@@ -62,6 +62,7 @@ EVENT_LOG_NAMES = {
     "recording_session_label": "session_id",
 }
 """Maps names of event logs (XES) and of eye trackers to plain ones. Their last part says little."""
+THREE_DECIMALS = re.compile(rf"{SIGN}[1-9][0-9]{{0,2}}\.[0-9]{{3}}")
 LETTER, DIGITS = re.compile(r"[^\W\d_]"), re.compile("[0-9]+")
 CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
@@ -347,6 +348,20 @@ class ColumnProfile:
         if any(";" in value for value in lists):
             are_commas = any("," in value and NO_PAIR.search(value) for value in lists)
         return are_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
+
+    @property
+    def decimal_points(self) -> list[str]:
+        """Numbers whose points can't separate thousands, as that of 1.000 can."""
+        if self.kind not in ("number", "amount"):
+            return []
+        marked: list[str] = [x for x in self.values_of("number") + self._amounts if "." in x]
+        return [x for x in marked if GROUPED[","].fullmatch(x) is None]
+
+    @property
+    def may_have_decimal_points(self) -> bool:
+        """True if each number has one point before three digits, as decimals may have: 14.963."""
+        is_one = self.kind == "number" and self.distinct >= FEWEST_MEASURED
+        return is_one and all(map(THREE_DECIMALS.fullmatch, self.values))
 
     def possible_thousands(self, mark: str) -> str | None:
         """Return a number whose decimals may be thousands, or None if there isn't one.
@@ -743,8 +758,8 @@ class ColumnProfile:
     @cached_property
     def holds_codes(self) -> bool:
         """True if ten texts or more are letters and a number, such as K017, or mail addresses."""
-        texts = [value for value in self.values if value != ""]
-        return len(texts) >= FEWEST_CODES and self.are_texts and all(map(CODE.fullmatch, texts))
+        texts = [value for value in self.values if value != ""] if self.are_texts else []
+        return len(texts) >= FEWEST_CODES and all(map(CODE.fullmatch, texts))
 
     @cached_property
     def is_contiguous(self) -> bool:

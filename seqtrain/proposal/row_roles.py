@@ -166,7 +166,7 @@ def about_splits(column: ColumnProfile) -> str:
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
-    if any(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
+    if all(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
     is_wide = len(chosen) > 1 and chosen[0].kind == "number"
     return is_wide and not any(column.has_decimals for column in chosen)
@@ -201,7 +201,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
-    if any(x.is_free_text for x in texts):  # words that repeat say more about the rows' owners
+    if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not x.is_category]
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
@@ -232,6 +232,12 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     )
 
 
+def _may_be_spelled(column: ColumnProfile) -> bool:
+    """Return True for free texts, and for words such as addresses or molecules, but not for ids."""
+    is_id = is_code_or_owner(column) or column.has_one_shape or column.word in ROW_NAMES
+    return column.is_free_text or (column.differs and not is_id)
+
+
 def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True if a column is named like codes or groups, and its equal rows have one label."""
     if not column.can_be_label or not (may_own(column) or is_code(column)):
@@ -253,10 +259,15 @@ def _channels(found: _Candidates) -> list[ColumnProfile]:
     """Return series of equal lengths, or []."""
     lists = found.lists
     lengths = {round(column.steps, 9) for column in lists}
-    is_equal = {column.kind for column in lists} == {"series"} and len(lengths) == 1
-    if is_equal or len(lists) == 1:
+    if (are_channels(lists) and len(lengths) == 1) or len(lists) == 1:
         return lists
     return []
+
+
+def are_channels(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True for lists of numbers, of which some have decimals, or are similar to the next."""
+    are_lists = all(x.kind in LIST_KINDS and x.main_kind[0] == "numbers" for x in columns)
+    return are_lists and any(column.kind == "series" for column in columns)
 
 
 def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
@@ -462,6 +473,8 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False)
         return "features"
     if len(chosen) >= FEWEST_WIDE and all(column.repeats for column in chosen):
         return "tokens"
+    if are_channels(chosen):
+        return "features"
     if len(kinds) == 1:
         return SEQUENCE_KINDS.get(kinds.pop(), "text")
     return "text"

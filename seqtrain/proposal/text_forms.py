@@ -11,12 +11,12 @@ from dataclasses import replace
 from seqtrain.errors import DataError
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.ragged import RAGGED, list_start, names_ragged_rows
+from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import matching_files, open_source
@@ -52,6 +52,13 @@ BEGINNINGS = {
     "csv": ".*[,;|]",
 }
 """Maps formats to patterns of the first line of a file whose ending tells no format."""
+SURVEY_ID = '{"ImportId"'
+"""Beginning of a cell in the third row of a survey."""
+REMOVING_ROWS = (
+    'import csv, sys; rows = list(csv.reader(sys.stdin, delimiter="{mark}")); '
+    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
+)
+"""Code that removes the second and the third row of csv."""
 NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
 """First word of a line that may be its label."""
 
@@ -68,7 +75,7 @@ def format_of_lines(table: Table) -> str:
             return "tsv"
         return "txt"
     if any("\t" in line for line in lines):
-        if table.layout.options.get("header"):
+        if table.layout.options.get("header") or has_label_last(fields):
             return "tsv"
         return "txt"
     for mark in ";,|":
@@ -235,6 +242,7 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
             return first
     if is_train:
         check_shape(head, first)
+        _refuse_survey(head)
     filled = [cell for cell in first if cell.strip()]
     has_title = len(filled) == 1 and len(first) > 2
     if is_train and has_title and table.layout.options.get("header") is not False:
@@ -279,6 +287,26 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
         f"{table.name}:1: {found}; the names of the columns seem to be on line {line}; to remove "
         "what is above:",
         f"  {command}",
+    )
+
+
+def _refuse_survey(head: Table) -> None:
+    """Raise a DataError with the command that removes the two rows below the names in a survey.
+
+    Qualtrics writes the questions and the ids of the columns there.
+    """
+    place = 1
+    cells = [x.values[x.codes[place]] for x in head.columns if len(x.codes) > place]
+    if not any(str(cell).startswith(SURVEY_ID) for cell in cells):
+        return
+    mark = form_of(first_lines(head.path, head.dialect), head.dialect).delimiter
+    code = REMOVING_ROWS.format(mark=mark)
+    command, target = rewriting(["python3", "-c", code], matching_files(head.path)[0], "answers")
+    raise DataError(
+        f"{head.name}: the two rows below the names hold questions and ids of the columns, as "
+        "Qualtrics writes them; to remove them:",
+        f"  {command}",
+        f"  seqtrain init {target}",
     )
 
 

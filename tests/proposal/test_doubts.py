@@ -608,3 +608,41 @@ def test_a_clock_that_counts_down_can_keep_the_order_of_the_file(tmp_path, monke
     said = cli("init", "a.csv", "-o", "c.yaml", "--force", *shlex.split(option)).err
     assert parse_config(Path("c.yaml").read_text()).data.order is None
     assert "newest" not in said
+
+
+@pytest.mark.parametrize("kind", ["address", "molecule", "gene"])
+def test_words_that_differ_are_the_sequence_beside_words_that_repeat(tmp_path, draw, kind):
+    """No word is a sequence that stands in many rows, such as a country."""
+    letters = {"address": "abcdxyz.-/", "molecule": "CNOc1()=", "gene": "ACGT"}[kind]
+    places = [name(draw) for _ in range(3)]
+    rows = [
+        ["".join(draw.choices(letters, k=draw.randint(15, 30))), draw.choice(places), "pq"[i % 2]]
+        for i in range(90)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", [kind, "region", "verdict"], rows))
+    assert (config.data.sequence, config.data.label) == (kind, "verdict")
+
+
+def test_lists_of_whole_numbers_beside_decimals_are_channels(tmp_path, draw):
+    rows = []
+    for i in range(60):
+        size, level = draw.randint(6, 12), 60 + 30 * (i % 2)
+        pulse = [round(draw.gauss(level, 5)) for _ in range(size)]
+        warmth = [round(draw.gauss(37, 0.3), 1) for _ in range(size)]
+        rows.append([i, json.dumps(pulse), json.dumps(warmth), ["ok", "fever"][i % 2]])
+    config, _ = proposed(write(tmp_path / "a.csv", ["nr", "pulse", "warmth", "state"], rows))
+    assert (config.data.sequence, config.data.kind) == (["pulse", "warmth"], "features")
+
+
+def test_capitals_at_the_begin_of_sentences_are_no_symbols(tmp_path, draw):
+    rows = [[sentence(draw).capitalize() + draw.choice(".!?"), "ab"[i % 2]] for i in range(120)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert config.data.kind == "text"
+
+
+def test_an_emotion_is_the_label_rather_than_a_language(tmp_path, draw):
+    rows = [
+        [draw.choice(["en", "es"]), sentence(draw), draw.choice(["joy", "fear"])] for _ in "ab" * 50
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["lang", "said", "emotion"], rows))
+    assert config.data.label == "emotion"

@@ -565,17 +565,21 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
     assert prepare(both).splits["test"].lengths.tolist() == [len(items) for items in lists[:9]]
 
 
-@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_label_after_a_list_is_moved_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, mark, is_named
 ):
     monkeypatch.chdir(tmp_path)
     lists, labels = ragged(draw)
-    rows = [mark.join([*items, label]) for items, label in zip(lists, labels, strict=True)]
-    Path("a b.csv").write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
-    refused = cli("init", "a b.csv", "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"seqtrain:   (awk .*)", refused)
+    file = "a b.tsv" if mark == "\t" else "a b.csv"
+    quoted = {lists[0][0]: f'"{lists[0][0]}{mark.strip()}x"'}
+    rows = []
+    for items, label in zip(lists, labels, strict=True):
+        rows.append(mark.join([*(quoted.get(item, item) for item in items), label]))
+    Path(file).write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
     subprocess.run(command, shell=True, check=True)
     (again,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
     config, _ = proposed(shlex.split(again)[1])
@@ -1428,7 +1432,7 @@ def test_steps_that_are_sorted_by_characters_are_read_by_their_numbers(tmp_path,
     assert "longest 12\n" in proposal.text
 
 
-@pytest.mark.parametrize("shape", ["steps", "wide"])
+@pytest.mark.parametrize("shape", ["steps", "wide", "texts"])
 def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, shape
 ):
@@ -1442,11 +1446,16 @@ def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
         rows = [
             [f"g{i // 6}", *(draw.random() for _ in "123"), "ab"[i // 6 % 2]] for i in range(240)
         ]
+    elif shape == "texts":
+        names, marks = ["words", twice, twice], [*SYLLABLES[:3], ""]
+        rows = [
+            [sentence(draw), draw.choice(marks), draw.choice(marks), "ab"[i % 2]] for i in range(80)
+        ]
     write(Path("a b.csv"), [*names, "kind"], rows)
     refused = cli("init", "a b.csv", code=2).err
     (command,) = re.findall(r"^seqtrain:   (python3 .*)", refused, re.M)
     subprocess.run(command, shell=True, check=True)
-    config, _ = proposed("a b-new.csv")
+    config, _ = proposed("a b-new.csv", label="kind")
     assert config.data.label == "kind"
 
 
@@ -1635,3 +1644,23 @@ def test_tables_in_one_object_of_json(tmp_path, monkeypatch, draw, cli, form, in
     if form in ("by column", "by id", "split"):
         cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "run")
         assert len(cli("predict", file, "--run", "run").out.splitlines()) == 81
+
+
+def test_lists_of_labels_without_names_and_in_parquet(tmp_path, draw):
+    """The first row is data, for it holds a list as the others do."""
+    rows = [
+        [sentence(draw), str(tuple(draw.sample(["Film Noir", "Drama", "Kids"], 2)))]
+        for _ in "ab" * 60
+    ]
+    rows[0][1] = "('Drama', 'Kids', 'Film Noir')"
+    config, proposal = proposed(write(tmp_path / "a.tsv", [], rows, "\t"))
+    assert config.data.label == 1
+    assert "3 classes" in proposal.text
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    marks = [[int(draw.random() < 0.4) for _ in range(5)] for _ in rows]
+    table = {"doc": [row[0] for row in rows], "flag": marks}
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    config, proposal = proposed(str(tmp_path / "a.parquet"))
+    assert config.data.label == "flag"
+    assert "5 classes" in proposal.text

@@ -211,3 +211,28 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     config = parse_config(Path("c.yaml").read_text())
     classes = {*sheets} if form == "classes" else {*("xy" if "arm" in str(sheets) else "pq")}
     assert {*prepare(config).preprocessing.labels} == classes
+
+
+def test_the_rows_below_the_names_of_a_survey_are_removed(tmp_path, monkeypatch, cli):
+    """As Qualtrics writes them: questions, perhaps with line breaks, and ids of columns."""
+    monkeypatch.chdir(tmp_path)
+    draw, names = random.Random(5), ["StartDate", "Q1", "Q2"]
+    rows = [[f"2024-05-{i % 28 + 1:02d} 10:00:00", sentence(draw), "yn"[i % 2]] for i in range(60)]
+    ids = [f'{{"ImportId":"{each}"}}' for each in names]
+    write(Path("it's.csv"), names, [["Start", "How was\nit?", "Again?"], ids, *rows])
+    refused = cli("init", "it's.csv", code=2).err
+    cli("init", run_printed(refused, "python3", "it's.csv"), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.sequence, config.data.label) == ("Q1", "Q2")
+    assert {*prepare(config).preprocessing.labels} == {"y", "n"}
+
+
+def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(6)
+    rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
+    write(Path("a.txt"), [], rows, "\t")
+    refused = cli("init", "a.txt", code=2).err
+    cli("init", run_printed(refused, "python3", "a.txt"), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert {*prepare(config).preprocessing.labels} == {"v", "w"}
