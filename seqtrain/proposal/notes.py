@@ -16,7 +16,7 @@ from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.write import shown_labels
+from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files
@@ -108,7 +108,8 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
     used = SEQUENCE_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
-    columns = [f"{name} ({flow(kind)})" for name, kind in roles.steps.items()]
+    shown = {name: GROWTH if kind == "order" else flow(kind) for name, kind in roles.steps.items()}
+    columns = [f"{name} ({kind})" for name, kind in shown.items()]
     if roles.all_others:
         columns = ["all other columns"]
     elif not columns and roles.has_names:
