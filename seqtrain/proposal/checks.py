@@ -15,6 +15,7 @@ from seqtrain.proposal.roles import Roles, odd_numbers, set_command
 from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import better_reading, refuse_labels_before_blanks
+from seqtrain.sequences.loading import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
 from seqtrain.tables.sources import matching_files
@@ -28,8 +29,6 @@ LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
 MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
-MOST_DROPPED = 0.05
-"""Largest share of rows that may be left out: with more, the reading is wrong."""
 
 
 def check_dropped(found: Findings) -> None:

@@ -20,6 +20,9 @@ from seqtrain.tables.cells import name_of
 from seqtrain.tables.join import join_notices
 from seqtrain.text import quote
 
+MOST_DROPPED = 0.05
+"""Largest share of rows that may be left out: with more, the reading is wrong."""
+
 
 @dataclass
 class Loader:
@@ -98,8 +101,8 @@ class Loader:
                     kept = refused
                 file, _, line = part.place(row, name).rpartition(":")
                 kept.add(int(line), reason, file)
-        advice = []
-        if has_unreadable and report.rows > rows_before:
+        advice, total = [], report.rows - rows_before + problems.count
+        if has_unreadable and problems.count <= MOST_DROPPED * total:
             advice = ["to leave out rows that can't be read, train with data.bad_rows: drop"]
         problems.raise_if_any(advice)
         is_recording = source.schema.id == FILE  # the file is one sequence
