@@ -1,6 +1,7 @@
 """Typed config: strict YAML in, all problems reported together."""
 
 from seqtrain.config.load import (
+    check_options,
     config_from_mapping,
     load_config,
     parse_config,
@@ -11,6 +12,7 @@ from seqtrain.config.schema import Config
 
 __all__ = [
     "Config",
+    "check_options",
     "config_from_mapping",
     "config_schema",
     "key_reference",

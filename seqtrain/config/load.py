@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from seqtrain.config.document import Places, Unreadable, brief, read_option, read_yaml
 from seqtrain.config.messages import nearest_key
-from seqtrain.config.schema import SECTIONS, Config
+from seqtrain.config.schema import SECTIONS, Config, SingleValues
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.tables.formats import resolve_format
@@ -106,6 +106,22 @@ def resolved_config(
     if device is None:
         return config
     return config.with_keys(training={"device": device})
+
+
+def check_options(overrides: Sequence[str]) -> None:
+    """Check the values of options `section.key=value` one by one, before there is a config.
+
+    Args:
+        overrides: The options.
+
+    Raises:
+        ConfigError: If a key is unknown, or a value is wrong. The error names all problems.
+    """
+    values: dict[str, Any] = {"data": {"train": "train"}}
+    places: Places = {}
+    for option in overrides:
+        _apply_override(values, places, option)
+    SingleValues.model_validate(values, context=places)
 
 
 def _plain(value: object) -> object:

@@ -252,7 +252,8 @@ def _problems_of_files(config: Config) -> Problems:
             else:
                 fraction = ""
             advice = f"expected {fraction}an ending such as {usual}, or set data.format"
-            yield key, f"found {brief(formats[''])}; {advice_on(formats['']) or advice}"
+            advice = (advice_on(formats[""]) or advice).replace("\n", " ")
+            yield key, f"found {brief(formats[''])}; {advice}"
         elif key != "pretraining.data":
             if len(formats) > 1:
                 found = " and ".join(f"{brief(formats[name])} ({name})" for name in formats)

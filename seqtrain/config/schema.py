@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -463,10 +463,15 @@ class Config(Section):
             config = validate(values)
         except ValidationError as error:
             raise config_error(problems_of(error, values, cls), places) from None
-        broken = {tuple(key.split(".")): text for key, text in broken_rules(config)}
+        broken = dict(config._broken_rules())
         if broken:
-            raise config_error([Problem(path, broken[path]) for path in broken], places)
+            problems = [Problem(tuple(key.split(".")), text) for key, text in broken.items()]
+            raise config_error(problems, places)
         return config
+
+    def _broken_rules(self) -> Iterable[tuple[str, str]]:
+        """Return the key and the message of each rule between keys that is broken."""
+        return broken_rules(self)
 
     def value(self, key: str) -> Any:
         """Return the value of a key, such as "training.lr" or "seed"."""
@@ -487,6 +492,13 @@ class Config(Section):
         for name, keys in sections.items():
             values[name] = {**values.get(name, {}), **keys}
         return Config.model_validate(values)
+
+
+class SingleValues(Config):
+    """Values of some keys of a config, checked one by one, without the rules between keys."""
+
+    def _broken_rules(self) -> Iterable[tuple[str, str]]:
+        return ()
 
 
 SECTIONS = sections_of(Config)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 from typing_extensions import NotRequired, TypedDict
 
-from seqtrain.config.document import brief
+from seqtrain.config.document import brief, flow
 from seqtrain.metrics import MONITORED
 from seqtrain.tables.formats import is_text_encoding
 
@@ -101,9 +101,34 @@ class _JoinKeys(TypedDict):
     right: ColumnName
 
 
+def _check_key(value: Any) -> Any:
+    """Return the value of `on` of a join unchanged, if it has one of the allowed forms.
+
+    Raises:
+        PydanticCustomError: If it has another form. Two names in a mapping or a list are the key of
+            the table and that of the file.
+    """
+    if isinstance(value, str):
+        return value
+    names = value if isinstance(value, list) else []
+    if isinstance(value, dict):
+        keys = _JoinKeys.__required_keys__
+        if value.keys() == keys:
+            return value
+        names = list(value.values())
+        if len(value) == 1:
+            names = [*(value.keys() - keys), *names]
+    hint = ""
+    if names and all(isinstance(name, str) for name in names[:2]):
+        near = names[0] if len(names) == 1 else flow({"left": names[0], "right": names[1]})
+        hint = f"; did you mean {near}?"
+    expected = "COLUMN, {left: COLUMN, right: COLUMN} or row"
+    raise rule_error(f"found {brief(value)}; expected {expected}{hint}")
+
+
 class _Join(TypedDict):
     file: Path
-    on: ColumnName | Annotated[_JoinKeys, _described("{left: COLUMN, right: COLUMN}")]
+    on: Annotated[ColumnName | _JoinKeys, BeforeValidator(_check_key)]
     header: NotRequired[bool]
 
 

@@ -17,6 +17,7 @@ from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
+from seqtrain.proposal.wide import about_backwards, places_in_time, wide_columns
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Dialect
@@ -26,8 +27,12 @@ from seqtrain.tables.join import ROW
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed
 
-STEP_NUMBERS = ("[._ -]*[0-9]+(?=[^0-9]*$)", "[0-9]+[._ -]*")
-"""Patterns of the number of a step in the name of a column: the last number, or the first one."""
+STEP_NUMBERS = (
+    "[._ -]*(?:19|20)[0-9]{2}(?:[._ -]?[0-9]{2}){1,2}(?=[^0-9]*$)",
+    "[._ -]*[0-9]+(?=[^0-9]*$)",
+    "[0-9]+[._ -]*",
+)
+"""Patterns of the step in the name of a column: a month or day, the last number, or the first."""
 JOINING = (
     "import collections, csv, re, sys; r = csv.reader(sys.stdin, delimiter={mark!r}); "
     "h = next(r); t = [re.sub({pattern!r}, str(), n, count=1) for n in h]; "
@@ -62,8 +67,10 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
             no steps of one channel. It has the command that writes a column for each channel.
     """
     options, (pattern, channels, steps) = table.layout.options, _channels_in_names(columns)
-    if not channels or options.named("sequence") or options.kind:
+    if options.named("sequence") or options.kind:
         return []
+    if not channels:
+        return about_backwards(wide_columns(columns))
     is_one = len({re.sub("[0-9]+", "", name) for name in channels}) == 1
     found = f"{len(channels)} channels ({listed(channels, 4)}) of {counted(steps, 'time step')}"
     told = f"{table.name}: the names of columns tell {found}"
@@ -88,6 +95,9 @@ def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str]
     columns. Without these, there are no channels.
     """
     names = [str(column.name) for column in columns if column.kind == "number"]
+    wide = wide_columns(columns)
+    if len(wide) == len(names) and places_in_time([str(column.name) for column in wide]):
+        return "", [], 0
     for pattern in STEP_NUMBERS:
         place, by_channel = re.compile(pattern), dict[str, list[str]]()
         for name in names:

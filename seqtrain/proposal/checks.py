@@ -15,7 +15,7 @@ from seqtrain.proposal.roles import Roles, odd_numbers, set_command
 from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import better_reading, refuse_labels_before_blanks
-from seqtrain.sequences.loading import MOST_DROPPED
+from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
 from seqtrain.tables.sources import matching_files

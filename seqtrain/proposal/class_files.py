@@ -22,7 +22,7 @@ MOST_CLASSES = 50
 """Most files of which each may be a class."""
 FEWEST_PIECES, SIZES = 10, (128, 64, 32, 16, 8)
 """Fewest pieces of the smallest class into which time steps are cut, and the sizes of a piece."""
-CLASS_NAME = re.compile(r"[^\W\d_]+(?:[ ._-]+[^\W\d_]+)*[ ._-]?\d*")
+CLASS_NAME = re.compile(r"[^\W\d_]+(?:[ ._&+,'-]+[^\W\d_]+)*[ ._-]?\d*")
 """Words, and perhaps a number: no code."""
 SIMILAR = 0.5
 """Rows are similar if they differ by less than this share of the difference of any two rows."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
@@ -40,8 +39,6 @@ TOTAL = re.compile(
 """Cell of a row of totals."""
 CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
-SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
-"""A time of two parts; a time of three parts, or with decimals."""
 NEARLY_ALWAYS = 0.98
 """Share of rows from which on a word is said to tell the label."""
 LINE_FORMATS = ("csv", "tsv", "txt")
@@ -370,43 +367,3 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
             f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "
             f"and they are used as the others are; {advice}"
         )
-
-
-def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
-    """Yield doubts about columns of numbers or times whose cells have two forms.
-
-    They are points that may separate thousands, 2.531 beside 458; times of which some may be
-    minutes and seconds, 45:12 beside 1:02:33; and numbers without a unit beside some with one.
-    """
-    columns = [*roles.numbers_and_order(), *roles.sequence]
-    for column in columns:
-        plain = [cell for kind in ("number", "decimal") for cell in column.values_of(kind)]
-        plain = [cell for cell in plain if cell != "0"]
-        if column.kind == "amount" and column.unit.isalpha() and plain:
-            yield (
-                f"{column.shown} has cells with the unit {column.unit}, such as "
-                f"{column.units[column.unit]}, and without one, such as {plain[0]}: all are read "
-                "as numbers of one unit; if they aren't, write each with its unit"
-            )
-    mark = "," if any(column.has_decimal_commas for column in columns) else "."
-    if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
-        found = {x: x.possible_thousands(mark) or "" for x in columns}
-        doubtful = {x: cell for x, cell in found.items() if cell}
-        others = [x for x in columns if x.has_decimals and x not in doubtful]
-        for column, cell in [*doubtful.items()][:MOST_SHOWN]:
-            advice = f"write {cell.replace(mark, '')}"
-            if mark == "." and not others:
-                advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
-            yield (
-                f"{column.shown}: {cell} is read as a number with three decimals, although others "
-                f"have none; if they are thousands: {advice}"
-            )
-    for column in columns:
-        texts = [x for x in column.values if isinstance(x, str)] if column.is_duration else []
-        short = next(filter(SHORT_TIME.fullmatch, texts), None)
-        longer = next(filter(LONGER_TIME.fullmatch, texts), None)
-        if short and longer:
-            yield (
-                f"{column.shown} has cells such as {short} and {longer}: {short} is read as hours "
-                f"and minutes; if it is minutes and seconds, write 0:{short}"
-            )

@@ -130,11 +130,13 @@ def are_symbols(texts: Sequence[str]) -> bool:
     """Return True if texts are symbols of a small set: each recurs, and many are no plain words.
 
     A symbol isn't a plain word if it has marks inside or both letters and digits, as Nf3 has, or if
-    its letters mostly occur in another case.
+    its letters mostly occur in another case. The first word of a sentence has a capital, so it
+    tells nothing.
     """
     tokens = Counter(" ".join(texts).split())
     if 10 * len(tokens) >= tokens.total():
         return False
+    first = Counter(word for text in texts for word in text.split(maxsplit=1)[:1])
     lowered: Counter[str] = Counter()
     for token, count in tokens.items():
         lowered[token.lower()] += count
@@ -144,5 +146,5 @@ def are_symbols(texts: Sequence[str]) -> bool:
         if len(split_words(plain)) > 1 or (plain.isalnum() and is_code(plain)):
             broken += count
         if count < 0.8 * lowered[token.lower()]:
-            mixed += count
+            mixed += count - first[token]
     return max(broken, mixed) > 0.2 * tokens.total()

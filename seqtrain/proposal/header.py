@@ -7,7 +7,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, ColumnProfile
-from seqtrain.tables.cells import is_number
+from seqtrain.tables.cells import is_number, items_of
 from seqtrain.text import quote
 
 MOST_REPEATED = 0.01
@@ -31,12 +31,13 @@ def has_header(
        pandas names columns, or are among names. So is one of a usual name, such as "label", and
        increasing numbers, such as wave lengths.
     5. A row with any other numbers is data. One with equal cells is data, too, except above a
-       column of numbers or dates: then a name occurs twice.
-    6. A row with a usual name, such as "label", is a header. The name must be rare in its column
-       (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
+       column of numbers, dates or few distinct labels: then a name occurs twice.
+    6. A row with a usual name, such as "label", is a header, if the name is rare in its column
+       (`MOST_REPEATED`), or no cell of the row occurs again in its column.
     7. A row of which a cell occurs again in its column is data.
-    8. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
-    9. A row with a single word above a column of free text is a header.
+    8. A row with a list above other lists is data.
+    9. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
+    10. A row with a single word above a column of free text is a header.
 
     Args:
         file: Name of the file, for messages.
@@ -68,18 +69,17 @@ def has_header(
             return True
         return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))
     if len(set(names)) < len(names):
-        return not repeated and any(column.kind in ("number", "time") for column in columns)
-    if repeated > 1 and not is_usual:
+        return not repeated and any(map(_tells_header, columns))
+    if repeated and not is_usual:
         return False
     if not KNOWN_NAMES.isdisjoint(names):
         return True
     if repeated:
         return False
     for cell, column in zip(first, columns, strict=True):
-        if column.kind in ("number", "amount", "time", *LIST_KINDS):
-            return True
-        # The first value of a column of labels that never occurs again is a name.
-        if column.can_be_label and column.distinct <= column.rows / 10:
+        if column.kind in LIST_KINDS and items_of(cell) is not None:
+            return False
+        if _tells_header(column) or column.kind in ("amount", *LIST_KINDS):
             return True
         if column.is_free_text and len(cell.split()) == 1:
             return True
@@ -87,6 +87,15 @@ def has_header(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
         "columns; give --header or --no-header"
     )
+
+
+def _tells_header(column: ColumnProfile) -> bool:
+    """Return True for a column of numbers, times or labels, in which the first cell isn't again.
+
+    The first value of a column of labels that never occurs again is a name.
+    """
+    is_label = column.can_be_label and column.distinct <= column.rows / 10
+    return is_label or column.kind in ("number", "time")
 
 
 def _rows_with(column: ColumnProfile, cell: str) -> int:

@@ -34,6 +34,8 @@ from seqtrain.text import display_name
 
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
+FEWEST_KEYS = 4
+"""Fewest rows of a file that is joined by a key of another name."""
 MOST_LABEL_FILES = 4
 """Largest number of files that are compared with the names of recordings."""
 
@@ -187,6 +189,10 @@ def joined_by_key(
 
     The key, such as a customer, repeats in one file. The other file may hold the labels. A folder
     may hold these files, and no others.
+
+    Raises:
+        DataError: If the key has another name in each file, or repeats in none. The error has the
+            commands that join them.
     """
     if len(files) == 1 and os.path.isdir(files[0]):
         found, folders = inside(files[0])
@@ -204,7 +210,34 @@ def joined_by_key(
         key = None if join is None else table.column(str(join["on"]))
         if join is not None and key is not None and key.repeats:
             return FileLayout({"train": path}, options, joins=[join])
-    return None
+    commands = []
+    for table, other in (tables, tables[::-1]):
+        for on in _possible_keys(table, other):
+            setting = f"data.join={flow([{'file': other.path, 'on': on}])}"
+            commands.append(f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}")
+    if not commands:
+        return None
+    both = " and ".join(display_name(path) for path in files)
+    raise DataError(f"{both}: columns of both have the same values; to join them:", *commands)
+
+
+def _possible_keys(table: Table, other: Table) -> list[Any]:
+    """Return values of `on` of a join of two tables by columns with nearly the same values.
+
+    The column has one row per value in the other table. It has the same name in both, or the other
+    table lacks its name.
+    """
+    found = list[Any]()
+    names, others = ({str(column.name) for column in each.columns} for each in (table, other))
+    common, has_others = names & others, not others <= names
+    for key in other.columns:
+        is_key = key.distinct == other.rows >= FEWEST_KEYS and has_others
+        for column in table.columns if is_key and other.header else ():
+            left, right = str(column.name), str(key.name)
+            is_same = left == right or not {left, right} & common
+            if is_same and _has_values_of(column, key) and _has_values_of(key, column):
+                found.append(left if left == right else {"left": left, "right": right})
+    return found
 
 
 def _join_of(
@@ -212,7 +245,8 @@ def _join_of(
 ) -> tuple[dict[str, Any] | None, list[str]]:
     """Return how a further file is joined to a table, and the names of its columns but the key.
 
-    It is joined by a common key that has one row per value there, or else row by row.
+    It is joined by a common key that has one row per value there, or by a key of another name if
+    both have equally many rows, or else row by row.
     """
     # Names that the table has, too, tell that the first row of the other file names its columns.
     names = InitOptions(steps=[column.name for column in table.columns])
@@ -232,6 +266,9 @@ def _join_of(
             return {"file": path, "on": column.name}, new
     if rows != table.rows:
         return None, new
+    for on in _possible_keys(table, other):
+        if isinstance(on, dict):
+            return {"file": path, "on": on}, [name for name in new if name != on["right"]]
     join: dict[str, Any] = {"file": path, "on": ROW}
     if has_names is not None and has_names != begins_with_names(path):
         join["header"] = has_names

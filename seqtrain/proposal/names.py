@@ -17,6 +17,7 @@ LABEL_NAMES = _words(
     """
     label labels class target category y intent topic sentiment tag type genre
     rating stars gold classification outcome result failure failed fault anomaly activity
+    emotion mood polarity stance verdict emocion emozione humeur emocao
     bewertung stimmung thema absicht zielwert sentimiento sentimento objetivo cible alvo
     sterne note etoiles estrellas puntuacion calificacion valoracion estrelas nota avaliacao
     stelle voto valutazione punteggio

@@ -13,13 +13,14 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import NUMBER_IN_NAME, inside, split_of, words_of
 from seqtrain.proposal.findings import Findings
+from seqtrain.proposal.options import INIT_COMMAND
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import holds_whole_files
+from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.text import counted, listed, quote
 
 FEW_PER_CLASS = 30
@@ -35,6 +36,14 @@ FEW_ROWS_OF_LABEL = 100
 """Largest number of rows of a label for which a message always has its number of windows."""
 MOST_NUMBERED_CLASSES = 10
 """Largest number of files of a class each whose names may differ only in numbers, as for digits."""
+MOST_SHEETS = 4
+"""Largest number of sheets in commands."""
+SHEETS_TO_FILES = (
+    "import csv, sys, openpyxl; book = openpyxl.load_workbook(sys.argv[1], data_only=True); "
+    '[csv.writer(open(f"{sys.argv[2]}/{x.title}.csv", "w", newline="")).writerows(x.values) '
+    "for x in book.worksheets]"
+)
+"""Code that writes each sheet of a workbook to a file of csv in a folder."""
 MOST_RARE = 2
 """Rows of a class up to which a warning names it."""
 
@@ -46,6 +55,23 @@ def about_sheets(table: Table) -> Iterator[str]:
         names = listed([quote(name) for name in others], 4)
         option = shlex.join(["--set", f"data.sheet={flow(others[0])}"])
         yield f"the first sheet, {quote(first)}, is read; others are {names}; to read one: {option}"
+
+
+def commands_for_sheets(table: Table) -> list[str]:
+    """Return lines with commands that read other sheets of a workbook, or all of them."""
+    if len(table.sheets) < 2:
+        return []
+    file = matching_files(table.path)[0]
+    first, *others = table.sheets
+    lines = [f"the first sheet, {quote(first)}, is read; to read another:"]
+    for name in others[:MOST_SHEETS]:
+        option = f"data.sheet={flow(name)}"
+        lines.append(f"  {INIT_COMMAND} --set {shlex.quote(option)}")
+    folder = f"{os.path.splitext(os.path.basename(file))[0]}-sheets"
+    command = shlex.join(["mkdir", "--", folder]) + " && "
+    command += shlex.join(["python3", "-c", SHEETS_TO_FILES, file, folder])
+    lines.append("or, to write each sheet to a file, if each is a class, or they share a key:")
+    return [*lines, f"  {command}", f"  {shlex.join(['seqtrain', 'init', f'./{folder}'])}"]
 
 
 def doubts_about_labels(found: Findings) -> Iterator[str]:

@@ -62,6 +62,7 @@ EVENT_LOG_NAMES = {
     "recording_session_label": "session_id",
 }
 """Maps names of event logs (XES) and of eye trackers to plain ones. Their last part says little."""
+THREE_DECIMALS = re.compile(rf"{SIGN}[1-9][0-9]{{0,2}}\.[0-9]{{3}}")
 LETTER, DIGITS = re.compile(r"[^\W\d_]"), re.compile("[0-9]+")
 CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
@@ -74,6 +75,8 @@ MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
 MOST_MARKS = 3
 """Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""
+SPARSE = 2
+"""Whole numbers have gaps if their range is more than this many times their count."""
 REPEATS = 4
 """Values repeat if each occurs this many times or more on average."""
 FEWEST_MEASURED = 8
@@ -314,7 +317,7 @@ class ColumnProfile:
         amounts = self.values_of("amount")
         if len(self.units.keys() - {""}) + bool(self.kind_counts["time"]) < 2:
             return False
-        return _seconds(amounts, DURATION) is not None
+        return seconds_of(amounts, DURATION) is not None
 
     @cached_property
     def calendar_names(self) -> str:
@@ -323,7 +326,7 @@ class ColumnProfile:
             return ""
         if len(self.values) > MOST_NAMES or any(map(WITH_DIGIT.search, self.values)):
             return ""
-        types = [type for type in (DATE, WEEKDAY) if _seconds(self.values, type) is not None]
+        types = [type for type in (DATE, WEEKDAY) if seconds_of(self.values, type) is not None]
         return types[0] if len(types) == 1 else ""
 
     @property
@@ -345,6 +348,20 @@ class ColumnProfile:
         if any(";" in value for value in lists):
             are_commas = any("," in value and NO_PAIR.search(value) for value in lists)
         return are_commas and all(COMMA_NUMBER.sub("", value) == "" for value in lists[:SAMPLE])
+
+    @property
+    def decimal_points(self) -> list[str]:
+        """Numbers whose points can't separate thousands, as that of 1.000 can."""
+        if self.kind not in ("number", "amount"):
+            return []
+        marked: list[str] = [x for x in self.values_of("number") + self._amounts if "." in x]
+        return [x for x in marked if GROUPED[","].fullmatch(x) is None]
+
+    @property
+    def may_have_decimal_points(self) -> bool:
+        """True if each number has one point before three digits, as decimals may have: 14.963."""
+        is_one = self.kind == "number" and self.distinct >= FEWEST_MEASURED
+        return is_one and all(map(THREE_DECIMALS.fullmatch, self.values))
 
     def possible_thousands(self, mark: str) -> str | None:
         """Return a number whose decimals may be thousands, or None if there isn't one.
@@ -528,7 +545,7 @@ class ColumnProfile:
         kind, members = self.main_kind
         found: Floats = np.full(len(self.values), np.nan)
         if self.calendar_names:
-            names = _seconds(self.values, self.calendar_names)
+            names = seconds_of(self.values, self.calendar_names)
             return found if names is None else names
         if self.numbered_text:
             texts = (value.replace(self.numbered_text, "") for value in self.values)
@@ -559,8 +576,11 @@ class ColumnProfile:
         texts = [value for value, kind in kinds if kind in members]
         found = []
         for type in TIME_TYPES:
-            if type != NUMBER and _seconds(texts[:: max(1, len(texts) // 1000)], type) is not None:
-                seconds = _seconds(texts, type)
+            if (
+                type != NUMBER
+                and seconds_of(texts[:: max(1, len(texts) // 1000)], type) is not None
+            ):
+                seconds = seconds_of(texts, type)
                 if seconds is not None:
                     found.append((type, seconds))
         if len(found) == 1:
@@ -738,8 +758,8 @@ class ColumnProfile:
     @cached_property
     def holds_codes(self) -> bool:
         """True if ten texts or more are letters and a number, such as K017, or mail addresses."""
-        texts = [value for value in self.values if value != ""]
-        return len(texts) >= FEWEST_CODES and self.are_texts and all(map(CODE.fullmatch, texts))
+        texts = [value for value in self.values if value != ""] if self.are_texts else []
+        return len(texts) >= FEWEST_CODES and all(map(CODE.fullmatch, texts))
 
     @cached_property
     def is_contiguous(self) -> bool:
@@ -749,9 +769,22 @@ class ColumnProfile:
     @property
     def is_unique(self) -> bool:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
-        if self.has_no_labels or self.is_duration:
+        if self.has_no_labels or self.is_duration or self.distinct < self.rows:
             return False
-        return self.distinct == self.rows and self.words < 1.5
+        return self.words < 1.5 and not (self.kind == "number" and self._are_scattered)
+
+    @cached_property
+    def _are_scattered(self) -> bool:
+        """True if numbers neither rise nor fall, leave gaps, and differ in their digits.
+
+        Counts of a sensor are such numbers. Ids are sorted, dense, or equally long.
+        """
+        numbers = self.numbers[np.isfinite(self.numbers)]
+        if len(numbers) < 3 or len({len(str(value)) for value in self.sampled_values}) == 1:
+            return False
+        steps = np.diff(numbers)
+        is_sorted = (steps >= 0).all() or (steps <= 0).all()
+        return not is_sorted and bool(np.ptp(numbers) > SPARSE * len(numbers))
 
     @property
     def is_category(self) -> bool:
@@ -907,7 +940,7 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
     return bool(used.any())
 
 
-def _seconds(texts: Sequence[str], type: str) -> Floats | None:
+def seconds_of(texts: Sequence[str], type: str) -> Floats | None:
     """Return the seconds of times of one type, or None if one can't be read.
 
     The result is also None if only some have a time zone.

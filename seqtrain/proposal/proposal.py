@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.config import check_options
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channels_beside, channels_first
 from seqtrain.proposal.checks import (
@@ -24,6 +25,7 @@ from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.layouts import commands_for_files, commands_for_names, find_layout
 from seqtrain.proposal.notes import (
     about_sheets,
+    commands_for_sheets,
     doubts_about_labels,
     few_rows,
     files_of_other_splits,
@@ -41,6 +43,7 @@ from seqtrain.proposal.settings import share_to_hold_out
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
 from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
@@ -99,10 +102,10 @@ def propose(
         ConfigError: If a setting of the user isn't valid.
         DataError: If a file can't be read, or if the data is ambiguous without a further option.
     """
+    check_options(options.settings)
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
     table = read_table(files_of("train", layout.splits["train"]), layout, reports)
-    sheets = list(about_sheets(table))
     try:
         roles = roles_of(table)
         facts = facts_of(roles, layout.options, table.unread)
@@ -116,8 +119,9 @@ def propose(
     except DataError as error:
         pieces = commands_for_pieces(table) or commands_for_files(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
-        raise DataError(*error.lines, *sheets, *pieces, *commands_for_names(table)) from None
-    warnings = [*sheets, *doubts_about_labels(found)]
+        pieces += commands_for_sheets(table)
+        raise DataError(*error.lines, *pieces, *commands_for_names(table)) from None
+    warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, facts)
     warnings += channels_beside(table, roles)
@@ -157,6 +161,8 @@ def propose(
         warnings += number_doubts(prepared)
     warnings += [*scattered_rows(roles.id, config), *shared_owner(roles.owner, config)]
     warnings += few_rows(found, config)
+    median, most, longest = (min(x, config.data.max_length or x) for x in facts.lengths)
+    warnings += doubts_about_time(facts.rows * median, most, longest, config)
     return Proposal(text, [*uses(found, settings), *others], warnings)
 
 

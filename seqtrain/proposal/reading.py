@@ -1,5 +1,6 @@
 """Reading of data files by `seqtrain init`: format, encoding, header, and all columns."""
 
+import json
 import os
 import re
 import shlex
@@ -22,10 +23,12 @@ from seqtrain.proposal.text_forms import (
     NOT_UTF_8,
     PROFILED_ROWS,
     check_shape,
+    command_for_unknown,
     find_header,
     first_lines,
     format_of_lines,
     is_ragged,
+    refuse_blanks,
     refuse_blocks,
     set_likely_encoding,
     undecodable_rows,
@@ -53,9 +56,9 @@ from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
     MEMORY,
-    advice,
     check_encoding,
     columns_of_format,
+    refuse_unreadable,
     resolve_format,
 )
 from seqtrain.tables.join import joined_source
@@ -64,6 +67,17 @@ from seqtrain.tables.sources import FileSource, holds_whole_files, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name
 
+MOVING = {
+    True: (
+        "import csv, sys; m = %s; r = csv.reader(sys.stdin, delimiter=m); "
+        "csv.writer(sys.stdout, delimiter=m).writerows([x[-1], *x[:-1]] for x in r if x)"
+    ),
+    False: (
+        r'import sys; m = %s; r = (x.rstrip("\r\n").split(m) for x in sys.stdin if x.strip()); '
+        "[print(x[-1], *x[:-1], sep=m) for x in r]"
+    ),
+}
+"""Programs of Python that move the last field to the front, of csv with quotes or without."""
 MOST_FILES = 4096
 """Largest number of files that are read, if the name or the folder of a file is its label."""
 FIRST_FILES = 100
@@ -137,8 +151,9 @@ def data_format(path: str, given: str) -> str:
             os.lstat(path)
         except (OSError, ValueError) as error:
             raise path_problem(path, error, DataError) from None
+        refuse_unreadable(path)
         unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
-        raise DataError(f"{display_name(path)}: {advice(path) or unknown}")
+        raise DataError(f"{display_name(path)}: {unknown}", *command_for_unknown(path))
     return format
 
 
@@ -168,6 +183,8 @@ def read_table(
     if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
         refuse_blocks(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
+        if is_train and not layout.joins:
+            refuse_blanks(path, dialect)
         table.dialect = replace(table.dialect, format=format_of_lines(table))
     first = list[str]()
     if table.dialect.format in ("csv", "tsv"):
@@ -297,8 +314,9 @@ def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
     if any(labels_at(rows, place) for place in range(start)) and not has_label_last(rows):
         return start
     mark = _delimiter_of(table)
-    code = f'{{sub(/\\r$/, ""); label = $NF; sub(/[{mark}][^{mark}]*$/, ""); print label FS $0}}'
-    command, target = rewriting(["awk", "-F", mark, code], table.path, "labelled")
+    has_quotes = table.dialect.format == "csv" and table.dialect.quotes is not False
+    code = MOVING[has_quotes] % json.dumps(mark)
+    command, target = rewriting(["python3", "-c", code], table.path, "labelled")
     moving = ["if the last field of a row is its label, move it to the front:", f"  {command}"]
     moving.append(f"  seqtrain init {target}")
     found = f"{table.name}: rows have different lengths, as lists have"

@@ -1,6 +1,5 @@
 """Roles of the columns of a table with a row per sequence: its label and its sequence."""
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code,
     is_code_or_owner,
+    is_counting,
     last_word,
     may_own,
 )
@@ -45,6 +45,7 @@ from seqtrain.proposal.roles import (
     set_command,
     tells_label,
 )
+from seqtrain.proposal.wide import in_order, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
 
@@ -64,10 +65,6 @@ FEWEST_SYMBOLS = 3
 """Fewest symbols of a list beside a text, on average, that may be a sequence."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
-
-DIGITS_ONLY, DECIMALS = re.compile("[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
-DIGITS = re.compile("[.][0-9]+$|[0-9]+")
-"""Digits in the name of a column, and the number of a name that occurs again."""
 
 
 def row_table(
@@ -169,7 +166,7 @@ def about_splits(column: ColumnProfile) -> str:
 
 def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
-    if any(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
+    if all(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
     is_wide = len(chosen) > 1 and chosen[0].kind == "number"
     return is_wide and not any(column.has_decimals for column in chosen)
@@ -204,7 +201,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
-    if any(x.is_free_text for x in texts):  # words that repeat say more about the rows' owners
+    if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not x.is_category]
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
@@ -235,6 +232,12 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     )
 
 
+def _may_be_spelled(column: ColumnProfile) -> bool:
+    """Return True for free texts, and for words such as addresses or molecules, but not for ids."""
+    is_id = is_code_or_owner(column) or column.has_one_shape or column.word in ROW_NAMES
+    return column.is_free_text or (column.differs and not is_id)
+
+
 def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True if a column is named like codes or groups, and its equal rows have one label."""
     if not column.can_be_label or not (may_own(column) or is_code(column)):
@@ -256,10 +259,15 @@ def _channels(found: _Candidates) -> list[ColumnProfile]:
     """Return series of equal lengths, or []."""
     lists = found.lists
     lengths = {round(column.steps, 9) for column in lists}
-    is_equal = {column.kind for column in lists} == {"series"} and len(lengths) == 1
-    if is_equal or len(lists) == 1:
+    if (are_channels(lists) and len(lengths) == 1) or len(lists) == 1:
         return lists
     return []
+
+
+def are_channels(columns: Sequence[ColumnProfile]) -> bool:
+    """Return True for lists of numbers, of which some have decimals, or are similar to the next."""
+    are_lists = all(x.kind in LIST_KINDS and x.main_kind[0] == "numbers" for x in columns)
+    return are_lists and any(column.kind == "series" for column in columns)
 
 
 def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
@@ -283,42 +291,7 @@ def _wide_series(found: _Candidates) -> list[ColumnProfile]:
     """Return the columns of numbers that are more than half of all columns, or []."""
     wide = wide_columns(found.others)
     if 2 * len(wide) > len(found.others):
-        return _in_order(wide)
-    return []
-
-
-def _in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
-    """Return columns in the order of the numbers in their names, if these go up and down.
-
-    Programs sort names by their characters: t_0, t_1, t_10, t_2.
-    """
-    decimals = [[float(x) for x in DECIMALS.findall(str(column.name))] for column in columns]
-    if decimals == sorted(decimals):  # wave lengths such as 400.25, 400.5, or t_0, t_1
-        return columns
-    numbers = [[int(each) for each in DIGITS_ONLY.findall(str(x.name))] for x in columns]
-    order = sorted(range(len(columns)), key=numbers.__getitem__)
-    if order[::-1] == list(range(len(columns))):
-        return columns
-    return [columns[at] for at in order]
-
-
-def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
-    """Return the columns of numbers, or of words that repeat, that are the time steps, or [].
-
-    They are eight or more columns without names, or whose names differ only in digits, also in the
-    numbers that pandas adds to equal names (x, x.1). Those of words have names. If there are
-    several such groups of columns, the list is empty.
-    """
-    by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
-    for column in columns:
-        name, has_words = str(column.name).lower(), column.kind == "text"
-        stem = DIGITS.sub("", name)
-        is_word = has_words and column.repeats and stem != name
-        if is_word or column.kind in ("number", "amount"):
-            by_stem.setdefault((stem, has_words), []).append(column)
-    groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
-    if len(groups) == 1:
-        return groups[0]
+        return in_order(wide)
     return []
 
 
@@ -329,6 +302,12 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     only column except the label is named like codes or owners.
     """
     texts, others = found.texts, found.others
+    if len(others) == 1 and is_code_or_owner(others[0]) and others[0].is_unique:
+        name = str(others[0].name)
+        raise DataError(
+            f"--sequence: {others[0].shown} names each row, but no column holds a sequence; give "
+            f"the file that has it, too, or, to read the names: {shlex.join(['--sequence', name])}"
+        )
     is_table = any(column.is_measured for column in others)
     if texts and is_code_or_owner(texts[0]):
         is_table = is_table or any(column.kind == "time" for column in others)
@@ -339,7 +318,8 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
         raise DataError(
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
             "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
-            "it), or --sequence"
+            "it), or --sequence",
+            *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
         )
     return []
 
@@ -442,9 +422,8 @@ def _few_numbers(
     for column in others:
         if label is not None and _may_be_moment(column, label):
             lines += listed_commands("id", [(column, "the rows of one value are a sequence")])
-    if label is not None and FEWEST_WIDE <= len(numbers) <= MOST_LISTED:
-        setting = f"data.sequence={flow([column.name for column in numbers])}"
-        lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
+    if label is not None:
+        lines += _command_for_numbers(numbers)
     return lines
 
 
@@ -453,6 +432,17 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
     return determines(column, label) and not determines(label, column)
+
+
+def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line with a command that reads few columns of numbers as a series, or [].
+
+    There is none if one is named like times or counters: a row is a time step.
+    """
+    if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
+        return []
+    setting = f"data.sequence={flow([column.name for column in numbers])}"
+    return [f"  {set_command(setting)}  # if each column is a time step of the row"]
 
 
 def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:
@@ -483,6 +473,8 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False)
         return "features"
     if len(chosen) >= FEWEST_WIDE and all(column.repeats for column in chosen):
         return "tokens"
+    if are_channels(chosen):
+        return "features"
     if len(kinds) == 1:
         return SEQUENCE_KINDS.get(kinds.pop(), "text")
     return "text"

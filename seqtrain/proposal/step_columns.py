@@ -350,7 +350,8 @@ class StepColumns:
         """
         changed = int(np.count_nonzero(steps))
         assert self.order is not None
-        if np.count_nonzero(steps < 0) < MOSTLY_NEWEST * max(1, changed):
+        are_newest = np.count_nonzero(steps < 0) >= MOSTLY_NEWEST * max(1, changed)
+        if not (are_newest and self.is_sorted):
             return
         name, ties = self.order.shown, len(steps) - changed
         equal = ""
@@ -358,7 +359,8 @@ class StepColumns:
             equal = f"; {counted(ties, 'row')} with an equal {name} stay as in the file"
         yield (
             f"rows of one {self.id.shown} are newest first in the file, by {name}: data.order "
-            f"sorts them from the oldest on{equal}"
+            f"sorts them from the oldest on{equal}; if it counts down, keep the order of the file: "
+            f"{shlex.join(['--set', 'data.order=null'])}"
         )
 
     def _doubts_without_order(self) -> Iterator[str]:

@@ -16,7 +16,7 @@ from seqtrain.proposal.names import (
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import counts_rows, find_order
 from seqtrain.proposal.profile import SAMPLE, ColumnProfile, determines, joined_column
-from seqtrain.proposal.roles import columns_named, commands, likeliest_labels
+from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
 
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
@@ -126,7 +126,7 @@ def _likeliest_ids(
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
     and numbers that repeat, if another column holds measurements or times. These numbers are named
-    like parts of ids, or counted.
+    like parts of ids, or counted. So are names of few values, which may be properties of rows.
     """
     rules = (lambda x: is_code(x) and x.is_contiguous, is_code, lambda x: x.is_contiguous)
     for rule in rules:
@@ -139,8 +139,16 @@ def _likeliest_ids(
     names = [x for x in found if x.kind == "text" and x.repeats and x.word not in TEXT_NAMES]
     numbers = [x for x in found if x.kind == "number" and x.repeats and not is_ordinal(x)]
     names += [x for x in numbers if may_name_sequences(x, columns)]
-    names = [x for x in names if measured - {x}]
+    names = [x for x in names if measured - {x} and not _may_be_property(x, columns)]
     return [x for x in names if not any(_counts(x, other) for other in columns)]
+
+
+def _may_be_property(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+    """Return True for few scattered values, such as grades, whose rows no other column sorts."""
+    if column.distinct > MOST_CLASSES or is_code_or_owner(column) or is_part_of_id(column):
+        return False
+    others = [x for x in columns if x is not column]
+    return not column.is_contiguous and find_order(others, column) is None
 
 
 def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:

@@ -18,7 +18,6 @@ from seqtrain.proposal.roles import (
     likeliest_labels,
     other_labels,
 )
-from seqtrain.proposal.row_roles import wide_columns
 from seqtrain.proposal.step_columns import StepColumns
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -30,6 +29,7 @@ from seqtrain.proposal.step_ids import (
     is_ordinal,
     mostly_blank,
 )
+from seqtrain.proposal.wide import wide_columns
 from seqtrain.proposal.window_roles import label_runs, windowed_roles
 from seqtrain.text import listed
 

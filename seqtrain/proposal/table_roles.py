@@ -16,7 +16,6 @@ from seqtrain.proposal.doubts import (
     odd_lines,
     rejected_tasks,
     told_by_ends,
-    written_in_two_ways,
 )
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
@@ -24,6 +23,7 @@ from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.number_forms import check_decimal_marks, written_in_two_ways
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
@@ -85,6 +85,7 @@ def roles_of(table: Table) -> Roles:
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
             f"{advice}"
         )
+    check_decimal_marks(roles, table)
     for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,12 +11,12 @@ from dataclasses import replace
 from seqtrain.errors import DataError
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.ragged import RAGGED, list_start, names_ragged_rows
+from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import matching_files, open_source
@@ -38,8 +39,26 @@ MOST_LISTS = 4
 """Largest number of lists for which a message has a command."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
-NUMBERS_BETWEEN_BLANKS = re.compile(r" *[-+0-9.eE]+(?: +[-+0-9.eE]+)+ *")
-"""Line of a text file with a table whose columns are separated by blanks."""
+FEWEST_FIELDS, FEWEST_TABLE_LINES = 3, 8
+"""Fewest fields of each line, and fewest lines, of a table whose columns blanks separate."""
+SHARE_OF_NUMBERS = 0.25
+"""Smallest share of columns of numbers in such a table."""
+BEGINNINGS = {
+    "fasttext": "__label__",
+    "jsonl": "[{[].*",
+    "fasta": ">.*",
+    "arff": "(?i:@relation).*",
+    "tsv": ".*\t",
+    "csv": ".*[,;|]",
+}
+"""Maps formats to patterns of the first line of a file whose ending tells no format."""
+SURVEY_ID = '{"ImportId"'
+"""Beginning of a cell in the third row of a survey."""
+REMOVING_ROWS = (
+    'import csv, sys; rows = list(csv.reader(sys.stdin, delimiter="{mark}")); '
+    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
+)
+"""Code that removes the second and the third row of csv."""
 NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
 """First word of a line that may be its label."""
 
@@ -56,7 +75,7 @@ def format_of_lines(table: Table) -> str:
             return "tsv"
         return "txt"
     if any("\t" in line for line in lines):
-        if table.layout.options.get("header"):
+        if table.layout.options.get("header") or has_label_last(fields):
             return "tsv"
         return "txt"
     for mark in ";,|":
@@ -124,6 +143,69 @@ def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     )
 
 
+def refuse_blanks(path: str, dialect: Dialect) -> None:
+    """Raise a DataError with a command if blanks separate the columns of a text file.
+
+    All lines then have equally many fields, without comments, and a quarter of the columns numbers
+    below the first line: lines of a log may have equally many words. The names may be in a comment,
+    or lack that of the first column, as R writes them.
+    Lines with one tab each are label<TAB>text.
+    """
+    lines = [line for line in first_lines(path, dialect) if line.strip()]
+    rows = [line.split() for line in lines[1:] if not line.startswith("#")]
+    width = len(rows[0]) if rows else 0
+    if len(rows) < FEWEST_TABLE_LINES or width < FEWEST_FIELDS or {*map(len, rows)} != {width}:
+        return
+    is_divided = all(line.count("\t") == 1 for line in lines)
+    is_divided |= all(len(line.split("\t")) == width for line in lines)
+    numbers = [column for column in zip(*rows, strict=True) if all(map(is_number, column))]
+    if (
+        is_divided
+        or len(numbers) < SHARE_OF_NUMBERS * width
+        or any(mark in lines[1] for mark in ",;|")
+    ):
+        return
+    code, names = "", lines[0].lstrip("# ").split()
+    if any('"' in line for line in lines):
+        code += '{gsub(/"/, "")} '
+    if lines[0].startswith("#") and len(names) == width:
+        code += 'NR == 1 {sub(/^[# ]+/, "")} '
+    elif len(names) == width - 1 and not lines[0].startswith("#"):
+        code += 'NR == 1 {$0 = "row " $0} '
+    elif len(names) != width and not lines[0].startswith("#"):
+        return
+    code += r'/^#/ || !NF {next} {sub(/\r$/, ""); $1 = $1; print}'
+    command, target = rewriting(["awk", "-v", r"OFS=\t", code], path, "table", ".tsv")
+    raise DataError(
+        f"{display_name(path)}: {width} columns between blanks; to write tabs there:",
+        f"  {command}",
+        f"  seqtrain init {target}",
+    )
+
+
+def command_for_unknown(path: str) -> list[str]:
+    """Return a line with the command that reads a file whose ending tells no format, or [].
+
+    Raises:
+        DataError: If blanks separate its columns, with the command that writes tabs there.
+    """
+    if not os.path.isfile(path):
+        return []
+    try:
+        blocks = [*_first_blocks(path, Dialect("lines"))]
+    except DataError:
+        return []
+    if not blocks or any(block.problems for block in blocks):
+        return []
+    refuse_blanks(path, Dialect("lines"))
+    first = str(as_list(blocks[0].columns[TEXT])[0])
+    for format, pattern in BEGINNINGS.items():
+        if re.match(pattern, first):
+            command = shlex.join(["seqtrain", "init", path, "--format", format])
+            return [f"it seems to be {format}; to read it so:", f"  {command}"]
+    return []
+
+
 def _ends(line: str, mark: str) -> tuple[str, str, str]:
     """Return the first field of a line, the others but the last one, and the last field."""
     first, _, rest = line.partition(mark)
@@ -144,7 +226,12 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     Raises:
         DataError: If it isn't clear. Of train, also if there are no rows, or only one column.
     """
-    head, first = _head_of(table)
+    try:
+        head, first = _head_of(table)
+    except DataError:
+        if is_train and os.path.isfile(table.path):
+            refuse_blanks(table.path, table.dialect)
+        raise
     if any(NOT_UTF_8 in problem for problem in undecodable_rows(head)):
         set_likely_encoding(table, [table.path])
         head, first = _head_of(table)
@@ -155,6 +242,7 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
             return first
     if is_train:
         check_shape(head, first)
+        _refuse_survey(head)
     filled = [cell for cell in first if cell.strip()]
     has_title = len(filled) == 1 and len(first) > 2
     if is_train and has_title and table.layout.options.get("header") is not False:
@@ -202,6 +290,26 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     )
 
 
+def _refuse_survey(head: Table) -> None:
+    """Raise a DataError with the command that removes the two rows below the names in a survey.
+
+    Qualtrics writes the questions and the ids of the columns there.
+    """
+    place = 1
+    cells = [x.values[x.codes[place]] for x in head.columns if len(x.codes) > place]
+    if not any(str(cell).startswith(SURVEY_ID) for cell in cells):
+        return
+    mark = form_of(first_lines(head.path, head.dialect), head.dialect).delimiter
+    code = REMOVING_ROWS.format(mark=mark)
+    command, target = rewriting(["python3", "-c", code], matching_files(head.path)[0], "answers")
+    raise DataError(
+        f"{head.name}: the two rows below the names hold questions and ids of the columns, as "
+        "Qualtrics writes them; to remove them:",
+        f"  {command}",
+        f"  seqtrain init {target}",
+    )
+
+
 def _head_of(table: Table) -> tuple[Table, list[str]]:
     """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
@@ -227,18 +335,10 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
         table: The table without its first row.
         first: Cells of the first row of csv or tsv, or [].
     """
-    name = table.name
+    name, is_text = table.name, table.dialect.format in ("csv", "tsv")
+    if is_text and os.path.isfile(table.path) and (len(first) == 1 or not table.rows):
+        refuse_blanks(table.path, table.dialect)
     if table.dialect.format == "txt" and table.problems and not table.rows:
-        if os.path.isfile(table.path):
-            lines = first_lines(table.path, table.dialect)
-        else:
-            lines = []
-        if lines and all(map(NUMBERS_BETWEEN_BLANKS.fullmatch, lines)):
-            edit = ["sed", "-E", "-e", "s/^ +//", "-e", "s/ +/,/g"]
-            command, _ = rewriting(edit, table.path, "table", ".csv")
-            raise DataError(
-                f"{name}: numbers between blanks; write commas there, such as by:", f"  {command}"
-            )
         refuse_labels_before_blanks(table)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"

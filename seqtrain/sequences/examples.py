@@ -22,6 +22,8 @@ from seqtrain.text import counted
 
 CHUNK_ROWS = 4096
 """Largest number of sequences that are encoded or predicted together."""
+MOST_DROPPED = 0.05
+"""Largest share of rows that may be left out: with more, the reading is wrong."""
 SHOWN_ROWS = 5
 """Largest number of bad rows of an input that messages name."""
 

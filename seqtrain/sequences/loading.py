@@ -9,7 +9,14 @@ import numpy as np
 
 from seqtrain.sequences.columns.tables import TableEncoder
 from seqtrain.sequences.encoder import Encoder, EncodingReport
-from seqtrain.sequences.examples import SHOWN_ROWS, RowProblems, Sequences, joined, numbered
+from seqtrain.sequences.examples import (
+    MOST_DROPPED,
+    SHOWN_ROWS,
+    RowProblems,
+    Sequences,
+    joined,
+    numbered,
+)
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.preprocessing import Preprocessing
@@ -19,9 +26,6 @@ from seqtrain.tables.blocks import FILE
 from seqtrain.tables.cells import name_of
 from seqtrain.tables.join import join_notices
 from seqtrain.text import quote
-
-MOST_DROPPED = 0.05
-"""Largest share of rows that may be left out: with more, the reading is wrong."""
 
 
 @dataclass
@@ -101,8 +105,9 @@ class Loader:
                     kept = refused
                 file, _, line = part.place(row, name).rpartition(":")
                 kept.add(int(line), reason, file)
-        advice, total = [], report.rows - rows_before + problems.count
-        if has_unreadable and problems.count <= MOST_DROPPED * total:
+        advice = []
+        read = report.rows - rows_before
+        if has_unreadable and problems.count <= MOST_DROPPED * (problems.count + read):
             advice = ["to leave out rows that can't be read, train with data.bad_rows: drop"]
         problems.raise_if_any(advice)
         is_recording = source.schema.id == FILE  # the file is one sequence

@@ -14,6 +14,7 @@ from seqtrain.config.rules import without_effect
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
 from seqtrain.sequences.splits import BLANK, equal_rows
@@ -137,6 +138,9 @@ def warnings(
         if name in summaries and summaries[name].repeats:
             said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
     said += [*_conflicts(train), *_divided_groups(data), *number_doubts(data)]
+    lengths = train.lengths
+    most = int(np.quantile(lengths, 0.95, method="nearest"))
+    said += doubts_about_time(int(lengths.sum()), most, int(lengths.max()), config)
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
     names = data.preprocessing.labels
@@ -254,7 +258,8 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
 
     Labels look like lists if most of their parts occur more than once, or are labels by themselves.
     If the separator is a bar, one part that is a label suffices. Numbers with a decimal comma
-    aren't lists. Marks of 0 and 1 for all classes are lists, also with blanks between them.
+    aren't lists, unless each part is a label. Marks of 0 and 1 for all classes are lists, also with
+    blanks between them.
 
     Args:
         counts: Number of rows of each label.
@@ -264,11 +269,12 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
             return mark
     for mark in JOINING_MARKS:
         lists = [label for label in counts if mark in label.strip(mark)]
-        if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
-            continue
         parts = Counter(
             part.strip() for label in lists for part in label.strip("[]{}()").split(mark)
         )
+        are_decimals = all(DECIMAL_COMMA.fullmatch(label) for label in lists)
+        if are_decimals and not (lists and parts.keys() <= counts.keys()):
+            continue
         is_bar = mark == JOINING_MARKS[0] and not parts.keys().isdisjoint(counts)
         if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
             return mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +22,7 @@ from seqtrain.tables.blocks import (
     Selection,
     Source,
     as_list,
+    missing_name,
 )
 from seqtrain.tables.cells import CodedColumn
 from seqtrain.tables.formats import resolve_format
@@ -78,7 +79,8 @@ class JoinedSource(Source):
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of the source with the columns of the further files.
 
-        A further file that can't be read is an error only if the source lacks a required column.
+        A further file that can't be read is an error only if the source lacks a required column,
+        or all columns are read.
 
         Args:
             selection: Columns to read.
@@ -93,6 +95,8 @@ class JoinedSource(Source):
             try:
                 tables.append(_JoinedTable(join, selection))
             except DataError as error:
+                if selection.required is None:
+                    raise
                 unreadable.append(error)
         inner, start = _without(selection, tables), 0
         try:
@@ -178,6 +182,7 @@ class _JoinedTable:
 
     Attributes:
         columns: Cells of each column but the key, and None after the last row.
+        is_whole: True if all columns are read, so that none may be missing.
 
     Raises:
         DataError: If the file or a row of it can't be read.
@@ -185,6 +190,7 @@ class _JoinedTable:
 
     def __init__(self, join: Join, selection: Selection) -> None:
         self.join, self.name = join, join.source.name
+        self.is_whole = selection.required is None
         if selection.required is not None:
             others = [name for name in selection.required if name != join.right]
             names = [join.own_name if name == join.column else name for name in others]
@@ -197,6 +203,8 @@ class _JoinedTable:
             for name, cells in block.columns.items():
                 columns.setdefault(name, []).extend(as_list(cells))
         size = len(self._lines)
+        if size and join.right is not None and join.right not in columns:
+            raise DataError(_no_key(self.name, join.right, columns))
         if join.column is not None and join.own_name in columns:
             columns = {join.column: columns[join.own_name]}
         keys = [] if join.right is None else columns.pop(join.right, [])
@@ -212,7 +220,11 @@ class _JoinedTable:
         """
         names = [name for name in self.columns if name not in block.columns]
         left = self.join.left
-        if not names or (left is not None and left not in block.columns):
+        if not names:
+            return
+        if left is not None and left not in block.columns:
+            if self.is_whole:
+                raise DataError(_no_key(block.file or "data", left, block.columns))
             return
         if left is None:
             rows = self._aligned(block, start)
@@ -339,6 +351,14 @@ def column_of(path: str) -> str:
     """Return the name of the column of a file without names: y for y_train.txt."""
     stem = Path(path).name.partition(".")[0]
     return re.sub(rf"[_-]?{SPLIT_WORDS}[_-]?", "", stem, flags=re.IGNORECASE) or stem
+
+
+def _no_key(file: str, key: Name, present: Iterable[Name]) -> str:
+    """Return the message that a file lacks the key of a join."""
+    advice = (
+        "if the key has another name there: on: {left: COLUMN, right: COLUMN OF THE OTHER FILE}"
+    )
+    return f"{file}:1: {missing_name('column', key, present)}; {advice}"
 
 
 def _without(selection: Selection, tables: Sequence[_JoinedTable]) -> Selection:

@@ -34,7 +34,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     located,
 )
-from seqtrain.tables.formats import FORMATS, NO_DATA, resolve_format
+from seqtrain.tables.formats import FASTQ, FORMATS, NO_DATA, refuse_unreadable, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
 from seqtrain.text import counted, display_name, listed, printable, quote
 
@@ -379,11 +379,15 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
         found = f"holds both sub-folders and .txt files ({os.path.basename(parts[0].path)})"
         raise DataError(f"{shown}: {found}; expected one kind")
     for label in in_folders:
-        for name, _ in folder_entries(os.path.join(path, label)):
-            parts.append(_part(os.path.join(path, label, name), ONE_ROW, dialect, {LABEL: label}))
+        folder = os.path.join(path, label)
+        for name, _ in folder_entries(folder):
+            if os.path.splitext(uncompressed(name.lower()))[1] in FASTQ:
+                refuse_unreadable(name, folder)
+            parts.append(_part(os.path.join(folder, name), ONE_ROW, dialect, {LABEL: label}))
     if not parts:
         advice = "expected one sub-folder or one file <class>.txt per class"
         for name, _ in entries:
+            refuse_unreadable(os.path.join(path, name))
             ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
             if resolve_format(name, "auto") is not None:
                 pattern = display_name(os.path.join(path, "*" + ending))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqtrain import init
 from seqtrain.config import Config, config_from_mapping, parse_config, resolved_config
 from seqtrain.config.schema import KEYS, SECTIONS
 from seqtrain.errors import ConfigError
@@ -94,6 +95,30 @@ def test_a_key_that_only_refines_another_is_ignored_without_it(options, key):
 def test_a_fraction_that_is_written_as_text_is_no_file(text):
     (problem,) = problems(DATA, f"data.validation='{text}'")
     assert f"found '{text}'; expected a fraction such as 0.1" in problem
+
+
+@pytest.mark.parametrize(
+    ("on", "near"),
+    [
+        ("{nr: case}", "{left: nr, right: case}"),
+        ("[nr, case]", "{left: nr, right: case}"),
+        ("{left: nr, rihgt: case}", "{left: nr, right: case}"),
+        ("[nr]", "nr"),
+        ("7", None),
+    ],
+)
+def test_another_form_of_the_key_of_a_join_is_refused_with_the_right_one(
+    on, near, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("nr,s\n1,x y\n2,z y\n")
+    Path("b.csv").write_text("case,l\n1,u\n2,v\n")
+    option = f"data.join=[{{file: b.csv, on: {on}}}]"
+    with pytest.raises(ConfigError) as caught:
+        init("a.csv", settings=[option])
+    for (problem,) in (problems(DATA, option), caught.value.problems):
+        assert "expected COLUMN, {left: COL" in problem
+        assert problem.partition("; did you mean ")[2] == (f"{near}?" if near else "")
 
 
 def test_keys_below_a_misspelt_section_are_checked():

@@ -561,3 +561,88 @@ def test_numbered_messages_of_a_conversation_are_turns(tmp_path, draw):
     names = ["conversation_id", "turn", "speaker", "utterance", "time", "outcome"]
     config, _ = proposed(write(tmp_path / "a.csv", names, rows), id="conversation_id")
     assert config.data.sequence == ["speaker", "utterance"]
+
+
+def test_counts_of_a_sensor_that_all_differ_are_measured(tmp_path, draw):
+    counts = draw.sample(range(10_000, 9_000_000), 400)
+    rows = [[i // 10, i % 10, count, i // 10 % 2] for i, count in enumerate(counts)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["take", "t", "red", "worn"], rows))
+    assert (config.data.id, config.data.order) == ("take", "t")
+    assert config.data.steps == {"red": "number"}
+
+
+def test_numbers_joined_by_commas_are_lists_of_labels(tmp_path, draw):
+    """Each part is a label, too: "1,4" isn't 1.4; but the marks 1,3 and 1,7 are."""
+    rows = [
+        [sentence(draw), ",".join(draw.sample("01234", draw.choice([1, 1, 2])))] for _ in "ab" * 99
+    ]
+    config, proposal = proposed(
+        write(tmp_path / "a.tsv", ["said", "topic"], rows, "\t"), label="topic"
+    )
+    assert config.data.label_separator == ","
+    assert "5 classes" in proposal.text
+    rows = [[sentence(draw), draw.choice(["1,0", "1,3", "1,7", "2,0"])] for _ in "ab" * 99]
+    config, _ = proposed(write(tmp_path / "b.tsv", ["said", "mark"], rows, "\t"), label="mark")
+    assert config.data.label_separator is None
+
+
+def test_a_first_row_whose_label_comes_again_is_data(tmp_path, draw):
+    """Also if the label is a usual name of a column."""
+    rows = [[f"{sentence(draw)}!", draw.choice(["question", "praise"])] for _ in range(90)]
+    rows[0][1] = "question"
+    config, _ = proposed(write(tmp_path / "a.txt", [], rows, ";"))
+    assert (config.data.sequence, config.data.label) == (0, 1)
+
+
+def test_a_clock_that_counts_down_can_keep_the_order_of_the_file(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for game in range(60):
+        for left in sorted(draw.sample(range(700), 8), reverse=True):
+            rows.append(
+                [f"g{game}", f"{left // 60:02d}:{left % 60:02d}", draw.choice("abc"), game % 2]
+            )
+    write(Path("a.csv"), ["game_id", "clock", "play", "won"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    (option,) = re.findall("counts down.*?(--set [^ \n]*)", said)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force", *shlex.split(option)).err
+    assert parse_config(Path("c.yaml").read_text()).data.order is None
+    assert "newest" not in said
+
+
+@pytest.mark.parametrize("kind", ["address", "molecule", "gene"])
+def test_words_that_differ_are_the_sequence_beside_words_that_repeat(tmp_path, draw, kind):
+    """No word is a sequence that stands in many rows, such as a country."""
+    letters = {"address": "abcdxyz.-/", "molecule": "CNOc1()=", "gene": "ACGT"}[kind]
+    places = [name(draw) for _ in range(3)]
+    rows = [
+        ["".join(draw.choices(letters, k=draw.randint(15, 30))), draw.choice(places), "pq"[i % 2]]
+        for i in range(90)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", [kind, "region", "verdict"], rows))
+    assert (config.data.sequence, config.data.label) == (kind, "verdict")
+
+
+def test_lists_of_whole_numbers_beside_decimals_are_channels(tmp_path, draw):
+    rows = []
+    for i in range(60):
+        size, level = draw.randint(6, 12), 60 + 30 * (i % 2)
+        pulse = [round(draw.gauss(level, 5)) for _ in range(size)]
+        warmth = [round(draw.gauss(37, 0.3), 1) for _ in range(size)]
+        rows.append([i, json.dumps(pulse), json.dumps(warmth), ["ok", "fever"][i % 2]])
+    config, _ = proposed(write(tmp_path / "a.csv", ["nr", "pulse", "warmth", "state"], rows))
+    assert (config.data.sequence, config.data.kind) == (["pulse", "warmth"], "features")
+
+
+def test_capitals_at_the_begin_of_sentences_are_no_symbols(tmp_path, draw):
+    rows = [[sentence(draw).capitalize() + draw.choice(".!?"), "ab"[i % 2]] for i in range(120)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert config.data.kind == "text"
+
+
+def test_an_emotion_is_the_label_rather_than_a_language(tmp_path, draw):
+    rows = [
+        [draw.choice(["en", "es"]), sentence(draw), draw.choice(["joy", "fear"])] for _ in "ab" * 50
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["lang", "said", "emotion"], rows))
+    assert config.data.label == "emotion"

@@ -1,5 +1,6 @@
 """Forms in which people keep tables, and what `init` proposes for them."""
 
+import gzip
 import itertools
 import json
 import os
@@ -564,17 +565,21 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
     assert prepare(both).splits["test"].lengths.tolist() == [len(items) for items in lists[:9]]
 
 
-@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_label_after_a_list_is_moved_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, mark, is_named
 ):
     monkeypatch.chdir(tmp_path)
     lists, labels = ragged(draw)
-    rows = [mark.join([*items, label]) for items, label in zip(lists, labels, strict=True)]
-    Path("a b.csv").write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
-    refused = cli("init", "a b.csv", "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"seqtrain:   (awk .*)", refused)
+    file = "a b.tsv" if mark == "\t" else "a b.csv"
+    quoted = {lists[0][0]: f'"{lists[0][0]}{mark.strip()}x"'}
+    rows = []
+    for items, label in zip(lists, labels, strict=True):
+        rows.append(mark.join([*(quoted.get(item, item) for item in items), label]))
+    Path(file).write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
     subprocess.run(command, shell=True, check=True)
     (again,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
     config, _ = proposed(shlex.split(again)[1])
@@ -955,7 +960,7 @@ def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, dr
     path = write(tmp_path / "a.csv", ["u", "v", "w", "y"], rows)
     with pytest.raises(DataError) as caught:
         proposed(path, label="y")
-    message = str(caught.value)
+    message = caught.value.problems[0]
     assert one_line(message) == message
     assert "data.window" in message
 
@@ -1037,10 +1042,9 @@ def test_a_sheet_is_named_and_can_be_chosen(tmp_path, monkeypatch, draw, cli, is
     book.save("a.xlsx")
     other = notes if is_first else title
     shown = cli("init", "a.xlsx", "-o", "c.yaml", code=0 if is_first else 2).err
-    line = next(line for line in shown.splitlines() if "sheet" in line)
-    assert title in line
-    assert notes in line
-    option = re.findall(r"--set .*", line)[0]
+    assert title in shown
+    assert notes in shown
+    option = re.findall(r"--set .*", shown)[0]
     assert shlex.split(option) == ["--set", f'data.sheet="{other}"']
     if not is_first:
         cli("init", "a.xlsx", "-o", "c.yaml", *shlex.split(option))
@@ -1089,20 +1093,92 @@ def test_a_second_text_that_is_not_used_is_said_with_the_option(tmp_path, draw):
     assert not any(second in line for line in proposal.warnings)
 
 
-def test_numbers_between_blanks_are_refused_with_a_command_that_helps(tmp_path, draw, monkeypatch):
+@pytest.mark.parametrize("file", ["a.txt", "it's.dat", "a.csv", "b"])
+@pytest.mark.parametrize("head", ["none", "names", "# names", "# comment", "R"])
+@pytest.mark.parametrize("is_step", [True, False])
+def test_columns_between_blanks_are_divided_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, file, head, is_step
+):
     monkeypatch.chdir(tmp_path)
-    lines = [
-        "  ".join(["", f"{i % 2 + 1:.4e}", *(f"{draw.gauss(i % 2, 1):.4e}" for _ in range(20))])
-        for i in range(90)
-    ]
-    Path("a.txt").write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="numbers between blanks") as caught:
-        proposed("a.txt")
-    _, command = caught.value.problems
-    subprocess.run(command, shell=True, check=True)
-    config, proposal = proposed("a-table.csv")
-    assert (config.data.label, config.data.kind) == (0, "features")
-    assert "90 rows, 2 classes" in proposal.text
+    names, rows = ["visit_id", "step", "temp", "kind"], list[list[Any]]()
+    if is_step:
+        rows = [
+            [f"v{i // 8}", i % 8, f"{draw.gauss(i // 8 % 2, 1):.4e}", "uv"[i // 8 % 2]]
+            for i in range(320)
+        ]
+    else:
+        names = ["kind", *(f"x{k}" for k in range(20))]
+        rows = [[i % 2 + 1, *(draw.gauss(i % 2, 1) for _ in range(20))] for i in range(40)]
+    lines = [draw.choice(["  ", " \t ", "   "]).join(["", *map(str, row)]) for row in rows]
+    if head == "R":
+        lines = [f'"{n}" {line}'.replace("v1", '"v1"') for n, line in enumerate(lines)]
+        lines.insert(0, " ".join(f'"{each}"' for each in names))
+    elif head == "names":
+        lines.insert(0, " \t".join(names))
+    elif head != "none":
+        lines.insert(0, f"# {'  '.join(names)}" if head == "# names" else "# made in May")
+    Path(file).write_text("\r\n".join(lines) + "\r\n")
+    refused = cli("init", file, code=2).err
+    divide, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(divide, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    has_names = head not in ("none", "# comment")
+    assert config.data.label == ("kind" if has_names else 3 if is_step else 0)
+    assert (config.data.id is not None) == is_step
+    data = prepare(config)
+    assert sum(map(len, data.splits.values())) == 40
+    assert {*data.splits["train"].lengths.tolist()} == {8 if is_step else 20}
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "fasttext", "fasta"])
+def test_a_file_of_an_unknown_ending_is_read_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, format
+):
+    monkeypatch.chdir(tmp_path)
+    lines = list[str]()
+    for i in range(80):
+        label, text = "uv"[i % 2], sentence(draw, "uv"[i % 2])
+        forms = {
+            "csv": f"{text},{label}",
+            "tsv": f"{label}\t{text}",
+            "jsonl": json.dumps({"text": text, "label": label}),
+            "fasttext": f"__label__{label} {text}",
+            "fasta": f">{i} {label}\n{text.replace(' ', '')}",
+        }
+        lines.append(forms[format])
+    Path("my a.data").write_text("\n".join(lines))
+    refused = cli("init", "my a.data", code=2).err
+    (init,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    cli(*shlex.split(init), "-o", "c.yaml")
+    assert "80 rows, 2 classes" in Path("c.yaml").read_text()
+
+
+@pytest.mark.parametrize("form", ["{}.fastq", "{}.fq.gz", "{}/1.fastq", "{}/1.fq.gz"])
+def test_reads_of_each_class_are_written_as_lines_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    for label in ("it's u", "v"):
+        path = Path("my reads", form.format(label))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        reads = ["".join(draw.choices("ACGT", k=30)) for _ in range(40)]
+        content = "".join(f"@{i} x=1\n{read}\n+\n{'@' * 30}\n" for i, read in enumerate(reads))
+        compress = gzip.compress if path.suffix == ".gz" else bytes
+        path.write_bytes(compress(content.encode()))
+    refused = cli("init", "my reads", code=2).err
+    convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(convert, shell=True, check=True)
+    if not path.parent.match("v"):  # the message is about the first of the files
+        refused = cli("init", path, code=2).err
+        convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    else:
+        convert = convert.replace("it'\"'\"'s u", "v")
+    subprocess.run(convert, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sorted(data.preprocessing.labels) == ["it's u", "v"]
+    assert sum(map(len, data.splits.values())) == 80
 
 
 def test_a_label_in_the_first_field_of_a_txt_file_of_commas(tmp_path, draw):
@@ -1356,7 +1432,7 @@ def test_steps_that_are_sorted_by_characters_are_read_by_their_numbers(tmp_path,
     assert "longest 12\n" in proposal.text
 
 
-@pytest.mark.parametrize("shape", ["steps", "wide"])
+@pytest.mark.parametrize("shape", ["steps", "wide", "texts"])
 def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, shape
 ):
@@ -1370,11 +1446,16 @@ def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
         rows = [
             [f"g{i // 6}", *(draw.random() for _ in "123"), "ab"[i // 6 % 2]] for i in range(240)
         ]
+    elif shape == "texts":
+        names, marks = ["words", twice, twice], [*SYLLABLES[:3], ""]
+        rows = [
+            [sentence(draw), draw.choice(marks), draw.choice(marks), "ab"[i % 2]] for i in range(80)
+        ]
     write(Path("a b.csv"), [*names, "kind"], rows)
     refused = cli("init", "a b.csv", code=2).err
     (command,) = re.findall(r"^seqtrain:   (python3 .*)", refused, re.M)
     subprocess.run(command, shell=True, check=True)
-    config, _ = proposed("a b-new.csv")
+    config, _ = proposed("a b-new.csv", label="kind")
     assert config.data.label == "kind"
 
 
@@ -1486,16 +1567,24 @@ def test_wave_lengths_beside_a_usual_name_are_a_header(tmp_path, draw):
     assert "2 classes" in proposal.text
 
 
-def test_few_columns_of_numbers_that_the_user_names_are_a_series(tmp_path, draw):
-    names = [f"{6 * at}h" for at in range(5)]
-    rows = [
-        [f"g{i}", *(round(draw.gauss(i % 2, 1), 2) for _ in names), "uv"[i % 2]] for i in range(80)
-    ]
-    path = write(tmp_path / "a.csv", ["gene", *names, "label"], rows)
-    with pytest.raises(DataError, match="--sequence"):
-        propose([path], InitOptions())
-    config, _ = proposed(path, sequence=names)
-    assert (config.data.kind, config.data.sequence) == ("features", names)
+@pytest.mark.parametrize("is_graded", [False, True])
+def test_few_columns_of_numbers_are_a_series_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, is_graded
+):
+    """Few letters that tell the label, such as grades, are no ids."""
+    monkeypatch.chdir(tmp_path)
+    names, rows = [f"{6 * at}h" for at in range(5)], []
+    for i in range(80):
+        grade = ["ABCD"[i % 4]] if is_graded else []
+        marks = [round(draw.gauss(i % 2, 1), 2) for _ in names]
+        rows.append([f"g{i}", *marks, *grade, "uv"[i % 2]])
+    write(Path("a.csv"), ["gene", *names, *(["tier"] if is_graded else []), "label"], rows)
+    refused = cli("init", "a.csv", "--label", "label", "-o", "a.yaml", code=2).err
+    (command,) = re.findall(r"seqtrain:   seqtrain (init .*?)  #", refused)
+    said = cli(*shlex.split(command)).err
+    data = parse_config(Path("a.yaml").read_text()).data
+    assert (data.kind, data.sequence) == ("features", names)
+    assert ("'tier' gives the label away" in said) == is_graded
 
 
 @pytest.mark.parametrize("ending", ["npz", "npy"])
@@ -1555,3 +1644,23 @@ def test_tables_in_one_object_of_json(tmp_path, monkeypatch, draw, cli, form, in
     if form in ("by column", "by id", "split"):
         cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "run")
         assert len(cli("predict", file, "--run", "run").out.splitlines()) == 81
+
+
+def test_lists_of_labels_without_names_and_in_parquet(tmp_path, draw):
+    """The first row is data, for it holds a list as the others do."""
+    rows = [
+        [sentence(draw), str(tuple(draw.sample(["Film Noir", "Drama", "Kids"], 2)))]
+        for _ in "ab" * 60
+    ]
+    rows[0][1] = "('Drama', 'Kids', 'Film Noir')"
+    config, proposal = proposed(write(tmp_path / "a.tsv", [], rows, "\t"))
+    assert config.data.label == 1
+    assert "3 classes" in proposal.text
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    marks = [[int(draw.random() < 0.4) for _ in range(5)] for _ in rows]
+    table = {"doc": [row[0] for row in rows], "flag": marks}
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    config, proposal = proposed(str(tmp_path / "a.parquet"))
+    assert config.data.label == "flag"
+    assert "5 classes" in proposal.text

@@ -700,3 +700,32 @@ def test_the_command_predicts_a_test_file_without_labels(
     cli("fit", "c.yaml", *fast, "--run-dir", "run")
     predicted = cli(*shlex.split(command), "--run", "run").out.splitlines()
     assert [row.split("\t")[0] for row in predicted[1:]] == [f"c{i % 2}" for i in range(60)]
+
+
+@pytest.mark.parametrize("given", ["the folder", "the files", "X and y"])
+@pytest.mark.parametrize("steps", [0, 9])
+def test_a_key_may_have_another_name_in_each_file(tmp_path, monkeypatch, draw, cli, given, steps):
+    """Rows of the two files stand in different orders."""
+    monkeypatch.chdir(tmp_path)
+    paths = ["my data/visits.csv", "my data/outcome.csv"]
+    if given == "X and y":
+        paths, steps = ["my data/X.csv", "my data/y.csv"], 0
+    keys = [f"{name(draw)}{i}" for i in range(60)]
+    label_of = {key: draw.choice("uv") for key in keys}
+    if steps:
+        rows = [[key, t, draw.random()] for key in keys for t in range(steps)]
+        write(Path(paths[0]), ["case", "day", "ax"], rows)
+    else:
+        write(Path(paths[0]), ["case", "note"], [[key, sentence(draw)] for key in keys])
+    shuffled = draw.sample(keys, len(keys))
+    write(Path(paths[1]), ["who", "verdict"], [[key, label_of[key]] for key in shuffled])
+    command = ["init", *(paths if given == "the files" else ["my data"])]
+    if given != "X and y":
+        refused = cli(*command, code=2).err
+        command = shlex.split(re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0])
+    cli(*command, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    (join,) = data.join
+    files_and_keys = {data.train: join["on"]["left"], join["file"]: join["on"]["right"]}
+    assert files_and_keys == dict(zip(paths, ["case", "who"], strict=True))
+    assert (data.label, data.id) == ("verdict", "case" if steps else None)

@@ -1,8 +1,10 @@
 """Numbers and durations as tables in many countries have them: read right, or doubted."""
 
+import csv
 import random
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -191,3 +193,40 @@ def test_series_with_points_between_thousands(tmp_path, decimals):
         for each in read_rows(Input(path, Schema.from_config(config.data, path)))
     ]
     np.testing.assert_allclose(np.concatenate(series), numbers, rtol=1e-6)
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "\t"])
+@pytest.mark.parametrize("forms", [("German", "English"), ("Spanish percent", "minus")])
+def test_two_decimal_marks_in_a_file_are_refused_with_a_command(
+    tmp_path, monkeypatch, cli, forms, delimiter
+):
+    monkeypatch.chdir(tmp_path)
+    rows, numbers = table(forms[0], random.Random(str(forms)))
+    for row in rows:
+        row[3] = FORMS[forms[1]](random.Random(str(row)).uniform(-9, 99)).replace(",", "")
+    ending = ".tsv" if delimiter == "\t" else ".csv"
+    path = f"a b{ending}"
+    with open(path, "w", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([NAMES, *rows])
+    refused = cli("init", path, "--label", "label", "-o", "c.yaml", code=2).err
+    assert "'amount'" in refused
+    assert "'other'" in refused
+    (command,) = re.findall(r"perl .*", refused)
+    subprocess.run(command, shell=True, check=True)
+    plain = f"a b-points{ending}"
+    cli("init", plain, "--label", "label", "-o", "d.yaml")
+    np.testing.assert_allclose(read(plain, Path("d.yaml").read_text()), numbers, atol=0.06)
+
+
+def test_points_beside_decimal_commas_that_may_be_decimals_are_said(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows, numbers = table("German", random.Random(5))
+    for row, number in zip(rows, numbers, strict=True):
+        row[2], row[3] = f"{1 + number / 100:.3f}", row[2]
+    path = write(Path("a.csv"), NAMES, rows, ";")
+    said = cli("init", path, "--label", "label", "-o", "c.yaml").err
+    (command,) = re.findall(r"'amount'.* (perl .*)", said)
+    subprocess.run(command, shell=True, check=True)
+    cli("init", "a-points.csv", "--label", "label", "-o", "d.yaml")
+    truth = 1 + np.array(numbers) / 100
+    np.testing.assert_allclose(read("a-points.csv", Path("d.yaml").read_text()), truth, atol=0.001)

@@ -386,3 +386,39 @@ def test_rows_of_a_part_that_counts_again(tmp_path, names, shape):
     config, _ = proposed(path, label="label")
     assert (config.data.id, config.data.order) == ("unit_id", [coarse, fine])
     assert are_sorted(path, config)
+
+
+TWO_YEARS = [(year, month) for year in (2019, 2020) for month in range(1, 13)]
+STEP_NAMES: dict[str, list[str]] = {
+    "dashes": [f"q-{k}" for k in range(9, 0, -1)] + ["q0"] + [f"q+{k}" for k in range(1, 12)],
+    "signs": [f"v{k:+}" for k in range(-6, 7)],
+    "words": [f"t_minus_{k}" for k in (5, 4, 3, 2, 1)] + ["t_0", "t_plus_1", "t_plus_2"],
+    "frames": [f"u(t-{k})" for k in range(12, 0, -1)] + ["u(t)"],
+    "lags": [f"Lag {k}" for k in range(14, 0, -1)],
+    "brackets": [f"z[{k}]" for k in range(13)],
+    "years and months": [f"EVI_{year}_{month:02}" for year, month in TWO_YEARS],
+    "months": [f"{year}-{month:02}" for year, month in TWO_YEARS],
+    "short years": [f"{DAY_ONE.replace(month=month):%b}_{year % 100}" for year, month in TWO_YEARS],
+    "names": [f"gasto {name.strip('.')}" for name in MONTH_NAMES["es"].split()],
+    "days": [f"May {day}" for day in range(20, 32)] + [f"Jun {day}" for day in range(1, 5)],
+    "quarters": [f"Q{quarter} {year}" for year in (2019, 2020, 2021) for quarter in (1, 2, 3, 4)],
+    "US dates": [
+        f"{at.month}/{at.day}/{at:%y}" for at in (DAY_ONE + timedelta(day) for day in range(-9, 25))
+    ],
+}
+
+
+@pytest.mark.parametrize("shape", ["in order", "shuffled", "newest"])
+@pytest.mark.parametrize("form", STEP_NAMES)
+def test_columns_of_one_channel_are_in_the_order_of_their_names(tmp_path, form, shape):
+    draw, steps = random.Random(form + shape), STEP_NAMES[form]
+    names = {"in order": steps, "newest": steps[::-1], "shuffled": draw.sample(steps, len(steps))}
+    rows = [[*(round(draw.gauss(n % 2, 1), 3) for _ in steps), "xy"[n % 2]] for n in range(60)]
+    rows = [[f"site {n}", *row] for n, row in enumerate(rows)]
+    path = write(tmp_path / "a.csv", ["site", *names[shape], "label"], rows)
+    config, proposal = proposed(path, label="label")
+    if form == "brackets" and shape == "newest":  # plain numbers may be written as they are meant
+        steps = steps[::-1]
+    assert config.data.sequence == steps
+    is_said = any("--set" in line and "data.sequence" in line for line in proposal.warnings)
+    assert is_said == (shape == "newest" and form in ("lags", "frames"))

@@ -67,7 +67,7 @@ def test_marks_become_missing_numbers(tmp_path, monkeypatch, cli, file, mark, de
     monkeypatch.chdir(tmp_path)
     write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured(mark), delimiter)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"missing numbers: seqtrain (init .*); or name", refused)
+    (command,) = re.findall("seqtrain:   seqtrain (init .*na_values.*)", refused)
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.steps["temp"] == "number"
@@ -174,3 +174,65 @@ def test_several_columns_of_marks_are_the_first_command(tmp_path, monkeypatch, c
     refused = cli("init", "posts.csv", "-o", "c.yaml", code=2).err
     cli(*shlex.split(re.findall("seqtrain (init .*?)  #", refused)[0]))
     assert parse_config(Path("c.yaml").read_text()).data.label == names
+
+
+@pytest.mark.parametrize("form", ["classes", "a table of labels", "notes"])
+def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
+    monkeypatch.chdir(tmp_path)
+    openpyxl, draw = pytest.importorskip("openpyxl"), random.Random(form)
+    sheets: dict[str, list[list[Any]]] = {}
+    if form == "classes":
+        for label in ("Thanks & more", "Broken", "Late"):
+            texts = [[f"K{draw.randrange(40)}", sentence(draw)] for _ in range(50)]
+            sheets[label] = [["owner", "remark"], *texts]
+    elif form == "notes":
+        sheets["Notes"] = [["What this is"], [sentence(draw)], [sentence(draw)]]
+        rows = [[sentence(draw), draw.choice("pq")] for _ in range(60)]
+        sheets["Coded"] = [["said", "class"], *rows]
+    else:
+        sheets["Subjects"] = [["subject_id", "arm"], *([f"S{i}", "xy"[i % 2]] for i in range(50))]
+        rows = [[f"S{i}", day, draw.random()] for i in range(50) for day in range(4)]
+        sheets["Visits"] = [["subject_id", "day", "weight"], *rows]
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save("it's.xlsx")
+    refused = cli("init", "it's.xlsx", "-o", "c.yaml", code=2).err
+    if form == "notes":
+        (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
+    else:
+        (line,) = re.findall("seqtrain:   (mkdir .*)", refused)
+        subprocess.run(line, shell=True, check=True)
+        command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
+    cli(*shlex.split(command))
+    config = parse_config(Path("c.yaml").read_text())
+    classes = {*sheets} if form == "classes" else {*("xy" if "arm" in str(sheets) else "pq")}
+    assert {*prepare(config).preprocessing.labels} == classes
+
+
+def test_the_rows_below_the_names_of_a_survey_are_removed(tmp_path, monkeypatch, cli):
+    """As Qualtrics writes them: questions, perhaps with line breaks, and ids of columns."""
+    monkeypatch.chdir(tmp_path)
+    draw, names = random.Random(5), ["StartDate", "Q1", "Q2"]
+    rows = [[f"2024-05-{i % 28 + 1:02d} 10:00:00", sentence(draw), "yn"[i % 2]] for i in range(60)]
+    ids = [f'{{"ImportId":"{each}"}}' for each in names]
+    write(Path("it's.csv"), names, [["Start", "How was\nit?", "Again?"], ids, *rows])
+    refused = cli("init", "it's.csv", code=2).err
+    cli("init", run_printed(refused, "python3", "it's.csv"), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.sequence, config.data.label) == ("Q1", "Q2")
+    assert {*prepare(config).preprocessing.labels} == {"y", "n"}
+
+
+def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(6)
+    rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
+    write(Path("a.txt"), [], rows, "\t")
+    refused = cli("init", "a.txt", code=2).err
+    cli("init", run_printed(refused, "python3", "a.txt"), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert {*prepare(config).preprocessing.labels} == {"v", "w"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.errors import DataError
-from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.blocks import EVERYTHING, Dialect
 from seqtrain.tables.join import join_notices, joined_source
 from seqtrain.tables.memory import TableSource
 from seqtrain.tables.sources import open_source
@@ -115,8 +115,10 @@ def test_what_is_missing_is_named():
         ("id", r"y\.csv:1: no column 'id'"),
         ({"left": "i", "right": "key"}, r"X\.csv:1: no column 'i'"),
     ):
-        with pytest.raises(DataError, match=said):
-            list(rows_of(joined("X.csv", [{"file": "y.csv", "on": on}]), select("x", "label")))
+        source = joined("X.csv", [{"file": "y.csv", "on": on}])
+        for selection in (select("x", "label"), EVERYTHING):
+            with pytest.raises(DataError, match=said):
+                list(source.blocks(selection))
     with pytest.raises(DataError, match="no such file"):
         list(rows_of(joined("X.csv", [{"file": "z.csv", "on": "id"}]), select("x", "label")))
     on = {"left": "id", "right": "key"}

@@ -1,0 +1,102 @@
+"""Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from seqtrain.config.document import flow
+from seqtrain.errors import DataError
+from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import first_lines
+from seqtrain.tables.delimited import form_of
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import listed, quote
+
+MOST_SHOWN = 3
+"""Number of columns that a message shows."""
+SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
+"""A time of two parts; a time of three parts, or with decimals."""
+COMMAS_TO_POINTS = (
+    r"s/(^|(?<=[{mark}])){quote}([-+]?(?:[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+|[0-9]+)),([0-9]+)"
+    r"( ?[^\d,;|\t\r\n\x22]{{0,8}}){quote}(?=[{mark}\r\n]|$)/($2 =~ tr{{.}}{{}}dr).qq{{.$3$4}}/ge"
+)
+"""Substitution of perl that writes decimal points, and no points between thousands, in cells."""
+
+
+def check_decimal_marks(roles: Roles, table: Table) -> None:
+    """Check that the numbers of all used columns have one decimal mark, unless the user gave it.
+
+    Raises:
+        DataError: If some have a comma, and others a point. It has a command that writes points.
+    """
+    columns = [*roles.numbers_and_order(), *roles.sequence]
+    with_commas = [column for column in columns if column.has_decimal_commas]
+    with_points = [column for column in columns if column.decimal_points]
+    is_text = table.dialect.format in ("csv", "tsv")
+    if not with_commas or not with_points or not is_text or table.layout.options.get("decimal"):
+        return
+    shown = [listed([x.shown for x in own], MOST_SHOWN) for own in (with_commas, with_points)]
+    example = quote(with_points[0].decimal_points[0])
+    raise DataError(
+        f"{table.name}: numbers have a decimal comma in {shown[0]}, but a decimal point in "
+        f"{shown[1]}, such as {example}; a file must have one decimal mark; to write points:",
+        f"  {_with_points(table)}",
+    )
+
+
+def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield doubts about columns of numbers or times whose cells have two forms.
+
+    They are points that may separate thousands, 2.531 beside 458; times of which some may be
+    minutes and seconds, 45:12 beside 1:02:33; and numbers without a unit beside some with one.
+    """
+    columns = [*roles.numbers_and_order(), *roles.sequence]
+    for column in columns:
+        plain = [cell for kind in ("number", "decimal") for cell in column.values_of(kind)]
+        plain = [cell for cell in plain if cell != "0"]
+        if column.kind == "amount" and column.unit.isalpha() and plain:
+            yield (
+                f"{column.shown} has cells with the unit {column.unit}, such as "
+                f"{column.units[column.unit]}, and without one, such as {plain[0]}: all are read "
+                "as numbers of one unit; if they aren't, write each with its unit"
+            )
+    mark = "," if any(column.has_decimal_commas for column in columns) else "."
+    if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
+        found = {x: x.possible_thousands(mark) or "" for x in columns}
+        doubtful = {x: cell for x, cell in found.items() if cell}
+        others = [x for x in columns if x.has_decimals and x not in doubtful]
+        for column, cell in [*doubtful.items()][:MOST_SHOWN]:
+            advice = f"write {cell.replace(mark, '')}"
+            if mark == "." and not others:
+                advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
+            yield (
+                f"{column.shown}: {cell} is read as a number with three decimals, although others "
+                f"have none; if they are thousands: {advice}"
+            )
+        for column in columns:
+            if mark == "," and column.may_have_decimal_points:
+                cell = str(column.values[0])
+                yield (
+                    f"{column.shown} holds {cell}, which is read as {cell.replace('.', '')}, for "
+                    f"others have decimal commas; if it has decimals: {_with_points(table)}"
+                )
+    for column in columns:
+        texts = [x for x in column.values if isinstance(x, str)] if column.is_duration else []
+        short = next(filter(SHORT_TIME.fullmatch, texts), None)
+        longer = next(filter(LONGER_TIME.fullmatch, texts), None)
+        if short and longer:
+            yield (
+                f"{column.shown} has cells such as {short} and {longer}: {short} is read as hours "
+                f"and minutes; if it is minutes and seconds, write 0:{short}"
+            )
+
+
+def _with_points(table: Table) -> str:
+    """Return a command that writes decimal points in place of commas in the cells of a table."""
+    path = matching_files(table.path)[0]
+    mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
+    quote = '"?' if mark != "," else '"'
+    code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
+    return rewriting(["perl", "-pe", code], path, "points")[0]
