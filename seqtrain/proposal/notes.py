@@ -204,7 +204,7 @@ def few_rows(found: Findings, config: Config) -> Iterator[str]:
         held_out = round(share * facts.rows)
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
-        advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"
+        advice = "none are held out: fit --folds 5 measures an accuracy"
         yield f"{are_few}, and {advice}"
         return
     points = 196 * math.sqrt(0.09 / scored)
