@@ -9,7 +9,7 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
-from seqtrain.proposal.order import Order, find_order
+from seqtrain.proposal.order import Order, find_order, is_time_of_day
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines, joined_column
 from seqtrain.proposal.roles import (
     Roles,
@@ -182,6 +182,9 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
+        if order is not None and all(map(is_time_of_day, order.columns)):
+            dates = [x for x in varying if x.kind == "time" and np.isnan(x.numbers).all()]
+            order = None if dates else order  # a time of day comes again on each date
         for channel in filter(is_channel, varying if order is None else ()):
             others = [x for x in varying if x is not channel]
             order = order or find_order(others, joined_column([*id.parts, channel]))
