@@ -403,7 +403,7 @@ class StepColumns:
                 )
         others = [x for x in self.columns if x is not self.label]
         possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
-        if possible:
+        if possible and self.id.name != "":  # a list of objects has an order
             yield (
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "
                 f"sorts them: {_order_options(possible)}"
