@@ -322,7 +322,7 @@ class StepColumns:
                 self.roles.steps[ELAPSED] = "order"
             yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
             yield from self._undecided_ties(order)
-            if not self.is_given:
+            if not self.is_given and self.id.name != "":  # a list of objects has an order
                 others = [x for x in self.columns if x not in (self.label, *order.columns)]
                 possible = other_orders([x for x in others if x not in self.per_id], order, self.id)
                 if possible:
