@@ -69,15 +69,23 @@ GROUP_NAMES = _words(
 )
 """Names of columns that tell which rows belong together."""
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
-OWNER_NAMES = _words(
+PERSON_NAMES = _words(
     """
-    customer client user patient subject author speaker participant machine device account
-    person driver writer visitor student kunde kunden kundin kundennummer kundennr benutzer
-    nutzer patientin patienten maschine maschinennummer gerat geraet anlage proband teilnehmer
-    fahrer konto autor utilisateur appareil auteur conducteur compte cliente usuario paciente
-    maquina dispositivo conductor cuenta persona utilizador conta pessoa motorista utente
-    paziente macchina
+    customer user patient author speaker participant person driver writer visitor student teacher
+    pupil player rider worker employee nurse doctor annotator rater kunde kunden kundin benutzer
+    nutzer patientin patienten proband teilnehmer fahrer autor schuler lehrer spieler mitarbeiter
+    utilisateur auteur conducteur eleve joueur usuario paciente conductor persona alumno jugador
+    empleado utilizador pessoa motorista aluno jogador utente paziente studente giocatore
     """
+)
+OWNER_NAMES = (
+    *PERSON_NAMES,
+    *_words(
+        """
+        client subject machine device account kundennummer kundennr maschine maschinennummer gerat
+        geraet anlage konto appareil compte cliente maquina dispositivo cuenta conta macchina
+        """
+    ),
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {
@@ -136,12 +144,23 @@ OF_EVENTS = (
 )
 EVENT_TIME_NAME = re.compile(rf"(?:(?:{OF_EVENTS}) )*(?:{TIMES})(?: (?:{UNITS}))*")
 """Words of a name that says no more than that numbers are times of events: event time ms."""
+LATER = re.compile(
+    r"(?:^|.* )(?:received|processed|ingested|stored|updated|modified|ended?|finished|completed"
+    r"|closed|ende|fin|fine|fim)(?: .*|$)"
+)
+"""Words of the name of a time that is later than that of the event."""
 SPANS = (
     "remaining|left|until|since|to|rul|countdown|spent|taken|elapsed|response|reaction|wait"
     "|waiting|latency|lag|delta|diff|processing|service|travel|dwell|loading|idle"
 )
 SPAN_NAME = re.compile(rf"(^| )(?:{SPANS})( |$)")
 """Pattern in the words of the name of a column of spans of time, such as time left."""
+COUNTDOWN = re.compile(
+    r"(?:.* )?(?:clock|timer|countdown|remaining|left|rul|rest|restzeit|restante|restant)(?: .*)?"
+)
+"""Words of the name of a time that may fall from step to step."""
+SECONDS = re.compile(r"secs?|seconds?|ms|millis|msecs?|elapsed.*|since .*|time since.*")
+"""Words of a name of numbers that may be the time of a step."""
 STEPS = "seq|seqno|seqnr|sequence|step|frame|turn|tick|cycle|iteration|round"
 COUNTED_ROWS = "line|row|event|msg|message|record|entry|visit|sample|reading|item"
 PERIODS = "year|quarter|month|week|day|hour|minute|second|period|jahr|monat|woche|tag|stunde"
@@ -175,10 +194,11 @@ LEVELS = (
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
 MONTHS_AND_WEEKS = {2, 3}
-LEVEL_OF_MONTHS, LEVEL_OF_DATES, PARTS, LEVEL_OF_TIMES, COUNTERS = 2, 4, 10, 11, 14
+LEVEL_OF_QUARTERS, LEVEL_OF_MONTHS, LEVEL_OF_DATES, PARTS = 1, 2, 4, 10
+LEVEL_OF_TIMES, COUNTERS = 11, 14
 LONG_TERM = {4, 5, 6, PARTS}
-"""Places in `LEVELS`: of months and weeks; of months, of dates, of parts of one sequence such as
-halves, of times of day and of counters of rows; of dates, sessions, visits and parts."""
+"""Places in `LEVELS`: of months and weeks; of quarters, of months, of dates, of parts of one
+sequence such as halves; of times of day, of counters of rows; of dates, sessions, visits, parts."""
 REPETITIONS = re.compile(
     "(?:.* )?(?:recording|experiment|take|attempt|repetition|rep|clip|video|file|series|sequence"
     f"|Durchgang|Versuch|Fahrt){NUMBERED}".lower()
@@ -235,6 +255,11 @@ def names_owner(column: ColumnProfile) -> bool:
     return len(words) <= MOST_WORDS and not set(words).isdisjoint(OWNER_NAMES)
 
 
+def names_person(column: ColumnProfile) -> bool:
+    """Return True if the column is named like persons, such as main_driver, not customer_type."""
+    return names_owner(column) and last_word(column) in PERSON_NAMES
+
+
 def is_code_or_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes or owners."""
     return is_code(column) or names_owner(column)
@@ -258,6 +283,21 @@ def is_time(column: ColumnProfile) -> bool:
 def is_event_time(column: ColumnProfile) -> bool:
     """Return True if the column is named like times of events, and nothing else: event_time."""
     return bool(EVENT_TIME_NAME.fullmatch(column.name_words))
+
+
+def may_count_down(column: ColumnProfile) -> bool:
+    """Return True if the column is named like a time that may count down, such as game_clock."""
+    return bool(COUNTDOWN.fullmatch(column.name_words))
+
+
+def may_be_seconds(column: ColumnProfile) -> bool:
+    """Return True if the column is named like seconds since a start, such as elapsed_ms."""
+    return bool(SECONDS.fullmatch(column.name_words))
+
+
+def is_later(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times after events, such as received_at."""
+    return bool(LATER.fullmatch(column.name_words))
 
 
 def is_counter(column: ColumnProfile) -> bool:

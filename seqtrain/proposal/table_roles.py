@@ -9,6 +9,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
+from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
     command_without_row,
     doubtful_marks,
@@ -91,7 +92,7 @@ def roles_of(table: Table) -> Roles:
             f"{advice}"
         )
     check_decimal_marks(roles, table)
-    for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
+    for doubts in (written_in_two_ways, countdown_doubts, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
@@ -101,7 +102,9 @@ def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
     options = table.layout.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
-    used += [*map(str, options.get("static") or ()), str(options.get("group"))]
+    used += map(str, options.get("static") or ())
+    if options.get("group") is not None:
+        used.append(str(options.get("group")))
     if str(roles.label.name) not in table.layout.facts:
         return []
     found = [column for column in map(table.column, table.layout.facts) if column is not None]
