@@ -9,7 +9,7 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
-from seqtrain.proposal.order import Order, find_order, is_time_of_day
+from seqtrain.proposal.order import Order, find_order
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines, joined_column
 from seqtrain.proposal.roles import (
     Roles,
@@ -29,6 +29,7 @@ from seqtrain.proposal.step_ids import (
     is_ordinal,
     mostly_blank,
 )
+from seqtrain.proposal.time_kinds import is_time_of_day
 from seqtrain.proposal.wide import wide_columns
 from seqtrain.proposal.window_roles import label_runs, windowed_roles
 from seqtrain.text import listed

@@ -38,7 +38,10 @@ MOST_BEYOND_ASCII = 0.5
 RARE = ("cp4", "cp7", "cp8", "ibm", "mac")
 """Beginnings of the names of encodings of DOS and Mac, in which few files are written today."""
 LETTER_BEYOND_ASCII = re.compile(r"(?![\x00-\x7f])[^\W\d_]")
-MARK_IN_WORD = re.compile(r"(?<=[^\W\d_])(?![^\W\d_])[^\x00-\x7f’](?=[^\W\d_])")
+MARK_IN_WORD = re.compile(
+    r"(?<=[^\W\d_])(?![^\W\d_])[^\x00-\x7f’](?=[^\W\d_])|(?<=[a-z])[À-ÞŒŠŽŸˆ](?=[a-z])"
+)
+"""A mark, or a capital beyond ASCII, between letters."""
 UTF_8_MARK = b"\xef\xbb\xbf"
 CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 """A carriage return that isn't part of a line end ``\\r\\n``."""
