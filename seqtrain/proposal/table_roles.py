@@ -73,14 +73,19 @@ def roles_of(table: Table) -> Roles:
         )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    for own, line in odd_lines([*odd_numbers(roles)], table):
+    odd = [*odd_numbers(roles)]
+    sorting = () if roles.order is None else roles.order.columns
+    setting = setting_for_missing([column for column in odd if column not in sorting], table)
+    for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
-        setting, advice = setting_for_missing(own), "write a blank cell or NA"
-        if setting:
-            advice = shlex.join(["--set", setting])
-        meaning, command = "it stands for a missing number", command_without_row(own, table)
+        meaning, advice = "it stands for a missing number", "write a blank cell or NA"
+        command = command_without_row(own, table)
         if command:
             meaning, advice = "this row holds units or no data", command
+        elif own[0] in sorting:
+            meaning, advice = "they are to be used", "correct this cell, for it sorts the rows"
+        elif setting:
+            advice = shlex.join(["--set", setting])
         roles.warnings.append(
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
             f"{advice}"
@@ -290,13 +295,13 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     options, format = table.layout.options, table.dialect.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
+    for option in ("label", "sequence", "header"):
+        if options.named(option) and not others and table.layout.pattern is None:
+            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     named = columns_named(others, options, "label") if options.named("label") != [LABEL] else []
     has_own = label is not None and label.can_be_label  # as an npz file with y has
     if named or (others and not has_own):
         label = named[0] if named else choose_label(others)
-    for option in ("label", "sequence", "header"):
-        if options.named(option) and not others and table.layout.pattern is None:
-            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     if label is None or text is None or label.distinct == 0:
         raise DataError(f"{table.name}: {NO_LABELS}")
     kind = SEQUENCE_KINDS.get(text.kind, "text")

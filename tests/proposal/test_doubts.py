@@ -646,3 +646,61 @@ def test_an_emotion_is_the_label_rather_than_a_language(tmp_path, draw):
     ]
     config, _ = proposed(write(tmp_path / "a.csv", ["lang", "said", "emotion"], rows))
     assert config.data.label == "emotion"
+
+
+def test_marks_of_several_columns_are_missing_by_one_command(tmp_path, monkeypatch, draw, cli):
+    """A mark in the column that sorts the rows is to be corrected, and no missing number."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"v{i // 8}", i % 8, draw.random(), draw.random(), "ab"[i // 8 % 2]] for i in range(480)
+    ]
+    rows[3][2], rows[200][3], rows[300][1] = "ERR", "n/v", "k.A."
+    write(Path("a.csv"), ["valve", "step", "flow", "temp", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    (option,) = {*re.findall("--set 'data.na_values=.*'", said)}
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *shlex.split(option))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.na_values, data.order) == ({"flow": ["ERR"], "temp": ["n/v"]}, "step")
+
+
+def test_numbers_of_ships_are_ids_beside_times(tmp_path, draw):
+    """Whatever their name says, if their rows all have another time."""
+    ships = draw.sample(range(200_000_000, 300_000_000), 60)
+    rows = []
+    for minute in range(8):
+        for place, ship in enumerate(ships):
+            position = [round(draw.gauss(place % 3, 1), 3), round(draw.random(), 3)]
+            rows.append([f"2023-03-16 08:{minute:02d}:00", ship, *position, "xyz"[place % 3]])
+    names = ["stamp", "MMSI", "lat", "speed", "ship type"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows), label="ship type")
+    assert (config.data.id, config.data.order) == ("MMSI", "stamp")
+
+
+def test_a_training_set_and_its_metadata_are_joined(tmp_path, draw):
+    """Both names say that they are for training."""
+    rows = [
+        [star, 59_000 + night, round(draw.gauss(star % 3, 1), 3)]
+        for star in range(60)
+        for night in sorted(draw.sample(range(900), 7))
+    ]
+    write(tmp_path / "training_set.csv", ["object_id", "mjd", "flux"], rows)
+    facts = [[star, round(draw.random(), 2), "xyz"[star % 3]] for star in range(60)]
+    write(tmp_path / "training_set_metadata.csv", ["object_id", "dec", "target"], facts)
+    config, _ = proposed(str(tmp_path))
+    data = config.data
+    assert (data.id, data.order, data.label) == ("object_id", "mjd", "target")
+
+
+def test_values_at_times_of_day_are_one_channel(tmp_path, draw):
+    hours = [f"{place // 2:02d}:{place % 2 * 30:02d}" for place in range(48)]
+    rows = [[*(round(draw.gauss(i % 2, 1), 2) for _ in hours), "ab"[i % 2]] for i in range(60)]
+    config, proposal = proposed(write(tmp_path / "a.csv", [*hours, "kind of day"], rows))
+    assert config.data.kind == "features"
+    assert not [line for line in proposal.warnings if "channel" in line]
+
+
+def test_a_label_named_for_fasta_is_refused(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    lines = [f">s{i}|{'pq'[i % 2]}\n{''.join(draw.choices('ACGT', k=40))}\n" for i in range(60)]
+    Path("a.fasta").write_text("".join(lines))
+    assert "--label" in cli("init", "a.fasta", "--label", "species", code=2).err
