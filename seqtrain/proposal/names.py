@@ -69,15 +69,23 @@ GROUP_NAMES = _words(
 )
 """Names of columns that tell which rows belong together."""
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
-OWNER_NAMES = _words(
+PERSON_NAMES = _words(
     """
-    customer client user patient subject author speaker participant machine device account
-    person driver writer visitor student kunde kunden kundin kundennummer kundennr benutzer
-    nutzer patientin patienten maschine maschinennummer gerat geraet anlage proband teilnehmer
-    fahrer konto autor utilisateur appareil auteur conducteur compte cliente usuario paciente
-    maquina dispositivo conductor cuenta persona utilizador conta pessoa motorista utente
-    paziente macchina
+    customer user patient author speaker participant person driver writer visitor student teacher
+    pupil player rider worker employee nurse doctor annotator rater kunde kunden kundin benutzer
+    nutzer patientin patienten proband teilnehmer fahrer autor schuler lehrer spieler mitarbeiter
+    utilisateur auteur conducteur eleve joueur usuario paciente conductor persona alumno jugador
+    empleado utilizador pessoa motorista aluno jogador utente paziente studente giocatore
     """
+)
+OWNER_NAMES = (
+    *PERSON_NAMES,
+    *_words(
+        """
+        client subject machine device account kundennummer kundennr maschine maschinennummer gerat
+        geraet anlage konto appareil compte cliente maquina dispositivo cuenta conta macchina
+        """
+    ),
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {
@@ -233,6 +241,11 @@ def names_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, such as customer_nr."""
     words = column.name_words.split()
     return len(words) <= MOST_WORDS and not set(words).isdisjoint(OWNER_NAMES)
+
+
+def names_person(column: ColumnProfile) -> bool:
+    """Return True if the column is named like persons, such as main_driver, not customer_type."""
+    return names_owner(column) and last_word(column) in PERSON_NAMES
 
 
 def is_code_or_owner(column: ColumnProfile) -> bool:

@@ -101,7 +101,9 @@ def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
     options = table.layout.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
-    used += [*map(str, options.get("static") or ()), str(options.get("group"))]
+    used += map(str, options.get("static") or ())
+    if options.get("group") is not None:
+        used.append(str(options.get("group")))
     if str(roles.label.name) not in table.layout.facts:
         return []
     found = [column for column in map(table.column, table.layout.facts) if column is not None]
