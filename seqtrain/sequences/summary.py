@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seqtrain.config.document import flow
+from seqtrain.config.document import set_options
 from seqtrain.config.rules import without_effect
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
@@ -313,8 +313,8 @@ def _missing_labels(counts: Mapping[str, int], unit: str, column: str | None) ->
         are = "are classes; if they mean that the label is missing"
     yield (
         f"{listed(list(map(quote, names)))}, the label of {number:,} {unit} "
-        f"({number / sum(counts.values()):.1%}), {are}, set "
-        f"data.na_values: {flow({column: names})} and data.bad_rows: drop"
+        f"({number / sum(counts.values()):.1%}), {are}: "
+        f"{set_options({'na_values': {column: names}, 'bad_rows': 'drop'})}"
     )
 
 
