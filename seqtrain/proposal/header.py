@@ -7,7 +7,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, ColumnProfile
-from seqtrain.tables.cells import is_number
+from seqtrain.tables.cells import is_number, items_of
 from seqtrain.text import quote
 
 MOST_REPEATED = 0.01
@@ -32,11 +32,12 @@ def has_header(
        increasing numbers, such as wave lengths.
     5. A row with any other numbers is data. One with equal cells is data, too, except above a
        column of numbers, dates or few distinct labels: then a name occurs twice.
-    6. A row with a usual name, such as "label", is a header. The name must be rare in its column
-       (`MOST_REPEATED`), or only one cell of the row may occur again in its column.
+    6. A row with a usual name, such as "label", is a header, if the name is rare in its column
+       (`MOST_REPEATED`), or no cell of the row occurs again in its column.
     7. A row of which a cell occurs again in its column is data.
-    8. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
-    9. A row with a single word above a column of free text is a header.
+    8. A row with a list above other lists is data.
+    9. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
+    10. A row with a single word above a column of free text is a header.
 
     Args:
         file: Name of the file, for messages.
@@ -76,6 +77,8 @@ def has_header(
     if repeated:
         return False
     for cell, column in zip(first, columns, strict=True):
+        if column.kind in LIST_KINDS and items_of(cell) is not None:
+            return False
         if _tells_header(column) or column.kind in ("amount", *LIST_KINDS):
             return True
         if column.is_free_text and len(cell.split()) == 1:

@@ -758,8 +758,8 @@ class ColumnProfile:
     @cached_property
     def holds_codes(self) -> bool:
         """True if ten texts or more are letters and a number, such as K017, or mail addresses."""
-        texts = [value for value in self.values if value != ""]
-        return len(texts) >= FEWEST_CODES and self.are_texts and all(map(CODE.fullmatch, texts))
+        texts = [value for value in self.values if value != ""] if self.are_texts else []
+        return len(texts) >= FEWEST_CODES and all(map(CODE.fullmatch, texts))
 
     @cached_property
     def is_contiguous(self) -> bool:

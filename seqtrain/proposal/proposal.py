@@ -43,6 +43,7 @@ from seqtrain.proposal.settings import share_to_hold_out
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
 from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
@@ -160,6 +161,8 @@ def propose(
         warnings += number_doubts(prepared)
     warnings += [*scattered_rows(roles.id, config), *shared_owner(roles.owner, config)]
     warnings += few_rows(found, config)
+    median, most, longest = (min(x, config.data.max_length or x) for x in facts.lengths)
+    warnings += doubts_about_time(facts.rows * median, most, longest, config)
     return Proposal(text, [*uses(found, settings), *others], warnings)
 
 

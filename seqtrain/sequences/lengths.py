@@ -5,17 +5,26 @@ B sequences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from seqtrain.config.schema import Config
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Ints
+from seqtrain.text import counted, duration
 
 NO_LIMIT = 2**62
 """Largest number of steps without data.max_length."""
 EMPTY = "the sequence is empty"
+LEARNED_PER_SECOND = 50_000
+"""Time steps that a processor learns in a second, about: measured with 128 units, both ways."""
+LONG_TRAINING = 1800
+"""Seconds of training from which on long sequences are said."""
+SHORTER = 1000
+"""Number of steps that is advised for longer sequences."""
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 
 
@@ -71,3 +80,27 @@ class LengthPolicy(Saved):
         """Return the part of a list of steps that is kept."""
         start = int(self.starts(np.array([len(steps)]))[0])
         return steps[start : start + self.most]
+
+
+def doubts_about_time(steps: int, most: int, longest: int, config: Config) -> Iterator[str]:
+    """Yield a warning if train has so many long sequences that training takes very long.
+
+    Args:
+        steps: Time steps of train.
+        most: Length that 95 % of the sequences don't exceed.
+        longest: Length of the longest one.
+        config: The config, with the number of epochs and data.max_length.
+    """
+    epochs, limit = config.training.max_epochs, config.data.max_length
+    if epochs == "auto":
+        epochs, repeated = 1, "an epoch"
+    else:
+        repeated = f"at most {counted(epochs, 'epoch')}"
+    seconds = steps * epochs / LEARNED_PER_SECOND
+    if seconds < LONG_TRAINING or most <= SHORTER:
+        return
+    yield (
+        f"train: {repeated} of {steps:,} time steps will take about {duration(round(seconds))} on "
+        f"a processor; the longest sequence has {longest:,}, 95 % have up to {most:,}, and "
+        f"data.max_length is {limit or 'null'}; to cut them: --set data.max_length={SHORTER}"
+    )

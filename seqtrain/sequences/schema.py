@@ -342,7 +342,8 @@ class Schema(Saved):
                 del chosen[REST]
             if not (labelled or self.header) and isinstance(self.label, int):
                 others.append(self.label)  # by it the order of the columns is checked
-            keys = {x: key for x, key in self.keys_of_columns.items() if x in (*required, *others)}
+            used = {*required, *others}  # there may be thousands
+            keys = {x: key for x, key in self.keys_of_columns.items() if x in used}
             selection = Selection(tuple(chosen), tuple(others), rest=rest, keys=keys)
         return ColumnRoles(content, labels, tuple(required), selection)
 

@@ -14,6 +14,7 @@ from seqtrain.config.rules import without_effect
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
 from seqtrain.sequences.splits import BLANK, equal_rows
@@ -137,6 +138,9 @@ def warnings(
         if name in summaries and summaries[name].repeats:
             said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
     said += [*_conflicts(train), *_divided_groups(data), *number_doubts(data)]
+    lengths = train.lengths
+    most = int(np.quantile(lengths, 0.95, method="nearest"))
+    said += doubts_about_time(int(lengths.sum()), most, int(lengths.max()), config)
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
     names = data.preprocessing.labels

@@ -216,3 +216,26 @@ def test_numbers_within_the_others_are_no_doubt(tmp_path, monkeypatch, cli):
         Path("c.yaml").write_text("data: {train: a.csv, kind: features, label: state}\n")
         out = cli("data", "c.yaml").out
         assert out.count('data.na_values: {"*": [-999]}') == count == out.count("na_values")
+
+
+def test_long_sequences_that_take_very_long_are_said(tmp_path, monkeypatch, cli):
+    """In init, data and fit, until data.max_length cuts them."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(5)
+    rows = [[" ".join(draw.choices("abcdef", k=1200 + n)), "uv"[n % 2]] for n in range(30)]
+    write_table(Path("a.tsv"), [("symbols", "label"), *rows])
+    slow = sets("training.max_epochs=90000")
+    (option,) = re.findall(
+        r"--set (data\.max_length=\d+)", cli("init", "a.tsv", *slow, "-o", "c.yaml").err
+    )
+    shown = [
+        cli("data", "c.yaml", *sets(*keys)).out
+        for keys in ([], [option], ["training.max_epochs=2"])
+    ]
+    assert ["--set data.max_length" in " ".join(text.split()) for text in shown] == [
+        True,
+        False,
+        False,
+    ]
+    assert "1,229" in shown[0]
+    assert "data.max_length=" not in cli("init", "a.tsv", *slow, *sets(option), "-o", "d.yaml").err

@@ -1675,3 +1675,23 @@ def test_tables_in_one_object_of_json(tmp_path, monkeypatch, draw, cli, form, in
     if form in ("by column", "by id", "split"):
         cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "run")
         assert len(cli("predict", file, "--run", "run").out.splitlines()) == 81
+
+
+def test_lists_of_labels_without_names_and_in_parquet(tmp_path, draw):
+    """The first row is data, for it holds a list as the others do."""
+    rows = [
+        [sentence(draw), str(tuple(draw.sample(["Film Noir", "Drama", "Kids"], 2)))]
+        for _ in "ab" * 60
+    ]
+    rows[0][1] = "('Drama', 'Kids', 'Film Noir')"
+    config, proposal = proposed(write(tmp_path / "a.tsv", [], rows, "\t"))
+    assert config.data.label == 1
+    assert "3 classes" in proposal.text
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    marks = [[int(draw.random() < 0.4) for _ in range(5)] for _ in rows]
+    table = {"doc": [row[0] for row in rows], "flag": marks}
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    config, proposal = proposed(str(tmp_path / "a.parquet"))
+    assert config.data.label == "flag"
+    assert "5 classes" in proposal.text
