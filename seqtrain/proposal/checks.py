@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
@@ -50,7 +51,8 @@ def check_dropped(found: Findings) -> None:
         command = command_without_row(own, table)
         if command:
             commands += [f"{table.name}: if this row holds units or no data:", f"  {command}"]
-    advice, setting = "write missing numbers as blank cells or NA", setting_for_missing(columns)
+    advice = "write missing numbers as blank cells or NA"
+    setting = setting_for_missing(columns, table)
     if setting and not commands:
         advice = "to read such cells as missing numbers, use the command below"
         commands = [f"  {set_command(setting)}"]
@@ -64,14 +66,17 @@ def check_dropped(found: Findings) -> None:
     )
 
 
-def setting_for_missing(columns: Sequence[ColumnProfile]) -> str:
+def setting_for_missing(columns: Sequence[ColumnProfile], table: Table) -> str:
     """Return the setting that reads odd cells as missing, or "" for many different ones.
 
-    It is also "" for the fields of objects.
+    It keeps those of the user. It is also "" for the fields of objects, and without columns.
     """
-    cells = dict[str, list[str]]()
+    if not columns:
+        return ""
+    cells = dict[str, list[Any]](table.layout.options.get("na_values") or {})
     for column in columns:
-        cells[str(column.name)] = [str(column.values[code]) for code in column.odd_codes]
+        cells[str(column.name)] = [*cells.get(str(column.name), ())]
+        cells[str(column.name)] += [str(column.values[code]) for code in column.odd_codes]
     is_long = len(cells) > MOST_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
     if is_long or any(column.owners is not None for column in columns):
         return ""

@@ -17,7 +17,7 @@ from seqtrain.proposal.options import INIT_COMMAND
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.write import shown_labels
+from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -134,7 +134,8 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
     used = SEQUENCE_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
-    columns = [f"{name} ({flow(kind)})" for name, kind in roles.steps.items()]
+    shown = {name: GROWTH if kind == "order" else flow(kind) for name, kind in roles.steps.items()}
+    columns = [f"{name} ({kind})" for name, kind in shown.items()]
     if roles.all_others:
         columns = ["all other columns"]
     elif not columns and roles.has_names:
@@ -203,7 +204,7 @@ def few_rows(found: Findings, config: Config) -> Iterator[str]:
         held_out = round(share * facts.rows)
     split, scored = ("test" if "test" in rows else "validation"), rows.get("test", held_out)
     if not scored:
-        advice = "none are held out: seqtrain fit --folds 5 measures an accuracy"
+        advice = "none are held out: fit --folds 5 measures an accuracy"
         yield f"{are_few}, and {advice}"
         return
     points = 196 * math.sqrt(0.09 / scored)

@@ -73,14 +73,19 @@ def roles_of(table: Table) -> Roles:
         )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
-    for own, line in odd_lines([*odd_numbers(roles)], table):
+    odd = [*odd_numbers(roles)]
+    sorting = () if roles.order is None else roles.order.columns
+    setting = setting_for_missing([column for column in odd if column not in sorting], table)
+    for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
-        setting, advice = setting_for_missing(own), "write a blank cell or NA"
-        if setting:
-            advice = shlex.join(["--set", setting])
-        meaning, command = "it stands for a missing number", command_without_row(own, table)
+        meaning, advice = "it stands for a missing number", "write a blank cell or NA"
+        command = command_without_row(own, table)
         if command:
             meaning, advice = "this row holds units or no data", command
+        elif own[0] in sorting:
+            meaning, advice = "they are to be used", "correct this cell, for it sorts the rows"
+        elif setting:
+            advice = shlex.join(["--set", setting])
         roles.warnings.append(
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
             f"{advice}"

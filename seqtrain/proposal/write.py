@@ -20,6 +20,8 @@ from seqtrain.text import counted, listed, quote, shorten
 
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
+GROWTH = "growth of the order since the step before"
+"""Meaning of the kind `order` of a column of time steps."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 FORMAT_REASONS = {
@@ -250,4 +252,7 @@ def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
         line = f"{'  ' if section else ''}{name}: {'' if is_table else flow(value)}"
         yield f"{line:<{COMMENT_COLUMN}} # {reason}"
         for column, kind in value.items() if is_table else ():
-            yield f"    {flow(column)}: {flow(kind)}"
+            entry = f"    {flow(column)}: {flow(kind)}"
+            if kind == "order":
+                entry = f"{entry:<{COMMENT_COLUMN}} # {GROWTH}"
+            yield entry

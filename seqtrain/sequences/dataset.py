@@ -30,6 +30,7 @@ from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of, join
 from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
 from seqtrain.sequences.word_vectors import WordVectors
+from seqtrain.tables.blocks import REST
 from seqtrain.text import listed, quote
 
 
@@ -124,14 +125,16 @@ def unfitted(config: Config, schema: Schema, known: Preprocessing | None = None)
         known: Preprocessing of an earlier model, or None. Its byte-pair merges are kept.
     """
     data = config.data
-    if config.model.initial_state != "carried":
-        schema = replace(schema, group=None)  # prediction needs no groups
+    if schema.sequence != REST:  # a list begins after all other columns
+        schema = replace(schema, weight=None)
+        if config.model.initial_state != "carried":
+            schema = replace(schema, group=None)  # prediction needs no groups
     features = None
     if data.static is not None:
         missing = MASK if data.missing == LAST else data.missing
         features = ColumnTable.from_kinds("static", data.static, missing)  # type: ignore[arg-type]
     return Preprocessing(
-        schema=replace(schema, weight=None, join=schema.join_names()),
+        schema=replace(schema, join=schema.join_names()),
         sequence=_column(config, known),
         lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
         row_features=features,

@@ -13,7 +13,7 @@ from seqtrain.sequences.content import TURN
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import BlockCheck
 from seqtrain.sequences.schema import Schema
-from seqtrain.tables.blocks import TEXT, Block, UnreadableError, as_list
+from seqtrain.tables.blocks import REST, TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
 from seqtrain.tables.formats import columns_of_format
@@ -46,7 +46,10 @@ def input_check(
     """
     if path == STDIN and input_format is None and schema.format == "lines":
         return lambda block: _check_line(block, fitted)
-    is_table = columns_of_format(schema.format) == "delimited" and not schema.header
+    is_delimited = columns_of_format(schema.format) == "delimited"
+    if is_delimited and schema.sequence == REST:
+        return lambda block: _check_label_before_list(block, schema, fitted)
+    is_table = is_delimited and not schema.header
     if is_table and isinstance(schema.sequence, int) and isinstance(schema.label, int):
         return lambda block: _check_columns(block, schema, frozenset(fitted.labels))
     return None
@@ -102,6 +105,31 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
         found = f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])})"
         advice = "train had no names; leave the line out"
         raise UnreadableError(line, f"{found}; {advice}", command="tail -n +2 {file} > {new}")
+
+
+def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing) -> None:
+    """Raise UnreadableError if an input lacks the column of the label, after which a list begins.
+
+    A column without a name is no label if its cells are no classes, but symbols or numbers.
+
+    Args:
+        block: The first rows.
+        schema: Schema by which they are read.
+        fitted: Preprocessing of the model.
+    """
+    line, vocabulary = int(block.lines[0]), fitted.vocabulary
+    advice = "the list begins after the label, as in train: add it, its cells may be blank"
+    if list(block.columns) == [REST] and schema.label_columns:
+        raise UnreadableError(line, f"no column {quote(str(schema.label_columns[0]))}; {advice}")
+    for place in schema.label_columns:
+        cells = {str(cell).strip() for cell in as_list(block.columns.get(place, []))} - {""}
+        if vocabulary is None:
+            items = [cell for cell in cells if is_number(cell)]
+        else:
+            items = [cell for cell in cells if cell in vocabulary.index]
+        if not schema.header and 2 * len(items) > len(cells) and cells.isdisjoint(fitted.labels):
+            found = f"column {place} holds {quote(min(items))}, which is no label"
+            raise UnreadableError(line, f"{found}; {advice}")
 
 
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
@@ -199,6 +227,18 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
             continue
         if schema.label < len(fields) > 1 and fields[schema.label] in classes:
             yield f"has the label {quote(fields[schema.label])} in column {schema.label}", advice
+    if schema.has_columns and not schema.is_wide and "\t" in line.strip() and _lacks_tabs(fitted):
+        yield "has a tab, as a row of a table", _reading("tsv")
+
+
+def _lacks_tabs(fitted: Preprocessing) -> bool:
+    """Return True for texts and symbols of train in which no tab is a token."""
+    vocabulary = fitted.vocabulary
+    return (
+        fitted.kind in ("text", "tokens")
+        and vocabulary is not None
+        and ("\t" not in vocabulary.index)
+    )
 
 
 def _names(columns: tuple[int | str, ...]) -> list[str]:

@@ -340,7 +340,9 @@ class Schema(Saved):
             rest = REST in chosen and columns == "delimited"
             if rest:
                 del chosen[REST]
-            if not (labelled or self.header) and isinstance(self.label, int):
+            if rest and not labelled:  # they stand before the list
+                others += [*self.label_columns, *_as_tuple(self.weight)]
+            elif not (labelled or self.header) and isinstance(self.label, int):
                 others.append(self.label)  # by it the order of the columns is checked
             used = {*required, *others}  # there may be thousands
             keys = {x: key for x, key in self.keys_of_columns.items() if x in used}

@@ -73,8 +73,9 @@ YEAR, DAY_NAME = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
 DAY_OF_MONTH, OF = r"(?P<day>\d\d?)(?:er|o|st|nd|rd|th|\.)?", r"(?:del? )?"
 MONTH_NAME = r"(?P<name>[A-Za-z]{3,})\.?"
 DATE_FORMS = (
-    # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31, 2024.12.31
-    r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
+    # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31, 2024.12.31,
+    # 2024:12:31 23:59:59 as in photographs
+    r"(?P<year>\d{4})(?P<mark>[-/.:_])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     rf"(?:[T _-]+{CLOCK})?{ZONE}",
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
     # 24/12/31 23:59, although the last number may be the year, too
@@ -86,6 +87,9 @@ DATE_FORMS = (
     rf"(?:(?P<second>\d\d){DECIMALS})?)?{ZONE}",
     # 20151018-18:02:04:250
     rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[T -]{CLOCK}{ZONE}",
+    # 2024_12_31_23_59_59, 2024-12-31-23-59-59, as in names of files
+    r"(?P<year>\d{4})(?P<mark>[-_])(?P<month>\d\d)(?P=mark)(?P<day>\d\d)[-_ T](?P<hour>\d\d)"
+    r"(?P<colon>[-_])(?P<minute>\d\d)(?P=colon)(?P<second>\d\d)",
     # 151018 180153
     r"(?P<year>\d\d)(?P<month>\d\d)(?P<day>\d\d)[T _](?P<hour>\d\d)(?P<minute>\d\d)"
     rf"(?P<second>\d\d){DECIMALS}",

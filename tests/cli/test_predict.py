@@ -73,7 +73,7 @@ def test_top_k_every_class_and_jsonl(trained, cli):
 
 def test_the_names_of_a_piped_table_are_no_sequence(trained, cli):
     run, table = trained / "run", "number,text\n7,rise\n8,fall\n"
-    for header in (table, "text\nrise\n"):
+    for header in (table, "text\nrise\n", "7\trise\n8\tfall\n"):
         ended = cli("predict", "-", run, stdin=header, code=2)
         assert "stdin:1: " in ended.err
         assert not ended.out

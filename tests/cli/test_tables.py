@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import math
+import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -239,3 +241,49 @@ def test_elapsed_times_are_durations_for_people(tmp_path, monkeypatch, cli):
         assert "1.2096e+06" not in shown
     cli("report", "r", "--output", "r.html")
     assert "14 d" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize("has_names", [True, False])
+@pytest.mark.parametrize("before", [["code", "kind"], ["kind", "code"]])
+def test_what_stands_before_a_list_is_no_symbol(
+    tmp_path: Path, cli: Cli, has_names: bool, before: list[str]
+) -> None:
+    """Rows of `code`, a group, `kind`, the label, and a list of any length (`data.sequence: rest`).
+
+    A code is a symbol here, so that a list that begins too early has another prediction.
+    """
+    draw = random.Random(3)
+    rows = [
+        {
+            "code": draw.choice("pqrs"),
+            "kind": "uv"[n % 2],
+            "list": draw.choices("pqrs"[n % 2 :], k=4),
+        }
+        for n in range(60)
+    ]
+
+    def written(columns: list[str], rows: list[dict[str, Any]]) -> str:
+        lines = [",".join([*columns, "list"])] if has_names else []
+        lines += [",".join([*(row[x] for x in columns), *row["list"]]) for row in rows]
+        return "\n".join(lines) + "\n"
+
+    (tmp_path / "a.csv").write_text(written(before, rows))
+    label, group = before if has_names else map(str, range(2))
+    if before[0] == "code":
+        label, group = group, label
+    fit(
+        tmp_path,
+        f"data: {{train: a.csv, sequence: rest, label: {label}, group: {group}, kind: tokens}}",
+    )
+
+    def predicted(columns: list[str], code: str = "p", kind: str = "", ended: int = 0) -> str:
+        changed = [{**row, "code": code, "kind": kind} for row in rows]
+        (tmp_path / "b.csv").write_text(written(columns, changed))
+        return cli("predict", tmp_path / "b.csv", "--run", tmp_path / "run", code=ended).out
+
+    expected = predicted(before, kind="u")
+    assert predicted(before, code="q") == expected
+    if has_names:
+        assert predicted(["code"]) == expected
+    else:
+        predicted(["code"], ended=2)

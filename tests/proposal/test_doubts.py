@@ -646,3 +646,18 @@ def test_an_emotion_is_the_label_rather_than_a_language(tmp_path, draw):
     ]
     config, _ = proposed(write(tmp_path / "a.csv", ["lang", "said", "emotion"], rows))
     assert config.data.label == "emotion"
+
+
+def test_marks_of_several_columns_are_missing_by_one_command(tmp_path, monkeypatch, draw, cli):
+    """A mark in the column that sorts the rows is to be corrected, and no missing number."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"v{i // 8}", i % 8, draw.random(), draw.random(), "ab"[i // 8 % 2]] for i in range(480)
+    ]
+    rows[3][2], rows[200][3], rows[300][1] = "ERR", "n/v", "k.A."
+    write(Path("a.csv"), ["valve", "step", "flow", "temp", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    (option,) = {*re.findall("--set 'data.na_values=.*'", said)}
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *shlex.split(option))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.na_values, data.order) == ({"flow": ["ERR"], "temp": ["n/v"]}, "step")

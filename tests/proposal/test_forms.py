@@ -369,6 +369,8 @@ STAMPS: dict[str, Callable[[int], str]] = {
     "of twelve hours": lambda n: f"10/18/2015 {n // 1800 + 3}:{n // 30 % 60:02d}:{n % 30:02d} PM",
     "of a day": lambda n: f"{n // 1800 + 3}:{n // 30 % 60:02d}:{n % 30:02d} pm",
     "of a web server": lambda n: f"[18/Oct/2015:18:{n // 30 % 30 + 10}:{n % 30 + 10} +0000]",
+    "names of files": lambda n: f"2024_05_{n // 24 % 28 + 1:02d}_{n % 24:02d}_00_00",
+    "photographs": lambda n: f"2024:05:{n // 24 % 28 + 1:02d} {n % 24:02d}:00:00",
 }
 
 

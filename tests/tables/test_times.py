@@ -73,7 +73,8 @@ FORMS = [
     "%Y-%m-%d-%H.%M.%S.000000", "%y%m%d %H%M%S", "[%d/%b/%Y:%H:%M:%S +0000]",
     "%a %b %d %Y %H:%M:%S GMT+0000 (UTC)", "%a, %d %b %Y %H:%M:%S GMT", "%d-%b-%Y %H:%M:%S",
     "%b %d, %Y %H:%M:%S", "%a %b %d %H:%M:%S UTC %Y", "%Y-%m-%d %H:%M:%S,000", "%d %B %Y %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S UTC",
+    "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S UTC", "%Y_%m_%d_%H_%M_%S", "%Y:%m:%d %H:%M:%S",
+    "%Y-%m-%d-%H-%M-%S",
 ]  # fmt: skip
 
 

@@ -1,5 +1,8 @@
 """Command `seqtrain export`: write a model for programs and machines without torch."""
 
+import os
+import shlex
+
 from seqtrain.cli.options import RUN, argument, chosen_run, flag, option
 from seqtrain.errors import ConfigError
 
@@ -26,4 +29,5 @@ def export(
         f"{done.folder}: {done.size:,} bytes",
         f"{done.rows} golden rows: probabilities differ by {done.difference:.1e} at most "
         "between ONNX Runtime and the run",
+        f"next: python {shlex.quote(os.path.join(done.folder, 'predict.py'))} FILE",
     )

@@ -9,8 +9,8 @@ VARIANT = "  variant"
 """Heading of the names, with room for the star before them."""
 LEGEND = (
     "training, prediction: thousand tokens/s",
-    "turns: slowest and fastest turn of training",
     "error: largest difference of logits",
+    "turns: slowest and fastest turn of training",
     "*: recommended",
     "-: not measured",
 )
@@ -32,11 +32,11 @@ def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
     return {
         VARIANT: f"{mark} {row.name}",
         "training": _thousands(training.tokens_per_second) if training else "-",
-        "turns": _turns(training) if training else "-",
         "prediction": _thousands(prediction.tokens_per_second) if prediction else "-",
         "padding": f"{row.padding:.0%}",
         "error": format_number(row.largest_difference, ".0e"),
         "accuracy": format_number(row.accuracy, ".1%"),
+        "turns": _turns(training) if training else "-",
     }
 
 

@@ -62,7 +62,8 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     console = stdout_console()
     if found.first_model:
         texts = {METRICS[x].title: METRICS[x].text(value) for x, value in found.first_model.items()}
-        print_records(console, [{"before training.refit": "validation", **texts}])
+        shown = {title: texts[title] for title in _main(found.scores) if title in texts}
+        print_records(console, [{"before training.refit": "validation", **shown}])
     if found.parts and (every or found.ensemble):
         parts = {"together": found.scores, **found.parts}
         print_records(console, [{"part": name, **_main(own)} for name, own in parts.items()])
