@@ -335,14 +335,14 @@ def _is_by_labels(value: dict[str, Any]) -> bool:
 
 
 def _has_objects_by_label(value: dict[str, Any]) -> bool:
-    """Return True if all fields are lists of objects with the same fields, but not by split."""
+    """Return True if all fields are lists of objects with one field, but not by split."""
     fields = set[tuple[str, ...]]()
     for rows in value.values():
         if not isinstance(rows, list) or not rows:
             return False
         fields.update(tuple(row) if isinstance(row, dict) else () for row in rows)
-    are_alike = len(fields) == 1 and fields != {()}
-    return are_alike and len(value) > 1 and SPLIT_VALUES.isdisjoint(map(str.lower, value))
+    is_one = len(fields) == 1 and len(fields.pop()) == 1
+    return is_one and len(value) > 1 and SPLIT_VALUES.isdisjoint(map(str.lower, value))
 
 
 def _command(form: str, ending: str = ".json") -> str:

@@ -789,3 +789,21 @@ def test_texts_and_labels_deep_in_json_are_written_as_rows_by_the_printed_comman
     counts = class_counts("c.yaml")
     assert {*counts} == {*labels}
     assert sum(counts.values()) == 90
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("comments", ["", "%Recorder\n%Rate = 250 Hz\n"])
+def test_texts_of_numbers_in_folders_are_commands(tmp_path, monkeypatch, draw, cli, mark, comments):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), f"{name(draw)} 2"]
+    for take in range(12):
+        rows = recording(draw, take % 2)
+        path = Path(write(Path(f"takes/{labels[take % 2]}/{take}.txt"), ["ax", "ay"], rows, mark))
+        path.write_text(comments + path.read_text())
+    refused = cli("init", "takes", code=2).err
+    found = []
+    for command in re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M):
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        assert class_counts("c.yaml") == dict.fromkeys(labels, 6)
+        found.append(parse_config(Path("c.yaml").read_text()).data.steps)
+    assert found == [{"ax": "number", "ay": "number"}, None]
