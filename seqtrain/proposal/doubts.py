@@ -66,7 +66,8 @@ def column_doubts(config: Config) -> Iterator[str]:
     except DataError:  # the config reads them in another way
         return
     sequence = data.sequence if isinstance(data.sequence, list) else [data.sequence]
-    used = {*map(str, sequence), *(data.steps or ()), *(data.static or ())}
+    used = {str(name) for name in sequence if name is not None}
+    used |= {*(data.steps or ()), *(data.static or ())}
     odd = [column for column in table.columns if column.is_odd.any()]
     yield from (line for _, line in odd_lines(odd, table))
     if isinstance(data.label, list):

@@ -224,7 +224,8 @@ def joined_by_key(
             return None
     names = {NUMBER_IN_NAME.sub("0", path) for path in files}
     are_files = all(map(os.path.isfile, files))
-    if not are_files or len(files) != 2 or len(names) < 2 or any(map(split_of, files)):
+    splits = {split_of(path) or "train" for path in files}
+    if not are_files or len(files) != 2 or len(names) < 2 or splits != {"train"}:
         return None
     plain = FileLayout({}, InitOptions())
     tables = [read_table([path], plain, progress, is_train=False) for path in files]

@@ -69,15 +69,24 @@ GROUP_NAMES = _words(
 )
 """Names of columns that tell which rows belong together."""
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
-OWNER_NAMES = _words(
+PERSON_NAMES = _words(
     """
-    customer client user patient subject author speaker participant machine device account
-    person driver writer visitor student kunde kunden kundin kundennummer kundennr benutzer
-    nutzer patientin patienten maschine maschinennummer gerat geraet anlage proband teilnehmer
-    fahrer konto autor utilisateur appareil auteur conducteur compte cliente usuario paciente
-    maquina dispositivo conductor cuenta persona utilizador conta pessoa motorista utente
-    paziente macchina acct cc iban imei
+    customer user patient author speaker participant person driver writer visitor student teacher
+    pupil player rider worker employee nurse doctor annotator rater kunde kunden kundin benutzer
+    nutzer patientin patienten proband teilnehmer fahrer autor schuler lehrer spieler mitarbeiter
+    utilisateur auteur conducteur eleve joueur usuario paciente conductor persona alumno jugador
+    empleado utilizador pessoa motorista aluno jogador utente paziente studente giocatore
     """
+)
+OWNER_NAMES = (
+    *PERSON_NAMES,
+    *_words(
+        """
+        client subject machine device account kundennummer kundennr maschine maschinennummer gerat
+        geraet anlage konto appareil compte cliente maquina dispositivo cuenta conta macchina
+        acct cc iban imei
+        """
+    ),
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {
@@ -121,7 +130,7 @@ AMOUNT_WORDS = (
 """Last words of names of numbers that are no codes, such as case amount."""
 UNITS = "ms|s|secs?|seconds?|us|ns|mins?|minutes?|hours?|utc|gmt|unix|iso|local|millis|micros|nanos"
 TIMES = (
-    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset"
+    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|m?jd"
     "|created|updated|modified|recorded|logged|occurred"
     "|(?:time|date) ?(?:created|stamp|logged|recorded|received|generated|occurred|sent|start|end)"
     "|(?:create|event|start|end|log|server)(?:time|date)"
@@ -233,6 +242,11 @@ def names_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, such as customer_nr."""
     words = column.name_words.split()
     return len(words) <= MOST_WORDS and not set(words).isdisjoint(OWNER_NAMES)
+
+
+def names_person(column: ColumnProfile) -> bool:
+    """Return True if the column is named like persons, such as main_driver, not customer_type."""
+    return names_owner(column) and last_word(column) in PERSON_NAMES
 
 
 def is_code_or_owner(column: ColumnProfile) -> bool:

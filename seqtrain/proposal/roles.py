@@ -26,6 +26,7 @@ from seqtrain.proposal.names import (
     may_own,
     names_outcome,
     names_owner,
+    names_person,
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
@@ -48,7 +49,7 @@ MOST_LISTED = 20
 FEWEST_OWNERS, FEWEST_NUMBERED_OWNERS = 10, 3
 """Fewest distinct values of a column that names the owner of each row, such as a customer.
 
-The second number is for values with digits.
+The second number is for values with digits, and for persons.
 """
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
@@ -320,7 +321,8 @@ def owners_of(
 
     Such a column is named like ids or owners, or holds codes such as K017. It has a few distinct
     texts or whole numbers, and at most half as many as there are rows, or sequences. They are at
-    least ten, or three if all have digits: P1, but not mobile and desktop.
+    least ten; or three if all have digits, as P1, or the column is named like persons: but not
+    the mobile and desktop of a device.
 
     Args:
         columns: Columns to choose from.
@@ -332,7 +334,8 @@ def owners_of(
         if not is_value or not (may_own(column) or column.holds_codes):
             continue
         are_numbered = all(any(map(str.isdigit, str(x))) for x in column.values)
-        fewest = FEWEST_NUMBERED_OWNERS if are_numbered else FEWEST_OWNERS
+        is_sure = are_numbered or names_person(column)
+        fewest = FEWEST_NUMBERED_OWNERS if is_sure else FEWEST_OWNERS
         sequences = column.rows if id is None else id.distinct
         is_nested = id is None or (column is not id and determines(id, column))
         if is_nested and fewest <= column.distinct <= sequences / 2:

@@ -392,7 +392,7 @@ class StepColumns:
                 )
         others = [x for x in self.columns if x is not self.label]
         possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
-        if possible:
+        if possible and self.id.name != "":  # a list of objects has an order
             shown = [shlex.join(["--order", str(column.name)]) for column in possible]
             yield (
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "

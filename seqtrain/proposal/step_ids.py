@@ -15,7 +15,13 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import counts_rows, find_order
-from seqtrain.proposal.profile import SAMPLE, ColumnProfile, determines, joined_column
+from seqtrain.proposal.profile import (
+    SAMPLE,
+    ColumnProfile,
+    determines,
+    joined_codes,
+    joined_column,
+)
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
 
 MOST_CANDIDATES = 50
@@ -27,6 +33,8 @@ FEW_MISTAKEN, MOST_MISTAKEN = 2, 0.05
 
 The share is that of the rows of such an id, too.
 """
+DIGITS_OF_ID = 5
+"""Fewest digits of numbers that are ids beside times, whatever their name."""
 SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 
@@ -155,13 +163,21 @@ def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) 
     """Return False for numbers that may be measured: that come back, whatever their name says.
 
     Numbers are ids if their rows stand together, if another column counts these, or if they are
-    named like parts of ids, or have no name.
+    named like parts of ids, or have no name. So are equally long numbers of many digits, such as
+    those of ships, whose rows all have another time.
     """
     if column.kind != "number" or column.is_contiguous or isinstance(column.name, int):
         return True
     others = [x for x in columns if x is not column and x.kind == "number"]
     is_named = is_code_or_owner(column) or is_part_of_id(column)
-    return is_named or any(counts_rows(x.numbers, column.codes) for x in others)
+    if is_named or any(counts_rows(x.numbers, column.codes) for x in others):
+        return True
+    times = [x for x in columns if x.kind == "time" and not x.is_constant]
+    sizes = {len(str(value)) for value in column.values}
+    if len(sizes) > 1 or min(sizes) < DIGITS_OF_ID:
+        return False
+    pairs = (joined_codes([column.codes, x.codes]) for x in times)
+    return any(codes.max(initial=0) + 1 == column.rows for codes in pairs)
 
 
 def is_ordinal(column: ColumnProfile) -> bool:

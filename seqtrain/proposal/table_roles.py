@@ -101,7 +101,9 @@ def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
     options = table.layout.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
-    used += [*map(str, options.get("static") or ()), str(options.get("group"))]
+    used += map(str, options.get("static") or ())
+    if options.get("group") is not None:
+        used.append(str(options.get("group")))
     if str(roles.label.name) not in table.layout.facts:
         return []
     found = [column for column in map(table.column, table.layout.facts) if column is not None]
@@ -263,13 +265,13 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     options, format = table.layout.options, table.dialect.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
+    for option in ("label", "sequence", "header"):
+        if options.named(option) and not others and table.layout.pattern is None:
+            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     named = columns_named(others, options, "label") if options.named("label") != [LABEL] else []
     has_own = label is not None and label.can_be_label  # as an npz file with y has
     if named or (others and not has_own):
         label = named[0] if named else choose_label(others)
-    for option in ("label", "sequence", "header"):
-        if options.named(option) and not others and table.layout.pattern is None:
-            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     if label is None or text is None or label.distinct == 0:
         raise DataError(f"{table.name}: {NO_LABELS}")
     kind = SEQUENCE_KINDS.get(text.kind, "text")

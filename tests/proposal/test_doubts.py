@@ -420,18 +420,27 @@ def test_data_finds_what_was_planted_and_nothing_in_clean_tables(
 
 @pytest.mark.parametrize(
     ("column", "form"),
-    [("title", "dossier/{}"), ("body", "{}"), ("name", "{word}"), ("sender", "{word}@post.org")],
+    [
+        ("title", "dossier/{}"),
+        ("body", "{}"),
+        ("name", "{word}"),
+        ("sender", "{word}@post.org"),
+        ("main_driver", "few {word}"),
+        ("élève", "few {word}"),
+    ],
 )
-def test_few_values_under_the_name_of_a_text_are_owners_of_rows(
+def test_few_values_under_the_name_of_a_text_or_a_person_are_owners_of_rows(
     tmp_path, monkeypatch, draw, cli, column, form
 ):
+    """Of persons, four are enough."""
     monkeypatch.chdir(tmp_path)
-    owners = [form.format(700 + k, word=name(draw) + "abcdefghijklmnop"[k]) for k in range(16)]
-    rows = [[owners[i % 16], sentence(draw), draw.choice("uv")] for i in range(320)]
+    few = 4 if form.startswith("few") else 16
+    owners = [form.format(700 + k, word=name(draw) + "abcdefghijklmnop"[k]) for k in range(few)]
+    rows = [[owners[i % few], sentence(draw), draw.choice("uv")] for i in range(320)]
     write(Path("a.csv"), [column, "report", "label"], rows)
     said = cli("init", "a.csv", "-o", "c.yaml").err
     assert parse_config(Path("c.yaml").read_text()).data.sequence == "report"
-    (setting,) = re.findall(r"--set (data\.group=\w+)", said)
+    (setting,) = re.findall(r"--set '?(data\.group=\w+)", said)
     cli("init", "a.csv", "-o", "c.yaml", "--force", "--set", setting)
     assert parse_config(Path("c.yaml").read_text()).data.group == column
 
@@ -661,3 +670,46 @@ def test_marks_of_several_columns_are_missing_by_one_command(tmp_path, monkeypat
     cli("init", "a.csv", "-o", "c.yaml", "--force", *shlex.split(option))
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.na_values, data.order) == ({"flow": ["ERR"], "temp": ["n/v"]}, "step")
+
+
+def test_numbers_of_ships_are_ids_beside_times(tmp_path, draw):
+    """Whatever their name says, if their rows all have another time."""
+    ships = draw.sample(range(200_000_000, 300_000_000), 60)
+    rows = []
+    for minute in range(8):
+        for place, ship in enumerate(ships):
+            position = [round(draw.gauss(place % 3, 1), 3), round(draw.random(), 3)]
+            rows.append([f"2023-03-16 08:{minute:02d}:00", ship, *position, "xyz"[place % 3]])
+    names = ["stamp", "MMSI", "lat", "speed", "ship type"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows), label="ship type")
+    assert (config.data.id, config.data.order) == ("MMSI", "stamp")
+
+
+def test_a_training_set_and_its_metadata_are_joined(tmp_path, draw):
+    """Both names say that they are for training."""
+    rows = [
+        [star, 59_000 + night, round(draw.gauss(star % 3, 1), 3)]
+        for star in range(60)
+        for night in sorted(draw.sample(range(900), 7))
+    ]
+    write(tmp_path / "training_set.csv", ["object_id", "mjd", "flux"], rows)
+    facts = [[star, round(draw.random(), 2), "xyz"[star % 3]] for star in range(60)]
+    write(tmp_path / "training_set_metadata.csv", ["object_id", "dec", "target"], facts)
+    config, _ = proposed(str(tmp_path))
+    data = config.data
+    assert (data.id, data.order, data.label) == ("object_id", "mjd", "target")
+
+
+def test_values_at_times_of_day_are_one_channel(tmp_path, draw):
+    hours = [f"{place // 2:02d}:{place % 2 * 30:02d}" for place in range(48)]
+    rows = [[*(round(draw.gauss(i % 2, 1), 2) for _ in hours), "ab"[i % 2]] for i in range(60)]
+    config, proposal = proposed(write(tmp_path / "a.csv", [*hours, "kind of day"], rows))
+    assert config.data.kind == "features"
+    assert not [line for line in proposal.warnings if "channel" in line]
+
+
+def test_a_label_named_for_fasta_is_refused(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    lines = [f">s{i}|{'pq'[i % 2]}\n{''.join(draw.choices('ACGT', k=40))}\n" for i in range(60)]
+    Path("a.fasta").write_text("".join(lines))
+    assert "--label" in cli("init", "a.fasta", "--label", "species", code=2).err

@@ -115,17 +115,19 @@ def test_several_files_of_labels_are_commands(tmp_path, monkeypatch, draw, cli):
         cli(*shlex.split(command, comments=True), "--force")
 
 
-def test_several_columns_of_a_file_of_labels_are_commands(tmp_path, monkeypatch, draw, cli):
+@pytest.mark.parametrize("other", ["site", "None"])
+def test_several_columns_of_a_file_of_labels_are_commands(tmp_path, monkeypatch, draw, cli, other):
     monkeypatch.chdir(tmp_path)
     rows = [[f"q{i}", k, draw.random(), draw.random()] for i in range(60) for k in range(5)]
     write(Path("train.csv"), ["series", "step", "u", "v"], rows)
     facts = [[f"q{i}", "xy"[i % 2], f"g{i // 6}"] for i in range(60)]
-    write(Path("train_labels.csv"), ["series", "state", "site"], facts)
+    write(Path("train_labels.csv"), ["series", "state", other], facts)
     refused = cli("init", "train.csv", "-o", "c.yaml", code=2).err
     command, _ = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
-    cli(*shlex.split(command, comments=True))
+    said = cli(*shlex.split(command, comments=True)).err
     config = parse_config(Path("c.yaml").read_text())
-    assert (config.data.label, config.data.id) == ("state", "series")
+    assert (config.data.label, config.data.id, config.data.static) == ("state", "series", None)
+    assert f"'{other}': columns of the file of labels" in said
 
 
 @pytest.mark.parametrize("given", [["x.txt", "y.txt"], ["train.txt", "labels.txt"], ["x.txt"]])
