@@ -129,7 +129,7 @@ AMOUNT_WORDS = (
 """Last words of names of numbers that are no codes, such as case amount."""
 UNITS = "ms|s|secs?|seconds?|us|ns|mins?|minutes?|hours?|utc|gmt|unix|iso|local|millis|micros|nanos"
 TIMES = (
-    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|m?jd"
+    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|[bhm]?jd"
     "|created|updated|modified|recorded|logged|occurred"
     "|(?:time|date) ?(?:created|stamp|logged|recorded|received|generated|occurred|sent|start|end)"
     "|(?:create|event|start|end|log|server)(?:time|date)"

@@ -713,3 +713,17 @@ def test_a_label_named_for_fasta_is_refused(tmp_path, monkeypatch, draw, cli):
     lines = [f">s{i}|{'pq'[i % 2]}\n{''.join(draw.choices('ACGT', k=40))}\n" for i in range(60)]
     Path("a.fasta").write_text("".join(lines))
     assert "--label" in cli("init", "a.fasta", "--label", "species", code=2).err
+
+
+def test_times_of_day_do_not_sort_dates_that_cannot_be_read(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for pump in range(60):
+        for day in (6, 7):
+            for hour in draw.sample(range(1, 12), 4):
+                rows.append([f"3/{day}/2023", f"{hour}:00 PM", f"P{pump}", draw.random(), pump % 2])
+    draw.shuffle(rows)
+    write(Path("a.csv"), ["Date", "Time", "pump", "flow", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--label", "state").err
+    assert parse_config(Path("c.yaml").read_text()).data.order is None
+    assert "the dates of 'Date'" in " ".join(said.split())
