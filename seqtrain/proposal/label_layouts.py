@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,8 @@ LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "i
 """Words in the name of a file that may hold a row for each recording."""
 MOST_REPEATED_KEYS = 0.1
 """Largest share of rows of a table of labels whose keys may stand in another row by mistake."""
+PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
+"""Names of keys that any table may have."""
 FEWEST_KEYS = 4
 """Fewest rows of a file that is joined by a key of another name."""
 MOST_LABEL_FILES = 4
@@ -175,8 +177,10 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     has_label = have_label(table)
     for target in targets or loose:
         join, columns = _join_of(table, target, progress)
-        is_loose = not targets and (has_label or join is None or join["on"] == ROW)
-        if join is not None and not is_loose:
+        if join is None:
+            continue
+        by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
+        if targets or not (has_label or by_chance):
             options = layout.options
             if _only(columns) and not label:
                 options = options.with_given(label=columns)
@@ -192,6 +196,23 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             "both files that names each row"
         )
     return choices
+
+
+def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:
+    """Return True if keys named id only number the rows, and the file is named like other data.
+
+    Args:
+        table: Table of the data file.
+        join: Entry of data.join.
+        path: The file that is joined. `labels.csv` and `metadata.csv` may be of any data file.
+    """
+    on = join["on"]
+    key = table.column(on["left"] if isinstance(on, dict) else on)
+    others = words_of(path) - words_of(table.path) - LABEL_FILE_WORDS
+    if key is None or key.word not in PLAIN_KEYS or not others or key.distinct < key.rows:
+        return False
+    numbers = np.sort(key.value_numbers)
+    return key.kind == "number" and bool(numbers[0] in (0, 1) and np.all(np.diff(numbers) == 1))
 
 
 def joined_by_key(
@@ -438,4 +459,24 @@ def commands_for_recordings(table: Table) -> list[str]:
             lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
     if lines:
         lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
+    return lines
+
+
+def commands_for_labels_beside(table: Table) -> list[str]:
+    """Return lines with a command for each file beside a table that may have its labels by chance.
+
+    Such a file isn't joined in silence, see `_may_match_by_chance`.
+    """
+    is_file = table.path == table.layout.splits.get("train") and os.path.isfile(table.path)
+    if not is_file or table.layout.joins or not table.has_columns:
+        return []
+    lines = []
+    for path in _data_files(os.path.dirname(table.path), TARGET_WORDS):
+        if path == table.path:
+            continue
+        join, _ = _join_of(table, path, ReadingProgress())
+        if join is not None and join["on"] != ROW and _may_match_by_chance(table, join, path):
+            lines.append(f"  {set_command(f'data.join={flow([join])}')}")
+    if lines:
+        lines.insert(0, "or, if a file beside it has the labels of its rows:")
     return lines
