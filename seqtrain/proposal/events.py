@@ -4,11 +4,12 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import Order, find_order, growth, is_dated
+from seqtrain.proposal.order import Order, find_order, growth
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.row_roles import fields_problem
 from seqtrain.proposal.step_columns import StepColumns
+from seqtrain.proposal.time_kinds import is_dated
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.tables.cells import BadCellError, items_of, text_of
 from seqtrain.text import quote

@@ -129,7 +129,7 @@ AMOUNT_WORDS = (
 """Last words of names of numbers that are no codes, such as case amount."""
 UNITS = "ms|s|secs?|seconds?|us|ns|mins?|minutes?|hours?|utc|gmt|unix|iso|local|millis|micros|nanos"
 TIMES = (
-    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|m?jd"
+    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|[bhm]?jd"
     "|created|updated|modified|recorded|logged|occurred"
     "|(?:time|date) ?(?:created|stamp|logged|recorded|received|generated|occurred|sent|start|end)"
     "|(?:create|event|start|end|log|server)(?:time|date)"
@@ -144,12 +144,23 @@ OF_EVENTS = (
 )
 EVENT_TIME_NAME = re.compile(rf"(?:(?:{OF_EVENTS}) )*(?:{TIMES})(?: (?:{UNITS}))*")
 """Words of a name that says no more than that numbers are times of events: event time ms."""
+LATER = re.compile(
+    r"(?:^|.* )(?:received|processed|ingested|stored|updated|modified|ended?|finished|completed"
+    r"|closed|ende|fin|fine|fim)(?: .*|$)"
+)
+"""Words of the name of a time that is later than that of the event."""
 SPANS = (
     "remaining|left|until|since|to|rul|countdown|spent|taken|elapsed|response|reaction|wait"
     "|waiting|latency|lag|delta|diff|processing|service|travel|dwell|loading|idle"
 )
 SPAN_NAME = re.compile(rf"(^| )(?:{SPANS})( |$)")
 """Pattern in the words of the name of a column of spans of time, such as time left."""
+COUNTDOWN = re.compile(
+    r"(?:.* )?(?:clock|timer|countdown|remaining|left|rul|rest|restzeit|restante|restant)(?: .*)?"
+)
+"""Words of the name of a time that may fall from step to step."""
+SECONDS = re.compile(r"secs?|seconds?|ms|millis|msecs?|elapsed.*|since .*|time since.*")
+"""Words of a name of numbers that may be the time of a step."""
 STEPS = "seq|seqno|seqnr|sequence|step|frame|turn|tick|cycle|iteration|round"
 COUNTED_ROWS = "line|row|event|msg|message|record|entry|visit|sample|reading|item"
 PERIODS = "year|quarter|month|week|day|hour|minute|second|period|jahr|monat|woche|tag|stunde"
@@ -183,10 +194,11 @@ LEVELS = (
 """Words for columns of an order, from coarse to fine: a finer one may begin again in a coarser."""
 LEVEL_NAMES = [re.compile(rf"(?:.* )?(?:{words}){NUMBERED}") for words in LEVELS]
 MONTHS_AND_WEEKS = {2, 3}
-LEVEL_OF_MONTHS, LEVEL_OF_DATES, PARTS, LEVEL_OF_TIMES, COUNTERS = 2, 4, 10, 11, 14
+LEVEL_OF_QUARTERS, LEVEL_OF_MONTHS, LEVEL_OF_DATES, PARTS = 1, 2, 4, 10
+LEVEL_OF_TIMES, COUNTERS = 11, 14
 LONG_TERM = {4, 5, 6, PARTS}
-"""Places in `LEVELS`: of months and weeks; of months, of dates, of parts of one sequence such as
-halves, of times of day and of counters of rows; of dates, sessions, visits and parts."""
+"""Places in `LEVELS`: of months and weeks; of quarters, of months, of dates, of parts of one
+sequence such as halves; of times of day, of counters of rows; of dates, sessions, visits, parts."""
 REPETITIONS = re.compile(
     "(?:.* )?(?:recording|experiment|take|attempt|repetition|rep|clip|video|file|series|sequence"
     f"|Durchgang|Versuch|Fahrt){NUMBERED}".lower()
@@ -271,6 +283,21 @@ def is_time(column: ColumnProfile) -> bool:
 def is_event_time(column: ColumnProfile) -> bool:
     """Return True if the column is named like times of events, and nothing else: event_time."""
     return bool(EVENT_TIME_NAME.fullmatch(column.name_words))
+
+
+def may_count_down(column: ColumnProfile) -> bool:
+    """Return True if the column is named like a time that may count down, such as game_clock."""
+    return bool(COUNTDOWN.fullmatch(column.name_words))
+
+
+def may_be_seconds(column: ColumnProfile) -> bool:
+    """Return True if the column is named like seconds since a start, such as elapsed_ms."""
+    return bool(SECONDS.fullmatch(column.name_words))
+
+
+def is_later(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times after events, such as received_at."""
+    return bool(LATER.fullmatch(column.name_words))
 
 
 def is_counter(column: ColumnProfile) -> bool:

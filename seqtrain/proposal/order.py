@@ -1,8 +1,6 @@
 """Columns that sort the rows of an id: dates, times, and numbers that count."""
 
-import re
 from collections.abc import Sequence
-from datetime import date
 from functools import cached_property
 
 import numpy as np
@@ -18,22 +16,26 @@ from seqtrain.proposal.names import (
     is_code,
     is_counter,
     is_event_time,
+    is_later,
     is_span,
     is_time,
     level_of,
+    may_be_seconds,
 )
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.time_kinds import (
+    are_unix_times,
+    has_years_last,
+    holds_dates,
+    is_calendar,
+    is_dated,
+    is_time_of_day,
+    period_of,
+)
 from seqtrain.tables.blocks import Name
-from seqtrain.tables.times import DAY, EPOCH, LOG_YEAR, WEEKDAY
+from seqtrain.tables.times import WEEKDAY
 from seqtrain.text import listed
 
-CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
-"""Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
-YEAR_LAST = re.compile(
-    r"(?:(?:0?[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))"
-    r"(?:19|20)\d\d"
-)
-"""Pattern of a date written as a whole number with the year at its end, such as 31122024."""
 SAMPLED_ROWS = 200_000
 """Largest number of rows of whole ids that are looked at."""
 NEARLY_ALL = 0.9
@@ -44,10 +46,6 @@ FEWEST_COUNTED = 20
 """Fewest neighbours that distinguish numbers named like counters from codes."""
 EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
-EPOCHS = (6e8, 2.2e9)
-"""Unix times of 1989 to 2039. Numbers of this size are times whatever the name of the column."""
-START_OF_LOG_YEAR, DAYS_OF_YEAR = DAY * (date(LOG_YEAR, 1, 1).toordinal() - EPOCH), 366
-"""Seconds since 1970 of the year of dates without a year, and its number of days."""
 MOST_TOTALS = 2
 """Most rows at the end of a table that may hold totals."""
 RowSelection = npt.NDArray[np.intp] | slice
@@ -82,7 +80,7 @@ class Order:
         """Numbers that sort rows one after the other, (rows,) each, as in `sorting_times`."""
         found = [column.numbers for column in self.columns]
         first, *others = self.columns
-        is_day = _holds_dates(first) or first.calendar_names != ""
+        is_day = holds_dates(first) or first.calendar_names != ""
         if others and is_day and others[0].is_duration:
             found[:2] = [found[0] + found[1]]
         return found
@@ -149,7 +147,8 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | N
     known = [x for x in columns if _can_sort(x) and is_known(x, id)]
     for number, column in enumerate(known):
         if _sorts(column, ids, rows):
-            found[_holds_dates(column), len(column.values), -number] = column
+            rank = holds_dates(column), len(column.values), not is_later(column), -number
+            found[rank] = column
     best = None
     if found:
         best = found[max(found)]
@@ -170,24 +169,12 @@ def _can_sort(column: ColumnProfile) -> bool:
     return column.numbered_text != "" and is_named
 
 
-def _holds_dates(column: ColumnProfile) -> bool:
-    """Return True if a column holds dates that aren't written as whole numbers."""
-    return column.kind == "time" and not column.is_duration
-
-
-def is_time_of_day(column: ColumnProfile) -> bool:
-    """Return True for times below 24 hours that aren't named like spans of time."""
-    if not column.is_duration or is_span(column):
-        return False
-    return bool(np.nanmin(column.value_numbers) >= 0 and np.nanmax(column.value_numbers) < DAY)
-
-
 def _level(column: ColumnProfile) -> int | None:
     """Return the level of a column in an order, 0 for a year, or None if it has none.
 
     It is known for dates, times of day, and whole numbers with a name such as week or turn.
     """
-    if _holds_dates(column) or is_calendar(column) or column.calendar_names == WEEKDAY:
+    if holds_dates(column) or is_calendar(column) or column.calendar_names == WEEKDAY:
         return LEVEL_OF_DATES
     if column.calendar_names:
         return LEVEL_OF_MONTHS
@@ -223,6 +210,8 @@ def _order_by_levels(
             if alone.ties(ids, rows) == 0:
                 return alone
     _add_levels(chosen, columns, ids, rows)
+    if len(chosen) > 1 and _counts_down(chosen, ids, rows):
+        return Order(*chosen[:-1])
     if len(chosen) > 1 and _is_order(chosen, ids, rows, is_first_known=chosen[0] is best):
         return Order(*chosen)
     return alone
@@ -293,6 +282,16 @@ def _is_order(
     return joined.ties(ids, rows) <= (1 - NEARLY_ALL) * Order(first).ties(ids, rows)
 
 
+def _counts_down(chosen: Sequence[ColumnProfile], ids: Ids, rows: RowSelection) -> bool:
+    """Return True if rows stand in the order of all columns but the last, which falls in each."""
+    coarse = Order(*chosen[:-1])
+    if not _is_sorted(coarse.numbers[rows], ids):
+        return False
+    parts = np.unique(np.stack([ids, coarse.codes[rows]]), axis=1, return_inverse=True)[1]
+    steps = growth(chosen[-1].numbers[rows], parts.reshape(-1))
+    return bool(len(steps) and (steps <= 0).all() and steps.any())
+
+
 def _is_sorted(numbers: Floats, ids: Ids) -> bool:
     """Return True if the rows of each id stand in the order of numbers."""
     return bool((growth(numbers, ids) >= 0).all())
@@ -317,7 +316,7 @@ def _is_within_another(
 ) -> bool:
     """Return True if a column begins again for each value of a column with a coarser level."""
     level = _level(column)
-    if level is None or _holds_dates(column):
+    if level is None or holds_dates(column):
         return False
     by_id = np.lexsort((column.numbers[rows], ids))
     inside = np.diff(ids[by_id]) == 0
@@ -340,23 +339,6 @@ def _begins_again(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
     return bool((steps < 0).any() and (steps[steps < 0] < -period / 2).all())
 
 
-def period_of(column: ColumnProfile) -> int:
-    """Return the seconds after which the times of a column begin again, or 0 if they don't.
-
-    These are times of day, weekdays, and months and dates without a year.
-    """
-    if is_time_of_day(column):
-        return DAY
-    if column.time_type == WEEKDAY:
-        return 7 * DAY
-    if column.is_duration or not column.time_type:
-        return 0
-    days = (column.value_numbers - START_OF_LOG_YEAR) / DAY
-    if np.nanmin(days) >= 0 and np.nanmax(days) <= DAYS_OF_YEAR:
-        return DAY * DAYS_OF_YEAR
-    return 0
-
-
 def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
     """Return True if numbers sort the rows of each id as others do, and also where these are equal.
 
@@ -368,6 +350,28 @@ def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
     inside = np.diff(ids[by_id]) == 0
     grows = (np.diff(numbers[by_id])[inside] > 0).all()
     return bool(grows and (np.diff(others[by_id])[inside] >= 0).all())
+
+
+def other_orders(
+    columns: Sequence[ColumnProfile], order: Order, id: ColumnProfile
+) -> list[ColumnProfile]:
+    """Return the columns that could be the order, and would sort the rows of an id in another way.
+
+    Args:
+        columns: Columns that aren't part of the order.
+        order: The order.
+        id: Column of the id.
+    """
+    rows = sampled_ids(id)
+    ids, numbers, found = id.codes[rows], order.numbers[rows], list[ColumnProfile]()
+    for column in columns:
+        if not _can_sort(column) or not is_known(column, id) or not _sorts(column, ids, rows):
+            continue
+        by_column = np.lexsort((numbers, column.numbers[rows], ids))
+        steps = np.diff(numbers[by_column])[np.diff(ids[by_column]) == 0]
+        if (steps < 0).any():
+            found.append(column)
+    return found
 
 
 def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[ColumnProfile]:
@@ -384,7 +388,7 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
         if not is_known(column, id):
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
-        is_named = is_time(column) or is_counter(column)
+        is_named = is_time(column) or is_counter(column) or may_be_seconds(column)
         if is_unique or is_named:
             steps = growth(column.numbers[rows], id.codes[rows], sort=True)
             if len(steps) and np.count_nonzero(steps) >= NEARLY_ALL * len(steps):
@@ -427,7 +431,7 @@ def _sorts(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
     numbers = column.numbers[rows]
     if _begins_again(column, ids, rows) or has_years_last(column):
         return False
-    if _holds_dates(column):
+    if holds_dates(column):
         return True
     steps = growth(numbers, ids)
     if not len(steps):
@@ -489,50 +493,3 @@ def counts_rows(numbers: Floats, ids: npt.NDArray[np.integer]) -> bool:
     """Return True if the sorted numbers of each id grow by one and the same difference."""
     gaps = growth(numbers, ids, sort=True)
     return bool(len(gaps) and gaps.min() > 0 and are_equal(gaps))
-
-
-def is_dated(column: ColumnProfile) -> bool:
-    """Return True if a column of times or numbers holds dates."""
-    return _holds_dates(column) or is_calendar(column) or _are_epochs(column.value_numbers)
-
-
-def is_calendar(column: ColumnProfile) -> bool:
-    """Return True if all cells are dates written as whole numbers, such as 20240301."""
-    return all(isinstance(x, str) and CALENDAR.fullmatch(x) for x in column.values)
-
-
-def has_both_ends(column: ColumnProfile, id: ColumnProfile) -> bool:
-    """Return True if an id has times at both ends of a week or a year that isn't known.
-
-    These are Monday and Sunday, or January and December. Sorted by them, later rows may come first.
-    """
-    period, begin, width = period_of(column), START_OF_LOG_YEAR, 31 * DAY
-    if column.time_type == WEEKDAY:
-        begin, width = DAY * (date.fromisocalendar(LOG_YEAR, 1, 1).toordinal() - EPOCH), DAY
-    if period <= DAY:
-        return False
-    since = column.numbers - begin
-    return bool(np.isin(id.codes[since < width], id.codes[since >= period - width]).any())
-
-
-def has_years_last(column: ColumnProfile) -> bool:
-    """Return True if all cells are dates such as 31122024, which don't sort rows as numbers."""
-    if column.kind != "number" or column.distinct < 2 or is_calendar(column):
-        return False
-    return all(isinstance(x, str) and YEAR_LAST.fullmatch(x) for x in column.values)
-
-
-def are_unix_times(column: ColumnProfile, numbers: Floats) -> bool:
-    """Return True if numbers are Unix times by their size, and by their name or a few decades."""
-    if column.is_duration:
-        return False
-    if is_time(column):
-        return _are_epochs(numbers)
-    return _are_epochs(numbers, EPOCHS)
-
-
-def _are_epochs(numbers: Floats, seconds: tuple[float, float] = (1e8, 5e9)) -> bool:
-    """Return True if numbers are Unix times of some years, in seconds or a smaller unit."""
-    low, high = np.nanmin(numbers), np.nanmax(numbers)
-    first, last = seconds
-    return any(first * unit <= low and high <= last * unit for unit in (1, 1e3, 1e6, 1e9))

@@ -28,11 +28,8 @@ from seqtrain.proposal.order import (
     counts_rows,
     doubtful_orders,
     growth,
-    has_both_ends,
-    has_years_last,
-    is_calendar,
     is_known,
-    is_time_of_day,
+    other_orders,
     sampled_ids,
 )
 from seqtrain.proposal.prediction import information
@@ -52,6 +49,12 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
+from seqtrain.proposal.time_kinds import (
+    has_both_ends,
+    has_years_last,
+    is_calendar,
+    is_time_of_day,
+)
 from seqtrain.tables.times import DURATION, WEEKDAY
 from seqtrain.text import counted, listed, quote
 
@@ -95,7 +98,7 @@ class StepColumns:
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = None if self.order is None else self.order.columns[0]
-        self.is_sorted = not options.leaves_out("order")
+        self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.chosen = columns_named(columns, options, "steps")
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
@@ -319,6 +322,14 @@ class StepColumns:
                 self.roles.steps[ELAPSED] = "order"
             yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
             yield from self._undecided_ties(order)
+            if not self.is_given and self.id.name != "":  # a list of objects has an order
+                others = [x for x in self.columns if x not in (self.label, *order.columns)]
+                possible = other_orders([x for x in others if x not in self.per_id], order, self.id)
+                if possible:
+                    yield (
+                        f"other columns sort rows of one {self.id.shown} in another way than "
+                        f"{order.shown}; if one of them is right: {_order_options(possible)}"
+                    )
             if has_both_ends(order.columns[0], self.id):
                 period, first, last = PERIODS[order.columns[0].time_type == WEEKDAY]
                 yield (
@@ -393,10 +404,9 @@ class StepColumns:
         others = [x for x in self.columns if x is not self.label]
         possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
         if possible and self.id.name != "":  # a list of objects has an order
-            shown = [shlex.join(["--order", str(column.name)]) for column in possible]
             yield (
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "
-                f"sorts them: {' or '.join(shown[:MOST_ORDERS])}"
+                f"sorts them: {_order_options(possible)}"
             )
 
     def _parts_of_ids(self) -> Iterator[str]:
@@ -454,6 +464,12 @@ class StepColumns:
                     f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
                     f"sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
                 )
+
+
+def _order_options(columns: Sequence[ColumnProfile]) -> str:
+    """Return the options of some columns that may be the order."""
+    shown = [shlex.join(["--order", str(column.name)]) for column in columns]
+    return " or ".join(shown[:MOST_ORDERS])
 
 
 def distinct_rows(*codes: npt.NDArray[Any]) -> int:

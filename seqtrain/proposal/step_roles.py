@@ -29,6 +29,7 @@ from seqtrain.proposal.step_ids import (
     is_ordinal,
     mostly_blank,
 )
+from seqtrain.proposal.time_kinds import is_time_of_day
 from seqtrain.proposal.wide import wide_columns
 from seqtrain.proposal.window_roles import label_runs, windowed_roles
 from seqtrain.text import listed
@@ -182,6 +183,9 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
+        if order is not None and all(map(is_time_of_day, order.columns)):
+            dates = [x for x in varying if x.kind == "time" and np.isnan(x.numbers).all()]
+            order = None if dates else order  # a time of day comes again on each date
         for channel in filter(is_channel, varying if order is None else ()):
             others = [x for x in varying if x is not channel]
             order = order or find_order(others, joined_column([*id.parts, channel]))

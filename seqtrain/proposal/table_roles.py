@@ -9,6 +9,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
+from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
     command_without_row,
     doubtful_marks,
@@ -91,7 +92,7 @@ def roles_of(table: Table) -> Roles:
             f"{advice}"
         )
     check_decimal_marks(roles, table)
-    for doubts in (written_in_two_ways, rejected_tasks, mistaken_labels):
+    for doubts in (written_in_two_ways, countdown_doubts, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles

@@ -208,7 +208,9 @@ def rows_in(value: dict[str, Any]) -> list[Any] | None:
         return found[0]
     objects = list(value.values())
     if len(objects) < 2 or not all(isinstance(each, dict) for each in objects):
-        return None
+        inner = [rows_in(each) for each in objects if isinstance(each, dict)]
+        tables = [rows for rows in inner if rows is not None]
+        return tables[0] if len(tables) == 1 else None
     keys = objects[0].keys()
     if all(each.keys() == keys for each in objects):
         are_rows = all(map(str.isdigit, keys)) or len(keys) > MANY_ROWS * len(objects)

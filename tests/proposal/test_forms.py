@@ -1095,7 +1095,7 @@ def test_a_second_text_that_is_not_used_is_said_with_the_option(tmp_path, draw):
     assert not any(second in line for line in proposal.warnings)
 
 
-@pytest.mark.parametrize("file", ["a.txt", "it's.dat", "a.csv", "b"])
+@pytest.mark.parametrize("file", ["a.txt", "it's.dat", "a.csv", "a.tsv", "b"])
 @pytest.mark.parametrize("head", ["none", "names", "# names", "# comment", "R"])
 @pytest.mark.parametrize("is_step", [True, False])
 def test_columns_between_blanks_are_divided_by_the_printed_command(

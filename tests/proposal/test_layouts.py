@@ -630,9 +630,8 @@ def test_other_files_in_a_folder_are_no_data(tmp_path, monkeypatch, draw, cli, f
             write(Path(f"all/{label}.txt"), [], texts)
         else:
             write(Path("all/a.csv"), ["text", "kind"], [[sentence(draw), x] for x in labels * 20])
-    for other in ("README.txt", "Readme.md", "LICENSE", ".DS_Store", "Thumbs.db", "plot 1.png"):
-        if form != "one" or not other.startswith("plot"):
-            Path("all", other).write_bytes(b"\xd0\x00\xff one\ttwo\n")
+    for other in ("README.txt", "Readme.md", "LICENSE", ".DS_Store", "Thumbs.db", "plot 1.PNG"):
+        Path("all", other).write_bytes(b"\xd0\x00\xff one\ttwo\n")
     write(Path(f"all/__MACOSX/._{labels[0]}_01.csv"), [], [["\x00\x05"]])
     said = cli("init", "all", "-o", "c.yaml").err
     assert not re.search("README|LICENSE|Thumbs|MACOSX|plot", said)

@@ -3,6 +3,7 @@
 import random
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -422,3 +423,87 @@ def test_columns_of_one_channel_are_in_the_order_of_their_names(tmp_path, form, 
     assert config.data.sequence == steps
     is_said = any("--set" in line and "data.sequence" in line for line in proposal.warnings)
     assert is_said == (shape == "newest" and form in ("lags", "frames"))
+
+
+@pytest.mark.parametrize("shape", ["in order", "shuffled", "newest"])
+@pytest.mark.parametrize(
+    ("names", "form"),
+    [
+        (["quarter", "clock"], "clock"),
+        (["period", "game_clock"], "clock"),
+        (["set", "time_left"], "number"),
+        (["timer"], "clock"),
+        (["seconds_remaining"], "number"),
+    ],
+)
+def test_what_counts_down_keeps_the_order_or_is_a_command(
+    tmp_path, monkeypatch, cli, names, form, shape
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(str(names) + shape), list[list[Any]]()
+    for unit in range(40):
+        own = list[list[Any]]()
+        for part in range(1, 1 + len(names)):
+            for left in sorted(draw.sample(range(600), 5), reverse=True):
+                cell = f"{left // 60}:{left % 60:02}" if form == "clock" else left
+                value = draw.gauss(unit % 2, 1)
+                own.append(
+                    [
+                        f"u{unit}",
+                        *[part][: len(names) - 1],
+                        cell,
+                        f"e{len(own)}",
+                        value,
+                        "xy"[unit % 2],
+                    ]
+                )
+        rows += own[::-1] if shape == "newest" else own
+    if shape == "shuffled":
+        draw.shuffle(rows)
+    path = write(Path("a b.csv"), ["unit_id", *names, "event", "value", "label"], rows)
+    said = cli("init", path, "--label", "label", "-o", "c.yaml").err
+    turned = re.findall(r"(awk .*); then seqtrain (init .*)", said)
+    if shape == "in order":
+        assert are_sorted(path, parse_config(Path("c.yaml").read_text()))
+        return
+    ((command, rest),) = turned
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(rest), "--label", "label", "-o", "d.yaml")
+    assert are_sorted("a b-turned.csv", parse_config(Path("d.yaml").read_text()))
+
+
+@pytest.mark.parametrize("first", ["received_at", "timestamp"])
+def test_a_second_column_of_times_is_an_option(tmp_path, monkeypatch, cli, first):
+    monkeypatch.chdir(tmp_path)
+    names, rows = moments("iso", "shuffled")
+    draw, table = random.Random(first), list[list[Any]]()
+    for unit, day, time, *rest in rows:
+        at = datetime.fromisoformat(f"{day} {time}")
+        later = at + timedelta(seconds=draw.randrange(10**6))
+        times = [at, later] if first == "timestamp" else [later, at]
+        table.append([unit, *(f"{x:%Y-%m-%d %H:%M:%S}" for x in times), *rest])
+    other = {"received_at": "timestamp", "timestamp": "received_at"}[first]
+    write(Path("a.csv"), ["unit_id", first, other, *names[3:]], table)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.order == "timestamp"
+    assert are_sorted("a.csv", config)
+    (option,) = re.findall(r"(--order \S+)", said)
+    cli("init", "a.csv", "--label", "label", *option.split(), "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.order == "received_at"
+
+
+def test_parts_that_may_be_one_sequence_are_an_option(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(6)
+    rows = list[list[Any]]()
+    for unit in range(40):
+        places = [(part, step) for part in range(2) for step in range(draw.randint(3, 6))]
+        own = [[f"u{unit}", *place, f"e{count}"] for count, place in enumerate(places)]
+        rows += [[*row, draw.random(), "xy"[unit % 2]] for row in own]
+    draw.shuffle(rows)
+    write(Path("a.csv"), ["unit_id", "bar", "baz", "event", "value", "label"], rows)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    (options,) = re.findall(r"(--id unit_id --order .*)", said)
+    cli("init", "a.csv", "--label", "label", *shlex.split(options), "-o", "d.yaml")
+    assert are_sorted("a.csv", parse_config(Path("d.yaml").read_text()))
