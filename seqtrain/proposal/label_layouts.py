@@ -2,9 +2,11 @@
 
 import os
 import shlex
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -34,6 +36,8 @@ from seqtrain.text import display_name
 
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
+PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
+"""Names of keys that any table may have."""
 FEWEST_KEYS = 4
 """Fewest rows of a file that is joined by a key of another name."""
 MOST_LABEL_FILES = 4
@@ -170,8 +174,10 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     has_label = have_label(table)
     for target in targets or loose:
         join, columns = _join_of(table, target, progress)
-        is_loose = not targets and (has_label or join is None or join["on"] == ROW)
-        if join is not None and not is_loose:
+        if join is None:
+            continue
+        by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
+        if targets or not (has_label or by_chance):
             options = layout.options
             if _only(columns) and not label:
                 options = options.with_given(label=columns)
@@ -180,6 +186,23 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
             choices.append(Choice(command, found))
     return choices
+
+
+def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:
+    """Return True if keys named id only number the rows, and the file is named like other data.
+
+    Args:
+        table: Table of the data file.
+        join: Entry of data.join.
+        path: The file that is joined. `labels.csv` and `metadata.csv` may be of any data file.
+    """
+    on = join["on"]
+    key = table.column(on["left"] if isinstance(on, dict) else on)
+    others = words_of(path) - words_of(table.path) - LABEL_FILE_WORDS
+    if key is None or key.word not in PLAIN_KEYS or not others or key.distinct < key.rows:
+        return False
+    numbers = np.sort(key.value_numbers)
+    return key.kind == "number" and bool(numbers[0] in (0, 1) and np.all(np.diff(numbers) == 1))
 
 
 def joined_by_key(
@@ -401,4 +424,24 @@ def commands_for_recordings(table: Table) -> list[str]:
             lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
     if lines:
         lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
+    return lines
+
+
+def commands_for_labels_beside(table: Table) -> list[str]:
+    """Return lines with a command for each file beside a table that may have its labels by chance.
+
+    Such a file isn't joined in silence, see `_may_match_by_chance`.
+    """
+    is_file = table.path == table.layout.splits.get("train") and os.path.isfile(table.path)
+    if not is_file or table.layout.joins or not table.has_columns:
+        return []
+    lines = []
+    for path in _data_files(os.path.dirname(table.path), TARGET_WORDS):
+        if path == table.path:
+            continue
+        join, _ = _join_of(table, path, ReadingProgress())
+        if join is not None and join["on"] != ROW and _may_match_by_chance(table, join, path):
+            lines.append(f"  {set_command(f'data.join={flow([join])}')}")
+    if lines:
+        lines.insert(0, "or, if a file beside it has the labels of its rows:")
     return lines

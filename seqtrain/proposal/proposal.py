@@ -22,7 +22,9 @@ from seqtrain.proposal.doubts import rows_of_totals, scattered_rows, shared_owne
 from seqtrain.proposal.events import fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.findings import Findings
+from seqtrain.proposal.label_layouts import commands_for_labels_beside
 from seqtrain.proposal.layouts import commands_for_files, commands_for_names, find_layout
+from seqtrain.proposal.nested import commands_for_items
 from seqtrain.proposal.notes import (
     about_sheets,
     commands_for_sheets,
@@ -118,8 +120,9 @@ def propose(
         check_classes(found)
     except DataError as error:
         pieces = commands_for_pieces(table) or commands_for_files(table)
+        pieces = pieces or commands_for_items(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
-        pieces += commands_for_sheets(table)
+        pieces += commands_for_sheets(table) + commands_for_labels_beside(table)
         raise DataError(*error.lines, *pieces, *commands_for_names(table)) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
@@ -192,13 +195,25 @@ def _read_other_splits(found: Findings, reports: ReadingProgress) -> Iterator[st
         other = _facts_of_split(files_of(name, found.splits[name]), found, reports)
         if other is None:
             path = found.splits.pop(name)
-            yield f"{path} has no labels, so it isn't data.{name}; {_prediction_of(path, found)}"
+            alone = _files_of_train_alone(found, names_of(path)[0])
+            reason = "has no labels"
+            if (
+                alone and alone[0] != found.table.layout.joins[0]["file"]
+            ):  # the first has the labels
+                reason = f"has no file as {alone[0]} is of train"
+            yield f"{path} {reason}, so it isn't data.{name}; {_prediction_of(path, found)}"
             continue
         found.rows[name] = other.rows + other.empty
         facts.empty += other.empty
         facts.unlabelled += other.unlabelled
         facts.unreadable += other.unreadable
         facts.is_missing |= other.is_missing
+
+
+def _files_of_train_alone(found: Findings, path: str) -> list[str]:
+    """Return the files that are joined to train row by row, and of which another split has none."""
+    joins = [join for join in found.table.layout.joins if join["on"] == ROW]
+    return [join["file"] for join in joins if for_split(join["file"], path) == join["file"]]
 
 
 def _prediction_of(path: Any, found: Findings) -> str:
@@ -214,12 +229,10 @@ def _facts_of_split(
     files: Sequence[str], found: Findings, reports: ReadingProgress
 ) -> Facts | None:
     """Return the facts about the files of validation or test, or None if they have no labels."""
-    layout, roles, joins = found.table.layout, found.roles, []
-    for join in layout.joins:
-        file = for_split(join["file"], files[0])
-        if file == join["file"] and join["on"] == ROW:
-            return None
-        joins.append({**join, "file": file})
+    if _files_of_train_alone(found, files[0]):
+        return None
+    layout, roles = found.table.layout, found.roles
+    joins = [{**join, "file": for_split(join["file"], files[0])} for join in layout.joins]
     options = layout.options
     if found.table.header is not None:
         options = options.with_given(header=found.table.header)

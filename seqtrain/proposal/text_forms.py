@@ -236,6 +236,8 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
         set_likely_encoding(table, [table.path])
         head, first = _head_of(table)
     if is_train and is_ragged(head):
+        if os.path.isfile(table.path):
+            refuse_blanks(table.path, table.dialect)
         is_list, table.header = _is_list(table)
         table.dialect = replace(table.dialect, header=bool(table.header))
         if is_list:

@@ -59,7 +59,7 @@ FORMATS = {
             (".csv", ".psv"),
             "delimited.read_delimited",
             'fields separated by commas, semicolons, tabs or pipes; `"…"` quotes a field, which '
-            'may hold these, line breaks and `""`; comments (`#`) may come before the header',
+            'may hold these, line breaks and `""`; comments (`#`, `%`) may come before the header',
             TABLES,
             "delimited",
         ),
@@ -194,9 +194,11 @@ else:
 
 NO_DATA = re.compile(
     r"\..*|__MACOSX|Thumbs\.db|desktop\.ini|"
-    r"(?:(?i:readme)|LICEN[CS]E|COPYING)(?:\.(?:txt|md|rst|html|pdf))?"
+    r"(?:(?i:readme)|LICEN[CS]E|COPYING)(?:\.(?:txt|md|rst|html))?|"
+    r".*\.(?i:png|jpe?g|gif|bmp|ico|tiff?|pdf|docx?|pptx?|odt)"
 )
-"""Names in a folder that are never data: hidden ones, those of systems, and pages about data."""
+"""Names in a folder that are never data: hidden ones, those of systems, pages about data, images,
+and documents of office programs."""
 MEMORY = "memory:"
 """Prefix of the path by which a config refers to a table passed from Python."""
 SAVED = ("state.json", "dataset_dict.json")

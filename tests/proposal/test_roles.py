@@ -504,6 +504,18 @@ def test_the_comment_on_validation_counts_the_rows_that_fit_holds_out(tmp_path, 
     assert held_out != 100
 
 
+def test_rows_without_a_sequence_are_said_and_no_example_of_a_word(tmp_path):
+    """A blank text is the first row."""
+    rows = [
+        [f"{sentence} {'xy'[row % 2]}", "xy"[row % 2]] for row, sentence in enumerate(sentences())
+    ]
+    rows[0][0] = ""
+    _, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows))
+    assert any(line.startswith("1 row without") for line in proposal.uses)
+    (doubt,) = [line for line in proposal.warnings if "the last word" in line]
+    assert re.search("such as '[xy]'", doubt)
+
+
 @pytest.mark.parametrize("setting", ["data.group=trust", "data.weight=trust"])
 def test_columns_of_groups_and_weights_are_neither_labels_nor_ignored(tmp_path, setting):
     rows = [

@@ -63,6 +63,7 @@ def test_a_row_that_is_no_object_or_lacks_a_field_is_bad(read):
         '{"meta": {"n": 2},\n "rows": [\n  {"a": 1},\n  {"a": 2}\n ]\n}\n',
         '{\n"result": {"count": 2, "items": [{"a": 1}, {"a": 2}]}}',
         '{"u7": {"a": 1, "b": "x"}, "u9": {"a": 2}}',
+        '{"version": "1", "items": {"u7": {"a": 1}, "u9": {"a": 2}}}',
         '{\n "0": {"a": 1, "0": 5},\n "1": {"a": 2, "0": 6}\n}',
         '{"a": {"0": 1, "1": 2}, "b": {"0": "x", "1": "y"}}',
         '{"columns": ["a", "b"], "index": [0, 1], "data": [[1, [3]], [2, [4]]]}',
