@@ -6,6 +6,8 @@ different ways.
 
 import json
 import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -217,6 +219,12 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
         other = "else write true, false, null or a plain decimal number"
         return Unreadable(f'found {found}; quote it ("{found}") if text is meant, {other}')
     return text
+
+
+def set_options(values: Mapping[str, Any]) -> str:
+    """Return the options of a command that set keys of the section data, as a shell reads them."""
+    settings = [f"data.{key}={flow(value)}" for key, value in values.items()]
+    return shlex.join([word for setting in settings for word in ("--set", setting)])
 
 
 def flow(value: object) -> str:

@@ -27,14 +27,13 @@ from seqtrain.evaluation.thresholds import (
 from seqtrain.model.calibration import COOLEST, HOTTEST, LogitCalibration, Share
 from seqtrain.model.network import combined
 from seqtrain.sequences.decisions import best_class
+from seqtrain.sequences.labels import FEWEST_OF_A_CLASS
 from seqtrain.sequences.store import Array
 
 LEVELS = 100
 """Largest number of points in `Calibration.coverage`."""
 MOST_CLASSES = 200
 """Largest number of classes for which `Calibration.classes` is computed."""
-FEWEST_OF_A_CLASS = 10
-"""Fewest validation examples of a class with a separate threshold, counted by their weights."""
 MOST_ROWS_OF_WEIGHTS = 10_000
 """Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10

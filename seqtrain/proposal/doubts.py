@@ -252,7 +252,7 @@ def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     command = shlex.join(["--set", f"data.group={name}"])
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
-        f"be too good for a new {name}; {command} keeps them together"
+        f"be too good for a new {name}; to keep them together: {command}"
     )
 
 
@@ -312,9 +312,10 @@ def told_by_ends(columns: Sequence[ColumnProfile], label: ColumnProfile) -> Iter
             np.add.at(pairs, (codes[column.codes], label.codes), 1)
             told, largest = pairs.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
             if told >= NEARLY_ALWAYS and largest < NEARLY_ALWAYS * column.rows:
+                usual = ends[pairs.sum(axis=1).argmax()]
                 yield (
                     f"the {name} word of {column.shown} tells the label in {told:.1%} of the rows, "
-                    f"such as {quote(words[column.codes[0]], 20)}; if it won't be there when the "
+                    f"such as {quote(str(usual), 20)}; if it won't be there when the "
                     "label is to be predicted, remove it"
                 )
 

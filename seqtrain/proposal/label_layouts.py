@@ -2,9 +2,11 @@
 
 import os
 import shlex
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -25,15 +27,20 @@ from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
+from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name
+from seqtrain.text import display_name, quote
 
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
+MOST_REPEATED_KEYS = 0.1
+"""Largest share of rows of a table of labels whose keys may stand in another row by mistake."""
+PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
+"""Names of keys that any table may have."""
 FEWEST_KEYS = 4
 """Fewest rows of a file that is joined by a key of another name."""
 MOST_LABEL_FILES = 4
@@ -170,8 +177,10 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     has_label = have_label(table)
     for target in targets or loose:
         join, columns = _join_of(table, target, progress)
-        is_loose = not targets and (has_label or join is None or join["on"] == ROW)
-        if join is not None and not is_loose:
+        if join is None:
+            continue
+        by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
+        if targets or not (has_label or by_chance):
             options = layout.options
             if _only(columns) and not label:
                 options = options.with_given(label=columns)
@@ -179,7 +188,31 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             command = set_command(f"data.join={flow(found_joins)}")
             found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
             choices.append(Choice(command, found))
+    if targets and not choices and not has_label:
+        other = read_table(targets[:1], FileLayout({}, InitOptions()), progress, is_train=False)
+        raise DataError(
+            f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
+            f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
+            "both files that names each row"
+        )
     return choices
+
+
+def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:
+    """Return True if keys named id only number the rows, and the file is named like other data.
+
+    Args:
+        table: Table of the data file.
+        join: Entry of data.join.
+        path: The file that is joined. `labels.csv` and `metadata.csv` may be of any data file.
+    """
+    on = join["on"]
+    key = table.column(on["left"] if isinstance(on, dict) else on)
+    others = words_of(path) - words_of(table.path) - LABEL_FILE_WORDS
+    if key is None or key.word not in PLAIN_KEYS or not others or key.distinct < key.rows:
+        return False
+    numbers = np.sort(key.value_numbers)
+    return key.kind == "number" and bool(numbers[0] in (0, 1) and np.all(np.diff(numbers) == 1))
 
 
 def joined_by_key(
@@ -217,9 +250,34 @@ def joined_by_key(
             setting = f"data.join={flow([{'file': other.path, 'on': on}])}"
             commands.append(f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}")
     if not commands:
+        for table, other in (tables, tables[::-1]):
+            _refuse_repeated_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
     raise DataError(f"{both}: columns of both have the same values; to join them:", *commands)
+
+
+def _refuse_repeated_keys(table: Table, other: Table) -> None:
+    """Raise a DataError if a few keys of another table, which a table has, stand in several rows.
+
+    Raises:
+        DataError: The error has a command that keeps one of equal rows.
+    """
+    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
+    for key in other.columns:
+        left, repeated = own.get(str(key.name)), other.rows - key.distinct
+        is_key = left is not None and left.repeats and _has_values_of(left, key)
+        if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
+            value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
+            command, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
+            setting = f"data.join={flow([{'file': shlex.split(target)[0], 'on': key.name}])}"
+            raise DataError(
+                f"{other.name}: {key.shown} has values in several rows, such as {value}, but one "
+                f"row for each belongs to the rows of {table.name}; to leave out rows that are "
+                "equal to others:",
+                f"  {command}",
+                f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}",
+            )
 
 
 def _possible_keys(table: Table, other: Table) -> list[Any]:
@@ -401,4 +459,24 @@ def commands_for_recordings(table: Table) -> list[str]:
             lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
     if lines:
         lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
+    return lines
+
+
+def commands_for_labels_beside(table: Table) -> list[str]:
+    """Return lines with a command for each file beside a table that may have its labels by chance.
+
+    Such a file isn't joined in silence, see `_may_match_by_chance`.
+    """
+    is_file = table.path == table.layout.splits.get("train") and os.path.isfile(table.path)
+    if not is_file or table.layout.joins or not table.has_columns:
+        return []
+    lines = []
+    for path in _data_files(os.path.dirname(table.path), TARGET_WORDS):
+        if path == table.path:
+            continue
+        join, _ = _join_of(table, path, ReadingProgress())
+        if join is not None and join["on"] != ROW and _may_match_by_chance(table, join, path):
+            lines.append(f"  {set_command(f'data.join={flow([join])}')}")
+    if lines:
+        lines.insert(0, "or, if a file beside it has the labels of its rows:")
     return lines

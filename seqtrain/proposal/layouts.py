@@ -114,6 +114,8 @@ def find_layout(
     if not choices and isinstance(layout.splits["train"], str):
         _check_depth(layout.splits["train"])
         _refuse_text_recordings(layout.splits["train"])
+        if options.get("format") is None:
+            _refuse_tables_as_texts(layout.splits["train"])
     if choices:
         return choices[0].layout
     return layout
@@ -184,6 +186,30 @@ def _refuse_text_recordings(path: str) -> None:
         f"  {write} {shlex.quote(path)}/*.txt",
         f"  seqtrain init {shlex.quote(new)}",
     )
+
+
+def _refuse_tables_as_texts(path: str) -> None:
+    """Raise a DataError if the texts in the folder of each class hold numbers between marks.
+
+    Lines of such a file are time steps.
+    """
+    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+        return
+    first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
+    for file in first:
+        lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
+        fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
+        if len(fields) < 2 or 2 * sum(map(is_number, map(str.strip, fields))) < len(fields):
+            return
+    if first:
+        name = display_name(first[0])
+        command = shlex.join(["seqtrain", "init", path, "--format"])
+        raise DataError(
+            f"{name}: holds lines of numbers with marks between; if a line is a time step:",
+            f"  {command} csv",
+            "or, if a file is a text:",
+            f"  {command} txt",
+        )
 
 
 def _commands_of_levels(path: str, inner: str) -> list[str]:

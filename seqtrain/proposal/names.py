@@ -20,7 +20,7 @@ LABEL_NAMES = _words(
     emotion mood polarity stance verdict emocion emozione humeur emocao
     bewertung stimmung thema absicht zielwert sentimiento sentimento objetivo cible alvo
     sterne note etoiles estrellas puntuacion calificacion valoracion estrelas nota avaliacao
-    stelle voto valutazione punteggio
+    stelle voto valutazione punteggio emotion churn churned
     """
 )
 LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
@@ -28,7 +28,7 @@ LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 OUTCOME_WORDS = _words(
     """
     label class target outcome result classification failure fault anomaly diagnosis verdict
-    rating stars
+    rating stars sentiment emotion intent
     etikett klasse kategorie ergebnis diagnose befund etiquette classe categorie resultat
     diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
     """
@@ -84,6 +84,7 @@ OWNER_NAMES = (
         """
         client subject machine device account kundennummer kundennr maschine maschinennummer gerat
         geraet anlage konto appareil compte cliente maquina dispositivo cuenta conta macchina
+        acct cc iban imei
         """
     ),
 )
@@ -129,7 +130,7 @@ AMOUNT_WORDS = (
 """Last words of names of numbers that are no codes, such as case amount."""
 UNITS = "ms|s|secs?|seconds?|us|ns|mins?|minutes?|hours?|utc|gmt|unix|iso|local|millis|micros|nanos"
 TIMES = (
-    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|m?jd"
+    "time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t|at|clock|start|begin|onset|[bhm]?jd"
     "|created|updated|modified|recorded|logged|occurred"
     "|(?:time|date) ?(?:created|stamp|logged|recorded|received|generated|occurred|sent|start|end)"
     "|(?:create|event|start|end|log|server)(?:time|date)"
@@ -265,14 +266,19 @@ def is_code_or_owner(column: ColumnProfile) -> bool:
     return is_code(column) or names_owner(column)
 
 
+def is_id_or_owner(column: ColumnProfile) -> bool:
+    """Return True if the column is named like ids or owners, not like codes of a property."""
+    is_id = is_code(column) and ID_NAME.search(column.name_words) is not None
+    return is_id or names_owner(column)
+
+
 def may_own(column: ColumnProfile) -> bool:
     """Return True if the column is named like owners, groups or ids, not codes of a property.
 
     Or it is named like texts or names. Where few of these are distinct, rows share them.
     """
-    is_id = is_code(column) and ID_NAME.search(column.name_words) is not None
     is_known = column.word in (*GROUP_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, "name")
-    return is_id or is_known or names_owner(column)
+    return is_known or is_id_or_owner(column)
 
 
 def is_time(column: ColumnProfile) -> bool:

@@ -169,6 +169,8 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
         yield f"{counted(facts.unlabelled, unit)} with a blank label left out"
     if facts.unreadable:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
+    if facts.empty:
+        yield f"{counted(facts.empty, 'row')} without a sequence left out"
 
 
 def files_of_other_splits(found: Findings) -> Iterator[str]:

@@ -22,7 +22,9 @@ from seqtrain.proposal.doubts import rows_of_totals, scattered_rows, shared_owne
 from seqtrain.proposal.events import fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.findings import Findings
+from seqtrain.proposal.label_layouts import commands_for_labels_beside
 from seqtrain.proposal.layouts import commands_for_files, commands_for_names, find_layout
+from seqtrain.proposal.nested import commands_for_items
 from seqtrain.proposal.notes import (
     about_sheets,
     commands_for_sheets,
@@ -118,8 +120,9 @@ def propose(
         check_classes(found)
     except DataError as error:
         pieces = commands_for_pieces(table) or commands_for_files(table)
+        pieces = pieces or commands_for_items(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
-        pieces += commands_for_sheets(table)
+        pieces += commands_for_sheets(table) + commands_for_labels_beside(table)
         raise DataError(*error.lines, *pieces, *commands_for_names(table)) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)

@@ -172,7 +172,7 @@ def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) 
     is_named = is_code_or_owner(column) or is_part_of_id(column)
     if is_named or any(counts_rows(x.numbers, column.codes) for x in others):
         return True
-    times = [x for x in columns if x.kind == "time" and not x.is_constant]
+    times = [x for x in columns if (x.kind == "time" or is_time(x)) and not x.is_constant]
     sizes = {len(str(value)) for value in column.values}
     if len(sizes) > 1 or min(sizes) < DIGITS_OF_ID:
         return False

@@ -29,6 +29,7 @@ from seqtrain.proposal.step_ids import (
     is_ordinal,
     mostly_blank,
 )
+from seqtrain.proposal.time_kinds import is_time_of_day
 from seqtrain.proposal.wide import wide_columns
 from seqtrain.proposal.window_roles import label_runs, windowed_roles
 from seqtrain.text import listed
@@ -182,6 +183,9 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
+        if order is not None and all(map(is_time_of_day, order.columns)):
+            dates = [x for x in varying if x.kind == "time" and np.isnan(x.numbers).all()]
+            order = None if dates else order  # a time of day comes again on each date
         for channel in filter(is_channel, varying if order is None else ()):
             others = [x for x in varying if x is not channel]
             order = order or find_order(others, joined_column([*id.parts, channel]))
@@ -243,13 +247,18 @@ def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions
     if have_names(columns) or not any(column.has_decimals for column in columns):
         return
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
-    lines = []
+    choices, is_sorted = list[tuple[bool, str]](), False
     for id in possible:
         order = find_order([x for x in columns if x is not id], id)
+        is_sorted |= order is not None
+        sorting = () if order is None else order.columns[:1]
+        option = "".join(f" --order {column.name}" for column in sorting)
         for label in possible:
-            if order is not None and label is not id and label not in order.columns:
-                given = f"--id {id.name} --label {label.name} --order {order.columns[0].name}"
-                lines.append(f"  {INIT_COMMAND} {given}")
+            may_be = label is not id and label not in sorting
+            if may_be and (order is not None or id.is_contiguous):
+                choice = f"  {INIT_COMMAND} --id {id.name} --label {label.name}{option}"
+                choices.append((not id.is_contiguous, choice))
+    lines = [choice for _, choice in sorted(choices)] if is_sorted else []
     if lines and not options.named("label"):
         raise DataError(
             marked("--id: rows seem to be time steps, but not which column is the id; choose one:"),

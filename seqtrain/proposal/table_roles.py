@@ -24,10 +24,11 @@ from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.nested import refuse_annotations, refuse_nested
 from seqtrain.proposal.number_forms import check_decimal_marks, written_in_two_ways
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -37,7 +38,6 @@ from seqtrain.proposal.roles import (
     owner_of,
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
-from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
@@ -182,7 +182,8 @@ def _row_roles(
             seem to be about recordings. The error has the command that reads these.
     """
     if not options.named("sequence"):
-        _refuse_nested(table, columns)
+        refuse_nested(table, columns)
+        refuse_annotations(table, columns)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
     roles = None
     try:
@@ -200,39 +201,6 @@ def _row_roles(
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles
-
-
-def _refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
-    """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
-
-    If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
-    has a command that joins the parts: a time step is [x, y, 1 if a part begins].
-    """
-    nested = [column for column in columns if column.kind == "nested"]
-    others = [x for x in columns if x.kind in LIST_KINDS or x.is_free_text]
-    if not nested or others:
-        return
-    column = nested[0]
-    lines = [
-        f"{table.name}: {column.shown} holds nested lists, such as {quote(str(column.values[0]))}; "
-        "expected a list of numbers or of time steps: [[x, y], [x, y]]"
-    ]
-    parts = [part for value in column.sampled_values for part in value or ()]
-    widths = {len(part) if isinstance(part, list) else 0 for part in parts}
-    have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
-    if have_channels and table.dialect.format == "jsonl":
-        steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
-        code = f"import json, sys; k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) "
-        code += "for row in map(json.loads, sys.stdin)]"
-        command = ["python3", "-c", code, str(column.name)]
-        line, target = rewriting(command, matching_files(table.path)[0], "steps")
-        lines += [
-            f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
-            "them, and marks where one begins:",
-            f"  {line}",
-            f"  seqtrain init {target}",
-        ]
-    raise DataError(*lines)
 
 
 def _likeliest_label(

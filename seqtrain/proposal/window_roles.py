@@ -1,5 +1,6 @@
 """Windows: roles of a table whose rows of an id are cut into sequences."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.proposal.joined_ids import find_joined_id
-from seqtrain.proposal.names import is_code_or_owner, is_time
+from seqtrain.proposal.names import is_code_or_owner, is_id_or_owner, is_time
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order, find_order
 from seqtrain.proposal.profile import ColumnProfile, determines
@@ -54,7 +55,8 @@ def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Ro
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
     possible = [x for x in possible if x not in taken]
     possible = [x for x in possible if may_name_sequences(x, columns)]
-    candidates = given or [x for x in possible if is_code_or_owner(x)] or possible
+    named = [x for x in possible if is_code_or_owner(x)]
+    candidates = given or list(filter(is_id_or_owner, named)) or named or possible
     if not given and not have_names(columns):
         candidates = [x for x in candidates if x.is_contiguous or x.kind == "number"]
     found = []
@@ -68,9 +70,21 @@ def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Ro
     numbered = [roles for roles in found if roles.id is not None and roles.id.kind == "number"]
     if len(found) > 1:
         found = numbered or found
-    if len(found) == 1:
-        return found[0]
-    return None
+    if len(found) != 1:
+        return None
+    roles = found[0]
+    if candidates is named:  # codes of a property, such as a category, may be no id
+        roles.warnings += _other_ids(columns, roles)
+    return roles
+
+
+def _other_ids(columns: Sequence[ColumnProfile], roles: Roles) -> list[str]:
+    """Return a doubt if further columns are named like ids or owners, or an empty list."""
+    others = [x for x in columns if is_id_or_owner(x) and x.can_be_label and x is not roles.label]
+    if not others or roles.id is None:
+        return []
+    options = " or ".join(shlex.join(["--id", str(column.name)]) for column in others)
+    return [f"{roles.id.shown} is read as the id; if it is another column: {options}"]
 
 
 def _windows_of(

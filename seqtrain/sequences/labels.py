@@ -44,6 +44,8 @@ ABSENT, PRESENT = 0, 1
 """Marks of a class in multi-label rows: the row lacks the class, or has it."""
 ABSENT_WITH_UNKNOWN, PRESENT_WITH_UNKNOWN = -1, 2
 """The same marks in a row that also has labels that aren't classes, or isn't labelled."""
+FEWEST_OF_A_CLASS = 10
+"""Fewest validation examples of a class with a separate threshold, counted by their weights."""
 RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.config.document import flow
+from seqtrain.config.document import set_options
 from seqtrain.sequences.schema import EVERY
 from seqtrain.sequences.store import Array
 from seqtrain.tables.cells import is_number
@@ -130,10 +130,10 @@ def _doubt(
         others.append(numbers[~is_found])
     rest = np.concatenate(others)
     if "" in found:
-        keys = "write null or NaN there, and set data.missing: mask"
+        advice = ", write null or NaN there, and add --set data.missing=mask"
     else:
-        keys = f"set data.na_values: {flow(dict(found))} and data.missing: mask"
+        advice = f": {set_options({'na_values': dict(found), 'missing': 'mask'})}"
     return (
         f"{listed(list(map(str, every)))} in {counted(cells, 'cell')} of {shown}, where the others "
-        f"are {np.nanmin(rest):g} to {np.nanmax(rest):g}; if it stands for a missing number, {keys}"
+        f"are {np.nanmin(rest):g} to {np.nanmax(rest):g}; if it stands for a missing number{advice}"
     )

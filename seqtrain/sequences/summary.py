@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seqtrain.config.document import flow
+from seqtrain.config.document import set_options
 from seqtrain.config.rules import without_effect
 from seqtrain.config.schema import BatchingConfig, Config
 from seqtrain.sequences.dataset import PreparedData
-from seqtrain.sequences.labels import class_counts, rare_class
+from seqtrain.sequences.labels import FEWEST_OF_A_CLASS, class_counts, rare_class
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
@@ -313,8 +313,8 @@ def _missing_labels(counts: Mapping[str, int], unit: str, column: str | None) ->
         are = "are classes; if they mean that the label is missing"
     yield (
         f"{listed(list(map(quote, names)))}, the label of {number:,} {unit} "
-        f"({number / sum(counts.values()):.1%}), {are}, set "
-        f"data.na_values: {flow({column: names})} and data.bad_rows: drop"
+        f"({number / sum(counts.values()):.1%}), {are}: "
+        f"{set_options({'na_values': {column: names}, 'bad_rows': 'drop'})}"
     )
 
 
@@ -368,7 +368,9 @@ def label_doubts(
         )
     if not multi_label and rare_class(list(counts.values())) is not None:
         least = min(counts, key=lambda label: counts[label])
-        yield (
-            f"{counts[least] / sum(counts.values()):.1%} of the {unit} are {quote(least)}: compare "
-            "F1, average precision and AUC; training.thresholds says when it is predicted"
-        )
+        advice = "compare F1, average precision and AUC"
+        if counts[least] >= FEWEST_OF_A_CLASS:
+            advice += "; training.thresholds says when it is predicted, if validation holds "
+            advice += f"{FEWEST_OF_A_CLASS} of them"
+        share = counts[least] / sum(counts.values())
+        yield f"{share:.1%} of the {unit} are {quote(least)}: {advice}"

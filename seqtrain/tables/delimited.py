@@ -58,6 +58,8 @@ RENAMING = (
     'w = csv.writer(sys.stdout, delimiter="%s"); w.writerow(n); w.writerows(r)'
 )
 """Program of Python that numbers equal names of columns from the second one on, as pandas does."""
+COMMENTS = ("#", "%")
+"""Beginnings of comments before the header, as recorders write them."""
 Record: TypeAlias = tuple[int, list[str], str | None]
 """Line on which a record begins, its fields, and the reason why it can't be read, or None."""
 
@@ -209,7 +211,7 @@ class _Columns:
 
     def is_comment(self, fields: list[str]) -> bool:
         """Return True if a record of a file with comments is one of them."""
-        return fields[0].startswith("#") and len(fields) != self.width
+        return fields[0].startswith(COMMENTS) and len(fields) != self.width
 
     def _fitted(self, row: int, fields: list[str], problems: dict[int, str]) -> list[str]:
         """Return the fields of a row, cut or filled up, and note if they are too many or too few.
@@ -338,9 +340,11 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
             first = without_end("".join(lines[:1]))
             quotes = bool(QUOTED_RECORD.fullmatch(first) or PREDICTED.fullmatch(first))
     if delimiter is None:
-        delimiter = find_delimiter([line for line in lines if not line.startswith("#")] or lines)
+        delimiter = find_delimiter(
+            [line for line in lines if not line.startswith(COMMENTS)] or lines
+        )
     num_comments = 0
-    if lines[skipped:] and lines[skipped].startswith("#"):
+    if lines[skipped:] and lines[skipped].startswith(COMMENTS):
         num_comments = _num_comments(lines[skipped:], delimiter)
     elif not skipped:
         skipped = _num_title_lines(lines, dialect.delimiter)
@@ -427,11 +431,11 @@ def _num_title_lines(lines: list[str], delimiter: str | None) -> int:
 def _num_comments(lines: list[str], delimiter: str) -> int:
     """Return the number of lines at the beginning that are comments.
 
-    Such a line begins with ``#``. The last one is the header if it has as many fields as the next
-    line, and this has a number: numpy writes a header so.
+    Such a line begins with ``#`` or ``%``. The last one is the header if it has as many fields as
+    the next line, and this has a number: numpy writes a header so.
     """
     count = 0
-    while count < len(lines) and lines[count].startswith("#"):
+    while count < len(lines) and lines[count].startswith(COMMENTS):
         count += 1
     if count == len(lines):
         return 0

@@ -59,7 +59,7 @@ FORMATS = {
             (".csv", ".psv"),
             "delimited.read_delimited",
             'fields separated by commas, semicolons, tabs or pipes; `"…"` quotes a field, which '
-            'may hold these, line breaks and `""`; comments (`#`) may come before the header',
+            'may hold these, line breaks and `""`; comments (`#`, `%`) may come before the header',
             TABLES,
             "delimited",
         ),

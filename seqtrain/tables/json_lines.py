@@ -14,6 +14,7 @@ from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
     MOST_MISSING,
     ROWS,
+    SPLIT_VALUES,
     Block,
     Cells,
     Dialect,
@@ -33,12 +34,15 @@ LIST_PER_LINE = "a list per line; expected an object per line, or one list of al
 MANY_ROWS = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
 READING, WRITING = "import csv, json, sys; t = json.load(sys.stdin); ", "; json.dump(r, sys.stdout)"
+JOINED = '{"text": "".join(part["text"] for part in x["data"])}'
 CONVERTING = {
     "columns": f"{READING}r = [dict(zip(t, x)) for x in zip(*t.values())]{WRITING}",
     "labels": f'{READING}r = [{{"label": k, "sequence": x}} for k in t for x in t[k]]{WRITING}',
+    "objects": f"{READING}f = lambda x: {JOINED} if 'data' in x else x; "
+    f'r = [{{"label": k, **f(x)}} for k in t for x in t[k]]{WRITING}',
     "rows": f"{READING}csv.writer(sys.stdout).writerows(t)",
 }
-"""Programs of Python that write an object of columns or of texts by label, or a list of rows."""
+"""Programs of Python that write an object of columns, or of texts or objects by label; or rows."""
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
 """A first line that opens an object which goes on in the next line."""
@@ -264,7 +268,7 @@ def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
     rows = rows_in(value)
     if rows is not None:
         return _numbered(rows)
-    if is_by_columns or (not is_row and _is_by_labels(value)):
+    if is_by_columns or (not is_row and (_is_by_labels(value) or _has_objects_by_label(value))):
         raise _by_columns(line, value)
     return iter([row])
 
@@ -295,7 +299,7 @@ def _listed_in(value: Any, line: int) -> Iterator[ParsedRow]:
     rows = rows_in(value)
     if rows is not None:
         return _numbered(rows)
-    if _is_by_columns(value) or _is_by_labels(value):
+    if _is_by_columns(value) or _is_by_labels(value) or _has_objects_by_label(value):
         raise _by_columns(line, value)
     found = listed([quote(name) for name in value])
     raise UnreadableError(line, f"{SEVERAL_LINES}; found one object with the fields {found}")
@@ -315,11 +319,10 @@ def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
     """Return the error about a table column by column, with a command if its columns are lists."""
     if not all(isinstance(each, list) for each in value.values()):
         return UnreadableError(line, BY_COLUMNS)
-    if _is_by_labels(value):
-        found = "one JSON object of lists; if its keys are the labels of what these hold, this"
-        return UnreadableError(
-            line, f"{found} command writes an object for each:", command=_command("labels")
-        )
+    form = "labels" if _is_by_labels(value) else "objects"
+    if form == "labels" or _has_objects_by_label(value):
+        found = "one JSON object of lists; if its keys are labels of what they hold, this command"
+        return UnreadableError(line, f"{found} writes an object for each:", command=_command(form))
     problem = f"{BY_COLUMNS}, or this command does:"
     return UnreadableError(line, problem, command=_command("columns"))
 
@@ -333,6 +336,17 @@ def _is_by_labels(value: dict[str, Any]) -> bool:
         if types == {str} and 2 * len(set(items)) < len(items):
             return False
     return len(value) > 1
+
+
+def _has_objects_by_label(value: dict[str, Any]) -> bool:
+    """Return True if all fields are lists of objects with one field, but not by split."""
+    fields = set[tuple[str, ...]]()
+    for rows in value.values():
+        if not isinstance(rows, list) or not rows:
+            return False
+        fields.update(tuple(row) if isinstance(row, dict) else () for row in rows)
+    is_one = len(fields) == 1 and len(fields.pop()) == 1
+    return is_one and len(value) > 1 and SPLIT_VALUES.isdisjoint(map(str.lower, value))
 
 
 def _command(form: str, ending: str = ".json") -> str:

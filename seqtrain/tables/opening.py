@@ -33,8 +33,15 @@ BOMB_FREE_BYTES = 100_000_000
 """Decompressed size in bytes up to which the ratio isn't checked."""
 GUESSED_BYTES = 1 << 20
 """Number of bytes from which an encoding is guessed."""
+MOST_BEYOND_ASCII = 0.5
+"""Largest share of such letters in texts of languages that are written in Latin letters."""
+RARE = ("cp4", "cp7", "cp8", "ibm", "mac")
+"""Beginnings of the names of encodings of DOS and Mac, in which few files are written today."""
 LETTER_BEYOND_ASCII = re.compile(r"(?![\x00-\x7f])[^\W\d_]")
-MARK_IN_WORD = re.compile("(?<=[A-Za-z])[^\x00-\x7f’](?=[A-Za-z])")
+MARK_IN_WORD = re.compile(
+    r"(?<=[^\W\d_])(?![^\W\d_])[^\x00-\x7f’](?=[^\W\d_])|(?<=[a-z])[À-ÞŒŠŽŸˆ](?=[a-z])"
+)
+"""A mark, or a capital beyond ASCII, between letters."""
 UTF_8_MARK = b"\xef\xbb\xbf"
 CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 """A carriage return that isn't part of a line end ``\\r\\n``."""
@@ -165,7 +172,8 @@ def guess_encoding(path: str) -> str | None:
 
     The guess is made by chardet from the lines that aren't UTF-8, at most `GUESSED_BYTES` of them.
     If these hold marks of cp1252 alone, such as €, – and ’, and no letters, it is cp1252: chardet
-    knows languages by their letters.
+    knows languages by their letters. It is cp1252, too, in place of an encoding of DOS or Mac, if
+    no mark stands between letters, as marks would for letters of these.
 
     Raises:
         DataError: If the file can't be read.
@@ -185,24 +193,25 @@ def guess_encoding(path: str) -> str | None:
     content = b"".join(lines)
     if not content:
         return None
-    if _has_marks_only(content):
-        return "cp1252"
-    found = chardet.detect(content)["encoding"]
-    if found is None:
-        return None
-    return found.lower()
+    found = (chardet.detect(content)["encoding"] or "").lower()
+    text = _in_windows(content)
+    if text is not None:
+        beyond, letters = len(LETTER_BEYOND_ASCII.findall(text)), sum(map(str.isalpha, text))
+        if beyond == 0 or (found.startswith(RARE) and beyond < MOST_BEYOND_ASCII * letters):
+            return "cp1252"
+    return found or None
 
 
-def _has_marks_only(content: bytes) -> bool:
-    """Return True if all characters beyond ASCII are marks in cp1252, and none is in a word.
+def _in_windows(content: bytes) -> str | None:
+    """Return the text of cp1252, or None if it isn't cp1252.
 
     A mark between letters, other than an apostrophe, is a letter of another encoding.
     """
     try:
         text = content.decode("cp1252")
     except UnicodeDecodeError:
-        return False
-    return not LETTER_BEYOND_ASCII.search(text) and not MARK_IN_WORD.search(text)
+        return None
+    return None if MARK_IN_WORD.search(text) else text
 
 
 @dataclass

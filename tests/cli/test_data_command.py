@@ -2,6 +2,7 @@
 
 import random
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,8 @@ def test_labels_that_may_be_missing_are_doubted_and_left_out(project, cli, spell
     write_table(project / "train.tsv", train)
     keys = "data.validation=null", "data.test=null"
     out = cli("data", "c.yaml", *sets(*keys)).out
-    (found,) = re.findall(r"set (data\.na_values): (.*) and (data\.bad_rows): (drop)", out)
-    more = [f"{found[0]}={found[1]}", f"{found[2]}={found[3]}"]
+    (found,) = re.findall(r"--set .*na_values.* data\.bad_rows=drop", out)
+    more = shlex.split(found)[1::2]
     assert "data.na_values" in cli("init", "train.tsv", "-o", "d.yaml", "--force").err
     fits = [
         cli("fit", "c.yaml", "--run-dir", f"r{n}", *sets(*keys, *given, "training.max_epochs=1"))
@@ -192,9 +193,9 @@ def test_numbers_far_from_all_others_may_be_missing(tmp_path, monkeypatch, cli, 
     keys = {"train": f"a.{ending}", "id": "case", "label": "state", "steps": "{flow: number}"}
     Path("c.yaml").write_text("data:\n" + "".join(f"  {x}: {y}\n" for x, y in keys.items()))
     out = cli("data", "c.yaml").out
-    (cells, missing) = re.findall(r"set data\.na_values: (.*) and data\.missing: (\w+)", out)[0]
+    advised = shlex.split(re.findall(r"--set .*na_values.* data\.missing=mask", out)[0])
     assert "3 cells of 'flow'" in out
-    more = sets(f"data.na_values={cells}", f"data.missing={missing}", "training.max_epochs=1")
+    more = [*advised, *sets("training.max_epochs=1")]
     assert "data.na_values" not in cli("data", "c.yaml", *more).out
     cli("data", "c.yaml", *more[:2], code=0)
     cli("fit", "c.yaml", *more[:2], code=2)
@@ -215,7 +216,7 @@ def test_numbers_within_the_others_are_no_doubt(tmp_path, monkeypatch, cli):
         Path("a.csv").write_text("\n".join(lines) + "\n")
         Path("c.yaml").write_text("data: {train: a.csv, kind: features, label: state}\n")
         out = cli("data", "c.yaml").out
-        assert out.count('data.na_values: {"*": [-999]}') == count == out.count("na_values")
+        assert out.count('data.na_values={"*": [-999]}') == count == out.count("na_values")
 
 
 def test_long_sequences_that_take_very_long_are_said(tmp_path, monkeypatch, cli):

@@ -213,11 +213,11 @@ def test_numbers_for_missing_ones_are_said_by_init_fit_and_data(
     others = cli("fit", "c.yaml", "--run-dir", "r").err, cli("data", "c.yaml").out
     for text in (said.err, *others):
         assert f"{sentinel} in " in text
-        assert "data.missing: mask" in text
+        assert "data.missing=mask" in text
     if form == "lists":
         return
-    (cells,) = set(re.findall(r"set data\.na_values: (.*) and", said.err))
-    keys = ["--set", f"data.na_values={cells}", "--set", "data.missing=mask"]
+    (advised,) = set(re.findall(r"--set .*na_values.* data\.missing=mask", said.err))
+    keys = shlex.split(advised)
     assert "data.na_values" not in cli("data", "c.yaml", *keys).out
     assert "for a missing" not in cli("init", "a.csv", "-o", "-", *options, *keys[:2]).err
 
@@ -352,8 +352,8 @@ def test_a_number_that_may_stand_for_a_missing_label_is_said(
     said = cli("init", "t.csv", "-o", "c.yaml").err
     assert ("data.na_values" in said) == is_said
     if is_said:
-        (cells,) = re.findall(r"set data\.na_values: (.*) and", said)
-        keys = ["--set", f"data.na_values={cells}", "--set", "data.bad_rows=drop"]
+        (advised,) = re.findall(r"--set .*na_values.* data\.bad_rows=drop", said)
+        keys = shlex.split(advised)
         assert f"'{odd}'" not in cli("data", "c.yaml", *keys).out
         assert re.search(r"\b4 classes|classes +4", cli("data", "c.yaml", *keys).out)
 
@@ -713,3 +713,17 @@ def test_a_label_named_for_fasta_is_refused(tmp_path, monkeypatch, draw, cli):
     lines = [f">s{i}|{'pq'[i % 2]}\n{''.join(draw.choices('ACGT', k=40))}\n" for i in range(60)]
     Path("a.fasta").write_text("".join(lines))
     assert "--label" in cli("init", "a.fasta", "--label", "species", code=2).err
+
+
+def test_times_of_day_do_not_sort_dates_that_cannot_be_read(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for pump in range(60):
+        for day in (6, 7):
+            for hour in draw.sample(range(1, 12), 4):
+                rows.append([f"3/{day}/2023", f"{hour}:00 PM", f"P{pump}", draw.random(), pump % 2])
+    draw.shuffle(rows)
+    write(Path("a.csv"), ["Date", "Time", "pump", "flow", "state"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--label", "state").err
+    assert parse_config(Path("c.yaml").read_text()).data.order is None
+    assert "the dates of 'Date'" in " ".join(said.split())

@@ -833,6 +833,37 @@ def test_recordings_without_names_and_runs_are_commands_that_work(tmp_path, draw
     assert (data.id, data.label, data.window["label"]) == (0, 1, "last")
 
 
+def test_the_person_comes_first_where_clocks_of_recordings_without_names_begin_again(
+    tmp_path, draw, cli, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    path, run = Path("a.csv"), 40
+    headless(path, draw, ";", run)
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    for index, cells in enumerate(lines):
+        clock = int(cells[2]) + 4 * 10**13  # no Unix time
+        cells[2] = str(clock - 10**9 * (index // run % 3))
+    path.write_text("\n".join(map(",".join, lines)) + "\n")
+    refused = cli("init", "a.csv", code=2).err
+    command = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0]
+    cli(*shlex.split(command), "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, data.window["label"]) == (0, 1, "constant")
+
+
+@pytest.mark.parametrize("rows_each", [3, 12])
+def test_codes_of_a_property_are_no_ids_of_windows_beside_accounts(tmp_path, draw, rows_each):
+    rows = list[list[Any]]()
+    for minute in range(40 * rows_each):
+        when = f"2024-01-{1 + minute // 1440:02d} {minute // 60 % 24:02d}:{minute % 60:02d}:00"
+        account, amount = f"{draw.randrange(40):08d}", round(draw.gauss(50, 20), 2)
+        rows.append([account, when, amount, draw.choice(["5411", "5812"]), int(minute % 17 == 0)])
+    path = write(tmp_path / "a.csv", ["acct", "when", "amt", "shop_code", "is_fraud"], rows)
+    config, proposal = proposed(path)
+    told = any("--id acct" in line for line in proposal.warnings)
+    assert config.data.id == "acct" or (rows_each == 3 and told)
+
+
 def parse_window(proposal: Proposal) -> dict[str, Any]:
     """Return data.window of a proposal."""
     found = re.search(r"window: (\{.*?\})", proposal.text)

@@ -1,6 +1,7 @@
 """Labels that aren't columns of the data files: in other files, in folders, or nowhere."""
 
 import gzip
+import json
 import random
 import re
 import shlex
@@ -732,3 +733,80 @@ def test_a_key_may_have_another_name_in_each_file(tmp_path, monkeypatch, draw, c
     files_and_keys = {data.train: join["on"]["left"], join["file"]: join["on"]["right"]}
     assert files_and_keys == dict(zip(paths, ["case", "who"], strict=True))
     assert (data.label, data.id) == ("verdict", "case" if steps else None)
+
+
+def test_rows_numbered_alike_by_a_file_of_other_data_are_joined_by_a_printed_command(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    write(Path("tickets.csv"), ["id", "words"], [[i, sentence(draw)] for i in range(60)])
+    other = write(Path("label_shop.csv"), ["id", "kind"], [[i, "uv"[i % 2]] for i in range(60)])
+    refused = cli("init", "tickets.csv", code=2).err
+    (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    assert parse_config(Path("c.yaml").read_text()).data.join == [{"file": other, "on": "id"}]
+    Path(other).rename("tickets_labels.csv")
+    cli("init", "tickets.csv", "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.label == "kind"
+
+
+def nested_rows(draw, form: str, labels: list[str]) -> tuple[object, str]:
+    """Return texts and labels deep inside JSON, and the name of the label."""
+    texts = [(draw.choice(labels), sentence(draw)) for _ in range(90)]
+    if form == "annotations":
+        name_of_label = name(draw)
+        result = {"from_name": name_of_label, "type": "choices", "id": "x"}
+        rows = [
+            {
+                "id": i,
+                "annotations": [{"result": [{**result, "value": {"choices": [label]}}]}],
+                "data": {"words": text},
+            }
+            for i, (label, text) in enumerate(texts)
+        ]
+        return rows, name_of_label
+    lists = {label: [text for own, text in texts if own == label] for label in labels}
+    if form == "lists":
+        rows = [{"topic": x, "says": lists[x], "answers": ["ok"]} for x in labels]
+        return {"topics": rows}, "topic"
+    parts = [({"text": text[:5]}, {"text": text[5:], "entity": "e"}) for _, text in texts]
+    objects = {x: [{"data": parts[i]} for i in range(90) if texts[i][0] == x] for x in labels}
+    return objects, "label"
+
+
+@pytest.mark.parametrize("form", ["annotations", "lists", "objects by label"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_texts_and_labels_deep_in_json_are_written_as_rows_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, form, indent
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [f"{name(draw)}{x}" for x in "uvw"]
+    value, name_of_label = nested_rows(draw, form, labels)
+    Path("it's.json").write_text(json.dumps(value, indent=indent))
+    refused = cli("init", "it's.json", code=2).err
+    lines = " && ".join(re.findall(r"^seqtrain:   (.*)", refused, re.M))
+    write_rows, _, init = lines.partition(" && seqtrain ")
+    subprocess.run(write_rows, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "c.yaml")
+    assert parse_config(Path("c.yaml").read_text()).data.label == name_of_label
+    counts = class_counts("c.yaml")
+    assert {*counts} == {*labels}
+    assert sum(counts.values()) == 90
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("comments", ["", "%Recorder\n%Rate = 250 Hz\n"])
+def test_texts_of_numbers_in_folders_are_commands(tmp_path, monkeypatch, draw, cli, mark, comments):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), f"{name(draw)} 2"]
+    for take in range(12):
+        rows = recording(draw, take % 2)
+        path = Path(write(Path(f"takes/{labels[take % 2]}/{take}.txt"), ["ax", "ay"], rows, mark))
+        path.write_text(comments + path.read_text())
+    refused = cli("init", "takes", code=2).err
+    found = []
+    for command in re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M):
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        assert class_counts("c.yaml") == dict.fromkeys(labels, 6)
+        found.append(parse_config(Path("c.yaml").read_text()).data.steps)
+    assert found == [{"ax": "number", "ay": "number"}, None]

@@ -149,8 +149,8 @@ def test_numbers_for_missing_ones_are_said_of_their_columns(tmp_path, monkeypatc
     ]  # fmt: skip
     write(Path("a.csv"), ["unit_id", "step", "delta", *names, "label"], rows)
     said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
-    (cells,) = re.findall(r"data\.na_values: (\{.*\}) and", said)
-    keys = ["--set", f"data.na_values={cells}", "--set", "data.missing=mask"]
+    (advised,) = re.findall(r"--set .*na_values.* data\.missing=mask", said)
+    keys = shlex.split(advised)
     cli("init", "a.csv", "--label", "label", *keys, "-o", "d.yaml")
     data = parse_config(Path("d.yaml").read_text()).data
     assert data.na_values == {name: [missing] for name in names}

@@ -153,6 +153,9 @@ def test_comments_before_the_table_are_skipped(read):
         (2, "1", "2"),
         (3, "3", "4"),
     ]
+    recorder = "%Sample Rate = 250 Hz\n%\nt,x\n1,2\n"
+    assert cells(read(recorder, "a.csv", "t", "x")) == [(4, "1", "2")]
+    assert cells(read("%time,x\n1,2\n", "a.csv", "%time", "x")) == [(2, "1", "2")]
     tags = "text,label\n#good day,pos\n#bad,neg\n"
     assert cells(read(tags, "a.csv", "text")) == [(2, "#good day"), (3, "#bad")]
 

@@ -254,3 +254,13 @@ def test_marks_without_letters_beyond_ascii_are_of_cp1252(tmp_path, text):
     for other, letters in (("cp437", "Bär müde schön"), ("cp862", "אבג שלום"), ("cp850", "crème")):
         path.write_bytes(f"plain words\n{letters}\n".encode(other) * 9)
         assert opening.guess_encoding(str(path)) != "cp1252"
+
+
+@pytest.mark.parametrize("text", ["„Größe“ – 5 € für Bücher", "L’été – à l’école, “ça” coûte 3 €"])
+def test_marks_beside_letters_are_of_cp1252(tmp_path, text):
+    """And in no encoding of DOS, where they would be letters."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(f"{text}\n".encode("cp1252") * 30)
+    assert opening.guess_encoding(str(path)) in ("cp1252", "windows-1252")
+    path.write_bytes("привет мир как дела\n".encode("cp866") * 30)
+    assert opening.guess_encoding(str(path)) == "ibm866"

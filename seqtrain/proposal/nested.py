@@ -1,0 +1,127 @@
+"""Nested values of JSON: strokes of drawings, annotations, and rows that hold several sequences."""
+
+import json
+import shlex
+from collections.abc import Sequence
+
+from seqtrain.errors import DataError
+from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import first_lines
+from seqtrain.tables.cells import items_of
+from seqtrain.tables.sources import matching_files
+from seqtrain.text import quote
+
+OBJECT_PER_LINE = "import json, sys; r = map(json.loads, sys.stdin); "
+ONE_VALUE = (
+    "import json, sys; t = json.load(sys.stdin); "
+    "r = t if isinstance(t, list) else next(x for x in t.values() if isinstance(x, list)); "
+)
+"""Beginnings of programs of Python that read an object per line, or a list of all objects."""
+ANNOTATIONS = ("annotations", "completions")
+"""Names of the lists of annotations of a task, as Label Studio writes them."""
+CHOICES = (
+    '[print(json.dumps({**x["data"], **{a["from_name"]: "|".join(a["value"]["choices"]) '
+    'for a in y["result"] if "choices" in a["value"]}})) for x in r for y in x[sys.argv[1]][:1]]'
+)
+"""Program that writes the data of each task, and the choices of its first annotation."""
+ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.argv[1]]]"
+"""Program that writes a row for each item of a list."""
+
+
+def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
+
+    If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
+    has a command that joins the parts: a time step is [x, y, 1 if a part begins].
+    """
+    nested = [column for column in columns if column.kind == "nested"]
+    others = [x for x in columns if x.kind in LIST_KINDS or x.is_free_text]
+    if not nested or others:
+        return
+    column = nested[0]
+    lines = [
+        f"{table.name}: {column.shown} holds nested lists, such as {quote(str(column.values[0]))}; "
+        "expected a list of numbers or of time steps: [[x, y], [x, y]]"
+    ]
+    parts = [part for value in column.sampled_values for part in value or ()]
+    widths = {len(part) if isinstance(part, list) else 0 for part in parts}
+    have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
+    if have_channels and table.dialect.format == "jsonl":
+        steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
+        code = f"k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) for row in r]"
+        line, target = _rewriting(table, code, column, "steps")
+        lines += [
+            f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
+            "them, and marks where one begins:",
+            f"  {line}",
+            f"  seqtrain init {target}",
+        ]
+    raise DataError(*lines)
+
+
+def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError if the labels are choices in annotations, as Label Studio writes them.
+
+    The error has a command that writes a row with the data and the choices of each task.
+    """
+    for column in columns:
+        if column.name not in ANNOTATIONS or column.kind not in LIST_KINDS:
+            continue
+        objects = [each for value in column.sampled_values for each in items_of(value) or ()]
+        results = [x.get("result") for x in objects if isinstance(x, dict)]
+        if '"choices"' not in json.dumps(results):
+            continue
+        line, target = _rewriting(table, CHOICES, column, "rows")
+        raise DataError(
+            f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
+            f"  {line}",
+            f"  seqtrain init {target}",
+        )
+
+
+def commands_for_items(table: Table) -> list[str]:
+    """Return lines with a command that writes a row for each text of a list, or an empty list.
+
+    The label of such a list is a text in the same row, which no other row has.
+    """
+    labels = [x for x in table.columns if x.kind == "text" and x.distinct == x.rows]
+    lists = [x for x in table.columns if x.kind == "turns"]
+    if table.dialect.format != "jsonl" or not labels or not lists:
+        return []
+    column = max(lists, key=_items)
+    line, target = _rewriting(table, ITEMS, column, "rows")
+    options = ["--label", str(labels[0].name), "--sequence", str(column.name)]
+    return [
+        f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
+        f"  {line}",
+        f"  seqtrain init {target} {shlex.join(options)}",
+    ]
+
+
+def _rewriting(table: Table, code: str, column: ColumnProfile, suffix: str) -> tuple[str, str]:
+    """Return a line for a shell that writes an object per line, and the name of the new file.
+
+    Args:
+        table: Table of a file of JSON.
+        code: Program of Python that prints objects for the rows `r`.
+        column: Column whose name is the argument of the program.
+        suffix: Word of the new name.
+    """
+    path = matching_files(table.path)[0]
+    lines = [line for line in first_lines(path, table.dialect) if line.strip()]
+    reading = ONE_VALUE
+    try:
+        if len(lines) > 1 and isinstance(parse_json(lines[0]), dict):
+            reading = OBJECT_PER_LINE
+    except NotJSONError:  # a list or an object over several lines
+        pass
+    command = ["python3", "-c", reading + code, str(column.name)]
+    return rewriting(command, path, suffix, ".jsonl")
+
+
+def _items(column: ColumnProfile) -> int:
+    """Return the number of items of all different lists of a column."""
+    return sum(len(items_of(value) or ()) for value in column.values)
