@@ -75,6 +75,8 @@ MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
 MOST_MARKS = 3
 """Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""
+MOST_NUMBERS_OF_TIME = 9
+"""Most numbers of a time: year, month, day, hour, minute, second, fractions, and a zone of two."""
 SPARSE = 2
 """Whole numbers have gaps if their range is more than this many times their count."""
 REPEATS = 4
@@ -698,7 +700,7 @@ class ColumnProfile:
         texts = [x for x in strings if x.lower() not in WITHOUT_VALUE]
         found = Counter(re.sub("[0-9]+", "0", re.sub("[A-Za-z]{3,}", "a", x)) for x in texts)
         pattern, count = next(iter(found.most_common(1)), ("", 0))
-        return count >= 0.95 * len(texts) and pattern.count("0") >= 3
+        return count >= 0.95 * len(texts) and 3 <= pattern.count("0") <= MOST_NUMBERS_OF_TIME
 
     @cached_property
     def has_one_shape(self) -> bool:
