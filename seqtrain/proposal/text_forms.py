@@ -43,6 +43,12 @@ FEWEST_FIELDS, FEWEST_TABLE_LINES = 3, 8
 """Fewest fields of each line, and fewest lines, of a table whose columns blanks separate."""
 SHARE_OF_NUMBERS = 0.25
 """Smallest share of columns of numbers in such a table."""
+NUMBER_OR_TIME = re.compile(
+    r"[-+]?[0-9](?:[-+./0-9eE]|:[0-9]{2})*(?:,[0-9]+)?|[-+]?\.[0-9]+|(?i:na|nan)|[?.-]"
+)
+"""Cell of a column of numbers, dates or times, also with a decimal comma, or a missing one."""
+OTHER_MARK = re.compile(r"[;|]|(?<![0-9]),|,(?![0-9]+(?:\s|$))")
+"""Mark between columns that is no blank, and no decimal comma."""
 BEGINNINGS = {
     "fasttext": "__label__",
     "jsonl": "[{[].*",
@@ -59,6 +65,14 @@ REMOVING_ROWS = (
     'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
 )
 """Code that removes the second and the third row of csv."""
+LABELS_BETWEEN_BLANKS = {
+    0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
+    -1: (
+        "last",
+        r'{sub(/[ \t\r]+$/, ""); label = $NF; sub(/[ \t]+[^ \t]+$/, ""); print label "\t" $0}',
+    ),
+}
+"""Maps the index of a word of a line to its name, and to the program that makes it the label."""
 NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
 """First word of a line that may be its label."""
 
@@ -75,7 +89,9 @@ def format_of_lines(table: Table) -> str:
             return "tsv"
         return "txt"
     if any("\t" in line for line in lines):
-        if table.layout.options.get("header") or has_label_last(fields):
+        numbers, widths = sum(map(is_number, fields[-1])), {*map(len, fields)}
+        are_numbers = len(widths) == 1 and numbers > 1 and numbers >= len(fields[-1]) - 1
+        if are_numbers or table.layout.options.get("header") or has_label_last(fields):
             return "tsv"
         return "txt"
     for mark in ";,|":
@@ -158,12 +174,8 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
         return
     is_divided = all(line.count("\t") == 1 for line in lines)
     is_divided |= all(len(line.split("\t")) == width for line in lines)
-    numbers = [column for column in zip(*rows, strict=True) if all(map(is_number, column))]
-    if (
-        is_divided
-        or len(numbers) < SHARE_OF_NUMBERS * width
-        or any(mark in lines[1] for mark in ",;|")
-    ):
+    numbers = [x for x in zip(*rows, strict=True) if all(map(NUMBER_OR_TIME.fullmatch, x))]
+    if is_divided or len(numbers) < SHARE_OF_NUMBERS * width or OTHER_MARK.search(lines[1]):
         return
     code, names = "", lines[0].lstrip("# ").split()
     if any('"' in line for line in lines):
@@ -377,25 +389,26 @@ def _commands_for_lists(table: Table) -> list[str]:
 
 
 def refuse_labels_before_blanks(table: Table) -> None:
-    """Raise a DataError with a command if the first word of each line may be its label."""
+    """Raise a DataError with a command if the first or last word of each line may be its label."""
     if not os.path.isfile(table.path):
         return
     lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
-    words = Counter(line.split()[0] for line in lines)
-    have_texts = all(len(line.split()) > 1 for line in lines)
-    if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates or addresses of a log
+    if not all(len(line.split()) > 1 for line in lines):
         return
-    if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
-        return
-    code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
-    command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
-    shown = listed([quote(word) for word, _ in words.most_common()])
-    raise DataError(
-        f"{table.name}: no tab or comma is between labels and texts; if the first word of a line "
-        f"is its label ({shown}):",
-        f"  {command}",
-        f"  seqtrain init {target}",
-    )
+    for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
+        words = Counter(line.split()[at] for line in lines)
+        if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates of a log
+            continue
+        if not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
+            continue
+        command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
+        shown = listed([quote(word) for word, _ in words.most_common()])
+        raise DataError(
+            f"{table.name}: no tab or comma is between labels and texts; if the {place} word of a "
+            f"line is its label ({shown}):",
+            f"  {command}",
+            f"  seqtrain init {target}",
+        )
 
 
 NO_LABELS = (
