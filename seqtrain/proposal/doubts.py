@@ -252,7 +252,7 @@ def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     command = shlex.join(["--set", f"data.group={name}"])
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
-        f"be too good for a new {name}; {command} keeps them together"
+        f"be too good for a new {name}; to keep them together: {command}"
     )
 
 

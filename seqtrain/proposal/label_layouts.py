@@ -27,15 +27,18 @@ from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
+from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name
+from seqtrain.text import display_name, quote
 
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
+MOST_REPEATED_KEYS = 0.1
+"""Largest share of rows of a table of labels whose keys may stand in another row by mistake."""
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
 """Names of keys that any table may have."""
 FEWEST_KEYS = 4
@@ -185,6 +188,13 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             command = set_command(f"data.join={flow(found_joins)}")
             found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
             choices.append(Choice(command, found))
+    if targets and not choices and not has_label:
+        other = read_table(targets[:1], FileLayout({}, InitOptions()), progress, is_train=False)
+        raise DataError(
+            f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
+            f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
+            "both files that names each row"
+        )
     return choices
 
 
@@ -240,9 +250,34 @@ def joined_by_key(
             setting = f"data.join={flow([{'file': other.path, 'on': on}])}"
             commands.append(f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}")
     if not commands:
+        for table, other in (tables, tables[::-1]):
+            _refuse_repeated_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
     raise DataError(f"{both}: columns of both have the same values; to join them:", *commands)
+
+
+def _refuse_repeated_keys(table: Table, other: Table) -> None:
+    """Raise a DataError if a few keys of another table, which a table has, stand in several rows.
+
+    Raises:
+        DataError: The error has a command that keeps one of equal rows.
+    """
+    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
+    for key in other.columns:
+        left, repeated = own.get(str(key.name)), other.rows - key.distinct
+        is_key = left is not None and left.repeats and _has_values_of(left, key)
+        if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
+            value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
+            command, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
+            setting = f"data.join={flow([{'file': shlex.split(target)[0], 'on': key.name}])}"
+            raise DataError(
+                f"{other.name}: {key.shown} has values in several rows, such as {value}, but one "
+                f"row for each belongs to the rows of {table.name}; to leave out rows that are "
+                "equal to others:",
+                f"  {command}",
+                f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}",
+            )
 
 
 def _possible_keys(table: Table, other: Table) -> list[Any]:

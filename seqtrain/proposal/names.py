@@ -20,7 +20,7 @@ LABEL_NAMES = _words(
     emotion mood polarity stance verdict emocion emozione humeur emocao
     bewertung stimmung thema absicht zielwert sentimiento sentimento objetivo cible alvo
     sterne note etoiles estrellas puntuacion calificacion valoracion estrelas nota avaliacao
-    stelle voto valutazione punteggio
+    stelle voto valutazione punteggio emotion churn churned
     """
 )
 LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
@@ -28,7 +28,7 @@ LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 OUTCOME_WORDS = _words(
     """
     label class target outcome result classification failure fault anomaly diagnosis verdict
-    rating stars
+    rating stars sentiment emotion intent
     etikett klasse kategorie ergebnis diagnose befund etiquette classe categorie resultat
     diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
     """

@@ -42,8 +42,8 @@ FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
 MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
-MOST_CLASSES = 12
-"""Most values of a column named like codes or texts that may be the label in a warning."""
+MOST_CLASSES, MOST_WORDS_AS_CLASSES = 12, 50
+"""Most values of a likely label: numbers, or a column named like codes or texts; others."""
 MOST_LISTED = 20
 """Number of columns that a message lists."""
 FEWEST_OWNERS, FEWEST_NUMBERED_OWNERS = 10, 3
@@ -59,7 +59,7 @@ LABEL_RULES: tuple[Points, ...] = (
     (4, names_outcome),
     (2, lambda column: column.word in LANGUAGE_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
-    (1, lambda column: column.distinct <= (50 if column.kind == "text" else 12)),
+    (1, lambda column: _has_few_values(column)),
     (-1, is_no_outcome),
 )
 """Points of a column as the label."""
@@ -154,6 +154,13 @@ class Roles:
 # The label
 
 
+def _has_few_values(column: ColumnProfile) -> bool:
+    """Return True if a column has as few values as most tasks have classes."""
+    if column.kind == "text":
+        return column.distinct <= MOST_WORDS_AS_CLASSES
+    return column.distinct <= MOST_CLASSES
+
+
 def likeliest_labels(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns with most points as the label."""
     by_points: dict[int, list[ColumnProfile]] = {}
@@ -223,6 +230,7 @@ def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list
     """Return a doubt about a label that its name doesn't tell, if other columns may be it."""
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
+    others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [
         x
         for x in others

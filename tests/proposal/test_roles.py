@@ -425,6 +425,7 @@ def test_a_label_that_is_named_like_codes_is_asked_for(tmp_path, monkeypatch, cl
     [
         (["region", "postcode", "(case) Outcome"], "(case) Outcome", False),
         (["region", "customer_type", "final_result"], "final_result", False),
+        (["customer_type", "region", "region_sentiment"], "region_sentiment", False),
         (["postcode", "region"], "region", False),
         (["customer_type", "region"], "region", True),
     ],
@@ -436,6 +437,15 @@ def test_where_no_name_tells_the_label_others_are_commands(
     config, proposal = proposed(write(tmp_path / "a.csv", *labelled_rows(form, values)))
     assert config.data.label == label
     assert any("--label customer_type" in x for x in proposal.warnings) == is_doubted
+
+
+def test_columns_that_cannot_rival_the_label_are_no_commands(tmp_path):
+    """Whole numbers have too many values."""
+    draw = random.Random(3)
+    rows = [[text, draw.choice("uv"), draw.randrange(40)] for text in sentences(200)]
+    config, proposal = proposed(write(tmp_path / "a.csv", ["body", "kind", "votes"], rows))
+    assert config.data.label == "kind"
+    assert not any("--label" in line for line in proposal.warnings)
 
 
 LANGUAGES = {
