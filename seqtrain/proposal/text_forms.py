@@ -45,7 +45,7 @@ SHARE_OF_NUMBERS = 0.25
 """Smallest share of columns of numbers in such a table."""
 BEGINNINGS = {
     "fasttext": "__label__",
-    "jsonl": "[{[].*",
+    "jsonl": r"\{|\[\s*(?:[\[{0-9\"-]|$)",
     "fasta": ">.*",
     "arff": "(?i:@relation).*",
     "tsv": ".*\t",
@@ -59,8 +59,8 @@ REMOVING_ROWS = (
     'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
 )
 """Code that removes the second and the third row of csv."""
-NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
-"""First word of a line that may be its label."""
+NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
+"""First word of a line that may be its label, also with a finer one, as DESC:manner."""
 
 
 def format_of_lines(table: Table) -> str:
@@ -198,6 +198,7 @@ def command_for_unknown(path: str) -> list[str]:
     if not blocks or any(block.problems for block in blocks):
         return []
     refuse_blanks(path, Dialect("lines"))
+    _refuse_labels_before_blanks(path, Dialect("lines"))
     first = str(as_list(blocks[0].columns[TEXT])[0])
     for format, pattern in BEGINNINGS.items():
         if re.match(pattern, first):
@@ -378,24 +379,34 @@ def _commands_for_lists(table: Table) -> list[str]:
 
 def refuse_labels_before_blanks(table: Table) -> None:
     """Raise a DataError with a command if the first word of each line may be its label."""
-    if not os.path.isfile(table.path):
-        return
-    lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
+    if os.path.isfile(table.path):
+        _refuse_labels_before_blanks(table.path, table.dialect)
+
+
+def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
+    """Raise a DataError with a command if the first words of the lines of a file may be labels."""
+    lines = [line for line in first_lines(path, dialect) if line.strip()]
     words = Counter(line.split()[0] for line in lines)
     have_texts = all(len(line.split()) > 1 for line in lines)
     if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates or addresses of a log
         return
     if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
         return
-    code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
-    command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
     shown = listed([quote(word) for word, _ in words.most_common()])
-    raise DataError(
-        f"{table.name}: no tab or comma is between labels and texts; if the first word of a line "
-        f"is its label ({shown}):",
-        f"  {command}",
-        f"  seqtrain init {target}",
-    )
+    lines = [
+        f"{display_name(path)}: no tab or comma is between labels and texts; if the first word of "
+        f"a line is its label ({shown}):"
+    ]
+    for suffix, pattern in (("labelled", "[:)]$"), ("coarse", ":.*")):
+        code = rf'{{label = $1; sub(/{pattern}/, "", label); '
+        code += r'sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
+        command, target = rewriting(["awk", code], path, suffix, ".txt")
+        if suffix == "coarse":
+            if not all(":" in word[:-1] for word in words):
+                break
+            lines.append("or, if its label is what comes before the colon:")
+        lines += [f"  {command}", f"  seqtrain init {target}"]
+    raise DataError(*lines)
 
 
 NO_LABELS = (
