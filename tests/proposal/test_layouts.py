@@ -572,7 +572,7 @@ def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
     assert sorted(class_counts("c.yaml").values()) == [12, 12]
 
 
-@pytest.mark.parametrize(("mark", "ending"), [(" ", "txt"), ("   ", "txt"), (",", "csv")])
+@pytest.mark.parametrize(("mark", "ending"), [(" ", "txt"), ("\t", "txt"), (",", "csv")])
 def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     tmp_path, monkeypatch, draw, cli, mark, ending
 ):
@@ -590,6 +590,8 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
         for stem, table in files.items():
             write(Path(f"all/{split}/{stem}.{ending}"), [], table, mark)
     said = cli("init", "all", "-o", "c.yaml").err
+    features = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
+    assert {*features.lengths.tolist()} == {40}
     *stack, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
     for command in stack:
         subprocess.run(command, shell=True, check=True)

@@ -354,6 +354,7 @@ def test_times_without_a_week_or_a_year(tmp_path, monkeypatch, cli, times, cross
 PARTS: dict[str, tuple[list[Any], int]] = {
     "half minute": ([1, 2], 0),
     "Half Time Minute": (["1H", "2H"], 12),
+    "half slot": (["1st", "2nd", "3rd"], 0),
     "quarter second": (["Q1", "Q2", "Q3", "Q4"], 0),
     "period time": ([1, 2, 3], 0),
     "Set Punkt": (["Set 1", "Set 2"], 0),
@@ -491,6 +492,25 @@ def test_a_second_column_of_times_is_an_option(tmp_path, monkeypatch, cli, first
     (option,) = re.findall(r"(--order \S+)", said)
     cli("init", "a.csv", "--label", "label", *option.split(), "-o", "d.yaml")
     assert parse_config(Path("d.yaml").read_text()).data.order == "received_at"
+
+
+@pytest.mark.parametrize("names", [("block", "shot"), ("day", "page"), ("section", "page_nr")])
+def test_counted_columns_that_contradict_the_file_are_doubted_with_an_option(
+    tmp_path, monkeypatch, cli, names
+):
+    """The rows of each id stand together in their true order, and the columns say nothing."""
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(str(names)), list[list[Any]]()
+    for unit in range(40):
+        for step in range(draw.randint(5, 9)):
+            own = [draw.randint(1, 24), draw.randint(1, 400), f"e{step}", draw.random()]
+            rows.append([f"u{unit}", *own, "xy"[unit % 2]])
+    write(Path("a.csv"), ["unit_id", *names, "event", "value", "label"], rows)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    options = re.findall(r"(--set data.order=\S+)", said)
+    if not are_sorted("a.csv", parse_config(Path("c.yaml").read_text())):
+        cli("init", "a.csv", "--label", "label", *options[0].split(), "-o", "d.yaml")
+        assert are_sorted("a.csv", parse_config(Path("d.yaml").read_text()))
 
 
 def test_parts_that_may_be_one_sequence_are_an_option(tmp_path, monkeypatch, cli):
