@@ -204,6 +204,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not (x.is_category or (x.repeats and names_owner(x)))]
+        texts = [x for x in texts if not x.has_one_shape]
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]
