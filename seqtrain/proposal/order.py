@@ -168,7 +168,7 @@ def _can_sort(column: ColumnProfile) -> bool:
     if column.kind in ("number", "amount", "time") or column.calendar_names:
         return True
     is_named = level_of(column) is not None or is_counter(column) or is_event_time(column)
-    return column.numbered_text != "" and is_named
+    return (column.numbered_text != "" or column.are_ordinals) and is_named
 
 
 def _level(column: ColumnProfile) -> int | None:

@@ -447,12 +447,12 @@ class StepColumns:
     def _labelled_parts(self) -> list[ColumnProfile]:
         """Return the parts of an id of several columns of which each value has one label.
 
-        They are the first one, and others that are named like owners.
+        They are the one with most values, and others that are named like owners.
         """
-        first, *others = self.id.parts
-        if not others:
+        most = max(self.id.parts, key=lambda part: part.distinct)
+        if len(self.id.parts) < 2:
             return []
-        found = [first, *filter(names_owner, others)]
+        found = [x for x in self.id.parts if x is most or names_owner(x)]
         return [x for x in found if determines(x, self.label, labelled=True)]
 
     def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:

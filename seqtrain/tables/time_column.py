@@ -36,6 +36,8 @@ from seqtrain.text import quote
 
 EXACT = 2**53
 """Largest size up to which every whole number is a float64."""
+ORDINAL = re.compile(r"\s*([0-9]{1,9})(?:st|nd|rd|th|er|ère|e|º|ª)\s*")
+"""A number such as 1st, which sorts as 1 does."""
 WHOLE_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}\s*")
 ISO_DATES = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2})?\n)+")
 Time: TypeAlias = int | float
@@ -262,6 +264,9 @@ def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
 def _read_number(cell: Any) -> Time | None:
     if isinstance(cell, int) or (isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell)):
         return int(cell)
+    ordinal = ORDINAL.fullmatch(cell) if isinstance(cell, str) else None
+    if ordinal is not None:
+        return int(ordinal[1])
     found = plain_numbers([cell.strip() if isinstance(cell, str) else cell])
     try:
         number = number_of(cell) if found is None else float(found[0])

@@ -354,6 +354,7 @@ def test_times_without_a_week_or_a_year(tmp_path, monkeypatch, cli, times, cross
 PARTS: dict[str, tuple[list[Any], int]] = {
     "half minute": ([1, 2], 0),
     "Half Time Minute": (["1H", "2H"], 12),
+    "half slot": (["1st", "2nd", "3rd"], 0),
     "quarter second": (["Q1", "Q2", "Q3", "Q4"], 0),
     "period time": ([1, 2, 3], 0),
     "Set Punkt": (["Set 1", "Set 2"], 0),
