@@ -391,8 +391,8 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
     After the order by a column, there is that by this column within coarser ones in which it begins
     again.
 
-    These are whole numbers that all differ, and numbers and times of day that are named like times,
-    whose neighbours differ.
+    These are whole numbers that all differ or count the rows of each id, and numbers and times of
+    day that are named like times, whose neighbours differ.
     """
     rows, found = sampled_ids(id), list[Order]()
     for column in columns:
@@ -402,7 +402,7 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
         is_named = is_counting(column) or may_be_seconds(column)
-        if is_unique or is_named:
+        if is_unique or is_named or counts_rows(column.numbers[rows], id.codes[rows]):
             coarser = _coarser(column, columns, id)
             possible = [Order(*coarser, column)] if coarser else []
             for order in (*possible, Order(column)):

@@ -70,8 +70,9 @@ def test_rows_in_another_order_are_sorted(tmp_path, when, kind, shape):
 def test_a_count_without_a_name_is_the_order_unless_it_counts_down(tmp_path):
     config, _ = proposed(write(tmp_path / "a.csv", *log("u", "count", "shuffled")))
     assert config.data.order == "u"
-    config, _ = proposed(write(tmp_path / "a.csv", *log("u", "count", "newest")))
+    config, proposal = proposed(write(tmp_path / "a.csv", *log("u", "count", "newest")))
     assert (config.data.order, config.data.steps["u"]) == (None, "number")
+    assert any("--order u" in line for line in proposal.warnings)
 
 
 @pytest.mark.parametrize("step", [0.1, 0.02, 1 / 3])
