@@ -37,7 +37,7 @@ from seqtrain.tables.cells import (
     with_point,
 )
 from seqtrain.tables.series import with_points
-from seqtrain.tables.time_column import ORDINAL, TimeColumn
+from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
 from seqtrain.text import counted, delimited_line, listed, quote
 
@@ -93,8 +93,6 @@ NUMBERED_TEXT = re.compile(
     r"(?P<before>[TD](?=[-+])|[^\W\d_]\D*)[-+]?[0-9]{1,4}|[0-9]{1,4}(?P<after>\D*[^\W\d_]\.?)"
 )
 """A whole number after or before a text, such as Q1 or Day 12. The number of T-3 is negative."""
-COUNTS_DOWN = re.compile(r"\b(?:ago|before|left|remaining|to go)$", re.IGNORECASE)
-"""End of a text whose number falls as time goes on."""
 WITH_DIGIT, MOST_NAMES = re.compile("[0-9]"), 24
 """Most spellings of the months or weekdays of a column."""
 LONGEST_LABEL = 80

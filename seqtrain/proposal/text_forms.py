@@ -51,7 +51,7 @@ OTHER_MARK = re.compile(r"[;|]|(?<![0-9]),|,(?![0-9]+(?:\s|$))")
 """Mark between columns that is no blank, and no decimal comma."""
 BEGINNINGS = {
     "fasttext": "__label__",
-    "jsonl": "[{[].*",
+    "jsonl": r"\{|\[\s*(?:[\[{0-9\"-]|$)",
     "fasta": ">.*",
     "arff": "(?i:@relation).*",
     "tsv": ".*\t",
@@ -73,8 +73,8 @@ LABELS_BETWEEN_BLANKS = {
     ),
 }
 """Maps the index of a word of a line to its name, and to the program that makes it the label."""
-NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
-"""First word of a line that may be its label."""
+NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
+"""First word of a line that may be its label, also with a finer one, as DESC:manner."""
 
 
 def format_of_lines(table: Table) -> str:
@@ -210,6 +210,7 @@ def command_for_unknown(path: str) -> list[str]:
     if not blocks or any(block.problems for block in blocks):
         return []
     refuse_blanks(path, Dialect("lines"))
+    _refuse_labels_before_blanks(path, Dialect("lines"))
     first = str(as_list(blocks[0].columns[TEXT])[0])
     for format, pattern in BEGINNINGS.items():
         if re.match(pattern, first):
@@ -390,9 +391,16 @@ def _commands_for_lists(table: Table) -> list[str]:
 
 def refuse_labels_before_blanks(table: Table) -> None:
     """Raise a DataError with a command if the first or last word of each line may be its label."""
-    if not os.path.isfile(table.path):
-        return
-    lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
+    if os.path.isfile(table.path):
+        _refuse_labels_before_blanks(table.path, table.dialect)
+
+
+def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
+    """Raise a DataError with a command if the first or last words of lines may be their labels.
+
+    Of labels with a finer one behind a colon, a further command takes the first part.
+    """
+    lines = [line for line in first_lines(path, dialect) if line.strip()]
     if not all(len(line.split()) > 1 for line in lines):
         return
     for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
@@ -401,14 +409,30 @@ def refuse_labels_before_blanks(table: Table) -> None:
             continue
         if not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
             continue
-        command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
         shown = listed([quote(word) for word, _ in words.most_common()])
+        commands = _commands_for_labels(path, code, "[:)]$", "labelled")
+        if all(":" in word[:-1] for word in words):
+            commands.append("or, if its label is what comes before the colon:")
+            commands += _commands_for_labels(path, code, ":.*", "coarse")
         raise DataError(
-            f"{table.name}: no tab or comma is between labels and texts; if the {place} word of a "
-            f"line is its label ({shown}):",
-            f"  {command}",
-            f"  seqtrain init {target}",
+            f"{display_name(path)}: no tab or comma is between labels and texts; if the {place} "
+            f"word of a line is its label ({shown}):",
+            *commands,
         )
+
+
+def _commands_for_labels(path: str, code: str, removed: str, suffix: str) -> list[str]:
+    """Return lines with commands that write labels before tabs, and read the new file.
+
+    Args:
+        path: The file.
+        code: Program of `LABELS_BETWEEN_BLANKS`.
+        removed: Pattern of the part of the label that is left out.
+        suffix: Word of the name of the new file.
+    """
+    code = code.replace("print label", f'sub(/{removed}/, "", label); print label')
+    command, target = rewriting(["awk", code], path, suffix, ".txt")
+    return [f"  {command}", f"  seqtrain init {target}"]
 
 
 NO_LABELS = (

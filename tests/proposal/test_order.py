@@ -528,3 +528,45 @@ def test_parts_that_may_be_one_sequence_are_an_option(tmp_path, monkeypatch, cli
     (options,) = re.findall(r"(--id unit_id --order .*)", said)
     cli("init", "a.csv", "--label", "label", *shlex.split(options), "-o", "d.yaml")
     assert are_sorted("a.csv", parse_config(Path("d.yaml").read_text()))
+
+
+@pytest.mark.parametrize("form", ["frame_{}.png", "({})", '"{},000"', "page-{} of the log"])
+def test_the_only_number_in_a_text_sorts_rows_if_the_user_names_the_column(
+    tmp_path, monkeypatch, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(form), list[list[Any]]()
+    for unit in range(40):
+        steps = enumerate(range(7, 7 + draw.randint(5, 9)))
+        rows += [
+            [f"u{unit}", form.format(n), f"e{k}", draw.random(), "xy"[unit % 2]] for k, n in steps
+        ]
+    draw.shuffle(rows)
+    write(Path("a.csv"), ["unit_id", "bar", "event", "value", "label"], rows)
+    cli("init", "a.csv", "--label", "label", "--order", "bar", "-o", "c.yaml")
+    assert are_sorted("a.csv", parse_config(Path("c.yaml").read_text()))
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%y", "%m-%d-%y", "%d.%m.%y %H:%M"])
+def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
+    tmp_path, monkeypatch, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(form), list[list[Any]]()
+    for unit in range(40):
+        at = [datetime(2024, 1, 20 + unit % 4, 8) + timedelta(days=k) for k in range(12)]
+        rows += [
+            [f"u{unit}", f"{x:{form}}", f"e{k}", draw.random(), "xy"[unit % 2]]
+            for k, x in enumerate(at)
+        ]
+    draw.shuffle(rows)
+    write(Path("it's.csv"), ["unit_id", "bar", "event", "value", "label"], rows)
+    said = cli("init", "it's.csv", "--label", "label", "-o", "c.yaml").err
+    config, path = parse_config(Path("c.yaml").read_text()), "it's.csv"
+    if config.data.order is None:
+        command, _, init = re.findall(r"(python3 .*) (&&) seqtrain (init .*)", said)[0]
+        subprocess.run(command, shell=True, check=True)
+        path = shlex.split(init)[1]
+        cli("init", path, "--label", "label", "-o", "d.yaml")
+        config = parse_config(Path("d.yaml").read_text())
+    assert are_sorted(path, config)
