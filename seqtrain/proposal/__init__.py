@@ -1,7 +1,8 @@
 """`seqtrain init`: from data files to a config that suits them."""
 
+from seqtrain.proposal.layouts import refuse_endings_as_labels
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.proposal import Proposal, propose
 from seqtrain.proposal.reading import data_format
 
-__all__ = ["InitOptions", "Proposal", "data_format", "propose"]
+__all__ = ["InitOptions", "Proposal", "data_format", "propose", "refuse_endings_as_labels"]

@@ -88,6 +88,8 @@ def column_doubts(config: Config) -> Iterator[str]:
     parts = [x for x in table.columns if x.name in ids]
     id = joined_column(parts) if parts else None
     per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
+    if label is not None:  # a group with all rows of a class leaves none to hold out
+        unused = [x for x in unused if not tells_label(x, label)]
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
     for column in table.columns:

@@ -26,7 +26,8 @@ def has_header(
     1. With the option `header`, its value decides.
     2. A row with a column name that the user gave in another option is a header.
     3. A row with a blank cell between others is data, except above a column of which most cells
-       are blank (`MOSTLY_BLANK`). So is a row with a cell of more than `LONGEST_LABEL` characters.
+       are blank (`MOSTLY_BLANK`), or if no other cell comes again and one is above few distinct
+       labels. A row with a cell of more than `LONGEST_LABEL` characters is data.
     4. A row of three or more numbers that count up by one is a header if they count from 0, as
        pandas names columns, or are among names. So is one of a usual name, such as "label", and
        increasing numbers, such as wave lengths.
@@ -60,8 +61,12 @@ def has_header(
         if name or column.is_blank.mean() < MOSTLY_BLANK:
             names.append(name)
         is_usual |= name in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows)
-    if "" in names[1:] or any(len(name) > LONGEST_LABEL for name in names):
+    if any(len(name) > LONGEST_LABEL for name in names):
         return False
+    if "" in names[1:]:
+        pairs = zip(names, columns, strict=False)
+        are_names = len(names) == len(columns) and not any(map(is_number, names))
+        return are_names and not repeated and any(x and _tells_labels(own) for x, own in pairs)
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
         steps = {b - a for a, b in pairwise(numbers)} if len(numbers) > 2 else {0.0}
@@ -94,8 +99,12 @@ def _tells_header(column: ColumnProfile) -> bool:
 
     The first value of a column of labels that never occurs again is a name.
     """
-    is_label = column.can_be_label and column.distinct <= column.rows / 10
-    return is_label or column.kind in ("number", "time")
+    return _tells_labels(column) or column.kind in ("number", "time")
+
+
+def _tells_labels(column: ColumnProfile) -> bool:
+    """Return True for a column of few distinct labels."""
+    return column.can_be_label and column.distinct <= column.rows / 10
 
 
 def _rows_with(column: ColumnProfile, cell: str) -> int:

@@ -23,7 +23,7 @@ from seqtrain.proposal.file_names import (
     inside,
     split_of,
 )
-from seqtrain.proposal.label_files import pattern_of
+from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
     pairs_inside,
@@ -78,6 +78,8 @@ def find_layout(
         DataError: If no file is train, or several files may be the same split. Also if several
             layouts are possible, or names say that labels are elsewhere, and they are nowhere.
     """
+    if options.get("format") is None:
+        refuse_endings_as_labels(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0]) or _splits_inside(files[0]) or files
     if test is None:
@@ -188,6 +190,33 @@ def _refuse_text_recordings(path: str) -> None:
     )
 
 
+def refuse_endings_as_labels(paths: Sequence[str]) -> None:
+    """Raise a DataError if files differ in their endings only, as reviews.pos and reviews.neg do.
+
+    Args:
+        paths: The files, or one folder.
+    """
+    files, folders = list(paths), list[str]()
+    if len(files) == 1 and os.path.isdir(files[0]):
+        files, folders = inside(files[0])
+    parts = [os.path.splitext(os.path.basename(path)) for path in files]
+    is_known = any(resolve_format(path, "auto") for path in files)
+    are_words = all(ending[1:].isalpha() for _, ending in parts)
+    if folders or is_known or not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
+        return
+    new = shlex.quote(f"{parts[0][0]}-classes")
+    copies = [
+        shlex.join(["cp", path, f"{parts[0][0]}-classes/{ending[1:]}.txt"])
+        for path, (_, ending) in zip(files, parts, strict=True)
+    ]
+    raise DataError(
+        f"{display_name(paths[0])}: no ending names a format; if each ending is a label, and each "
+        "line a text:",
+        f"  mkdir {new} && {' && '.join(copies)}",
+        f"  seqtrain init {new}",
+    )
+
+
 def _refuse_tables_as_texts(path: str) -> None:
     """Raise a DataError if the texts in the folder of each class hold numbers between marks.
 
@@ -230,7 +259,13 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     if resolve_format(first, "auto") not in RECORDINGS:
         return []
     pattern_of_files = os.path.join(path, *["*"] * levels, f"*{os.path.splitext(first)[1]}")
-    lines = ["or, if a file is a recording, and the name of a folder its label, one of these:"]
+    lines = []
+    for index in inside(path)[0]:
+        is_data = resolve_format(index, "auto") in RECORDINGS
+        if is_data and label_file(index, matching_files(pattern_of_files), (), ReadingProgress()):
+            command = shlex.join(["seqtrain", "init", pattern_of_files, index])
+            lines += [f"or, if {display_name(index)} has the labels of recordings:", f"  {command}"]
+    lines.append("or, if a file is a recording, and the name of a folder its label, one of these:")
     top = 1 if len(inside(path)[1]) == 1 else 0  # a single folder is no label
     for level in range(top, levels):
         pattern = folder_pattern(levels - level)
@@ -289,8 +324,9 @@ def commands_for_files(table: Table) -> list[str]:
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"
     if len(files) > 1:
-        words = [x for x in table.columns if x.can_be_label and x.kind == "text"]
-        if layout.options.named("id") or not (words or have_label(table)):
+        possible = [x for x in table.columns if x.can_be_label]
+        has_label = any(x.kind == "text" or isinstance(x.name, int) for x in possible)
+        if layout.options.named("id") or not (has_label or have_label(table)):
             return []
         given = [path for split in layout.splits.values() for path in names_of(split)]
     elif os.path.isfile(files[0]):

@@ -75,7 +75,7 @@ PERSON_NAMES = _words(
     pupil player rider worker employee nurse doctor annotator rater kunde kunden kundin benutzer
     nutzer patientin patienten proband teilnehmer fahrer autor schuler lehrer spieler mitarbeiter
     utilisateur auteur conducteur eleve joueur usuario paciente conductor persona alumno jugador
-    empleado utilizador pessoa motorista aluno jogador utente paziente studente giocatore
+    empleado probando utilizador pessoa motorista aluno jogador utente paziente studente giocatore
     """
 )
 OWNER_NAMES = (
@@ -181,9 +181,9 @@ LEVELS = (
     "day|date|tag|datum|jour|fecha|día|dia|giorno|dag",
     "session|sitzung",
     "visit|besuch",
-    "trip|match|game|spiel|episode",
+    "trip|match|game|spiel|episode|leg|etappe",
     "block|run|lap|round|runde",
-    "trial",
+    "trial|ensayo|essai|prueba|prova",
     "half|half ?time|halbzeit|mi temps|period|set|innings?|chapter|kapitel|chapitre|capitulo"
     "|capitolo|hoofdstuk|part|section|act|scene|phase|stage|leg",
     "hour|stunde|heure|hora|ora|uur",

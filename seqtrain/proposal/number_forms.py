@@ -2,7 +2,11 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import product
+
+import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -23,6 +27,18 @@ COMMAS_TO_POINTS = (
     r"( ?[^\d,;|\t\r\n\x22]{{0,8}}){quote}(?=[{mark}\r\n]|$)/($2 =~ tr{{.}}{{}}dr).qq{{.$3$4}}/ge"
 )
 """Substitution of perl that writes decimal points, and no points between thousands, in cells."""
+
+DATE_FORMS = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
+"""Forms of dates with two digits for the year, by what comes first."""
+CLOCKS = ("", " %H:%M", " %H:%M:%S")
+WRITING_DATES = (
+    "import csv, sys; from datetime import datetime; k = int(sys.argv[1]); "
+    'r = csv.reader(sys.stdin, delimiter="{mark}"); '
+    'w = csv.writer(sys.stdout, delimiter="{mark}"); '
+    "date = lambda x: x and datetime.strptime(x, sys.argv[2]).isoformat(); "
+    "w.writerow(next(r)); w.writerows([*x[:k], date(x[k]), *x[k + 1:]] for x in r)"
+)
+"""Program of Python that writes the dates of a column of csv with the year first."""
 
 
 def check_decimal_marks(roles: Roles, table: Table) -> None:
@@ -100,3 +116,40 @@ def _with_points(table: Table) -> str:
     quote = '"?' if mark != "," else '"'
     code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
     return rewriting(["perl", "-pe", code], path, "points")[0]
+
+
+def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield commands that write dates such as 31/01/24 with the year first, if none sort rows.
+
+    The reading whose dates are closest together comes first.
+    """
+    is_plain = table.dialect.format in ("csv", "tsv") and table.header
+    if roles.id is None or roles.order is not None or not is_plain:
+        return
+    for place, column in enumerate(table.columns):
+        if column.kind != "time" or not np.isnan(column.numbers).all():
+            continue
+        cells = [str(value).strip() for value in column.values if str(value).strip()]
+        found = sorted(_readings_of_dates(cells))
+        for _, first, form in found:
+            mark = form_of(first_lines(table.path, table.dialect), table.dialect).delimiter
+            code = WRITING_DATES.format(mark=mark)
+            path = matching_files(table.path)[0]
+            line, target = rewriting(["python3", "-c", code, str(place), form], path, first)
+            yield f"{column.shown}: if the {first} comes first: {line} && seqtrain init {target}"
+
+
+def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:
+    """Yield the time from the first to the last date, what comes first, and the form, of each form.
+
+    Args:
+        cells: Dates. Forms that don't fit all of them are left out.
+    """
+    for first, form in DATE_FORMS.items():
+        for mark, clock in product("/.-", CLOCKS):
+            whole = form.replace("/", mark) + clock
+            try:
+                times = [datetime.strptime(cell, whole) for cell in cells]
+            except ValueError:
+                continue
+            yield max(times) - min(times), first, whole

@@ -13,8 +13,10 @@ from seqtrain.proposal.names import (
     LEVEL_OF_MONTHS,
     LEVEL_OF_TIMES,
     MONTHS_AND_WEEKS,
+    PARTS,
     is_code,
     is_counter,
+    is_counting,
     is_event_time,
     is_later,
     is_span,
@@ -22,7 +24,7 @@ from seqtrain.proposal.names import (
     level_of,
     may_be_seconds,
 )
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, is_contiguous
 from seqtrain.proposal.time_kinds import (
     are_unix_times,
     has_years_last,
@@ -166,7 +168,7 @@ def _can_sort(column: ColumnProfile) -> bool:
     if column.kind in ("number", "amount", "time") or column.calendar_names:
         return True
     is_named = level_of(column) is not None or is_counter(column) or is_event_time(column)
-    return column.numbered_text != "" and is_named
+    return (column.numbered_text != "" or column.are_ordinals) and is_named
 
 
 def _level(column: ColumnProfile) -> int | None:
@@ -256,7 +258,8 @@ def _is_order(
 ) -> bool:
     """Return True if columns from coarse to fine ones are the order of rows.
 
-    Hours without days must be in the order of the file: they may cross midnight. Counters must
+    Hours without days must be in the order of the file: they may cross midnight. So must parts,
+    such as phases, if the rows of each id stand together, but not newest first. Counters must
     distinguish nearly all rows that are equal in the first column; and if the file is in the order
     of this column, it is in that of a session, too.
 
@@ -272,6 +275,9 @@ def _is_order(
         return True
     again = [x for x in chosen if _begins_again(x, ids, rows)]
     coarsest = _level(first) or 0
+    steps = growth(joined.numbers[rows], ids)
+    if coarsest == PARTS and is_contiguous(ids) and (steps > 0).any():
+        return False
     if coarsest >= LEVEL_OF_TIMES or first in again or (again and coarsest > LEVEL_OF_DATES):
         return False
     is_time_of_date = is_first_known and is_dated(first) and LEVEL_OF_TIMES <= level < COUNTERS
@@ -318,10 +324,15 @@ def _is_within_another(
     level = _level(column)
     if level is None or holds_dates(column):
         return False
-    by_id = np.lexsort((column.numbers[rows], ids))
-    inside = np.diff(ids[by_id]) == 0
     coarser = [other for other in others if (_level(other) or 0) < level]
-    return any((np.diff(x.numbers[rows][by_id])[inside] < 0).any() for x in coarser)
+    return any(_is_within(column, other, ids, rows) for other in coarser)
+
+
+def _is_within(column: ColumnProfile, other: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
+    """Return True if another column falls somewhere in rows of an id sorted by a column."""
+    by_id = np.lexsort((column.numbers[rows], ids))
+    steps = np.diff(other.numbers[rows][by_id])[np.diff(ids[by_id]) == 0]
+    return bool((steps < 0).any())
 
 
 def begins_again(column: ColumnProfile, id: ColumnProfile) -> bool:
@@ -374,26 +385,43 @@ def other_orders(
     return found
 
 
-def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[ColumnProfile]:
-    """Return the columns that may sort the rows of an id, though neither values nor names say so.
+def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[Order]:
+    """Return the orders that rows of an id may have, though neither values nor names say so.
 
-    These are whole numbers that all differ, and numbers and times of day that are named like times,
-    whose neighbours differ.
+    After the order by a column, there is that by this column within coarser ones in which it begins
+    again.
+
+    These are whole numbers that all differ or count the rows of each id, and numbers and times of
+    day that are named like times, whose neighbours differ.
     """
-    rows = sampled_ids(id)
-    found = []
+    rows, found = sampled_ids(id), list[Order]()
     for column in columns:
         if column.kind not in ("number", "amount", "time") or column.distinct < 2:
             continue
         if not is_known(column, id):
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
-        is_named = is_time(column) or is_counter(column) or may_be_seconds(column)
-        if is_unique or is_named:
-            steps = growth(column.numbers[rows], id.codes[rows], sort=True)
-            if len(steps) and np.count_nonzero(steps) >= NEARLY_ALL * len(steps):
-                found.append(column)
+        is_named = is_counting(column) or may_be_seconds(column)
+        if is_unique or is_named or counts_rows(column.numbers[rows], id.codes[rows]):
+            coarser = _coarser(column, columns, id)
+            possible = [Order(*coarser, column)] if coarser else []
+            for order in (*possible, Order(column)):
+                steps = growth(order.numbers[rows], id.codes[rows], sort=True)
+                if len(steps) and np.count_nonzero(steps) >= NEARLY_ALL * len(steps):
+                    found.append(order)
     return found
+
+
+def _coarser(
+    column: ColumnProfile, columns: Sequence[ColumnProfile], id: ColumnProfile
+) -> list[ColumnProfile]:
+    """Return the columns with a coarser level within which a column begins again."""
+    rows = sampled_ids(id)
+    level = _level(column) or COUNTERS
+    levels = [x for x in columns if _can_sort(x) and is_known(x, id) and _level(x) is not None]
+    coarser = [x for x in levels if (_level(x) or 0) < min(level, LEVEL_OF_TIMES)]
+    within = [x for x in coarser if _is_within(column, x, id.codes[rows], rows)]
+    return sorted(within, key=lambda x: _level(x) or 0)
 
 
 def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:

@@ -37,7 +37,7 @@ from seqtrain.tables.cells import (
     with_point,
 )
 from seqtrain.tables.series import with_points
-from seqtrain.tables.time_column import TimeColumn
+from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
 from seqtrain.text import counted, delimited_line, listed, quote
 
@@ -75,6 +75,8 @@ MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
 MOST_MARKS = 3
 """Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""
+MOST_NUMBERS_OF_TIME = 9
+"""Most numbers of a time: year, month, day, hour, minute, second, fractions, and a zone of two."""
 SPARSE = 2
 """Whole numbers have gaps if their range is more than this many times their count."""
 REPEATS = 4
@@ -91,8 +93,6 @@ NUMBERED_TEXT = re.compile(
     r"(?P<before>[TD](?=[-+])|[^\W\d_]\D*)[-+]?[0-9]{1,4}|[0-9]{1,4}(?P<after>\D*[^\W\d_]\.?)"
 )
 """A whole number after or before a text, such as Q1 or Day 12. The number of T-3 is negative."""
-COUNTS_DOWN = re.compile(r"\b(?:ago|before|left|remaining|to go)$", re.IGNORECASE)
-"""End of a text whose number falls as time goes on."""
 WITH_DIGIT, MOST_NAMES = re.compile("[0-9]"), 24
 """Most spellings of the months or weekdays of a column."""
 LONGEST_LABEL = 80
@@ -294,7 +294,8 @@ class ColumnProfile:
         """The only unit of a column of amounts, or the text of `numbered_text`, as written."""
         if self.kind == "time":
             return ""
-        return next((unit for unit in self.units if unit), self.numbered_text)
+        units = [unit for unit in self.units if unit]
+        return units[0] if len(units) == 1 else self.numbered_text
 
     @cached_property
     def numbered_text(self) -> str:
@@ -310,6 +311,13 @@ class ColumnProfile:
             if COUNTS_DOWN.search(value):
                 return ""
         return next(iter(found)).strip() if len(found) == 1 else ""
+
+    @cached_property
+    def are_ordinals(self) -> bool:
+        """True if all cells are numbers such as 1st and 2nd."""
+        if self.main_kind[0] != "text" or not self.are_texts:
+            return False
+        return all(ORDINAL.fullmatch(value) for value in self.values)
 
     @cached_property
     def has_units_of_time(self) -> bool:
@@ -547,6 +555,8 @@ class ColumnProfile:
         if self.calendar_names:
             names = seconds_of(self.values, self.calendar_names)
             return found if names is None else names
+        if self.are_ordinals:
+            return np.array([int("".join(filter(str.isdigit, x))) for x in self.values], float)
         if self.numbered_text:
             texts = (value.replace(self.numbered_text, "") for value in self.values)
             return np.array(list(map(float, texts)))
@@ -688,7 +698,7 @@ class ColumnProfile:
         texts = [x for x in strings if x.lower() not in WITHOUT_VALUE]
         found = Counter(re.sub("[0-9]+", "0", re.sub("[A-Za-z]{3,}", "a", x)) for x in texts)
         pattern, count = next(iter(found.most_common(1)), ("", 0))
-        return count >= 0.95 * len(texts) and pattern.count("0") >= 3
+        return count >= 0.95 * len(texts) and 3 <= pattern.count("0") <= MOST_NUMBERS_OF_TIME
 
     @cached_property
     def has_one_shape(self) -> bool:

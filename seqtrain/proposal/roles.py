@@ -227,7 +227,10 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
 
 
 def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:
-    """Return a doubt about a label that its name doesn't tell, if other columns may be it."""
+    """Return a doubt about a label that its name doesn't tell, if other columns may be it.
+
+    If its name does, these are columns that the label determines, as a grade tells who passed.
+    """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
@@ -236,11 +239,14 @@ def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list
         for x in others
         if x.distinct <= MOST_CLASSES or not (is_code_or_owner(x) or x.word in TEXT_NAMES)
     ]
-    if (names_outcome(label) and not label.holds_codes) or not others:
-        return []
     reason = "no column is named like a label"
     if names_outcome(label):
         reason = "it holds codes"
+        if not label.holds_codes:
+            others = [x for x in others if determines(label, x)]
+            reason = "it determines others"
+    if not others:
+        return []
     shown = [shlex.join(["--label", str(column.name)]) for column in others[:MOST_LABELS]]
     return [
         f"{label.shown} is read as the label, but {reason}; if it is another one: "

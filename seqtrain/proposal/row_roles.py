@@ -1,7 +1,7 @@
 """Roles of the columns of a table with a row per sequence: its label and its sequence."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -204,6 +204,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not (x.is_category or (x.repeats and names_owner(x)))]
+        texts = [x for x in texts if not x.has_one_shape]
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]
@@ -289,8 +290,13 @@ def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
 
 
 def _wide_series(found: _Candidates) -> list[ColumnProfile]:
-    """Return the columns of numbers that are more than half of all columns, or []."""
+    """Return the columns of numbers that are more than half of all columns, or [].
+
+    Numbered columns of words are attributes of a row beside a free text.
+    """
     wide = wide_columns(found.others)
+    if wide and wide[0].kind == "text" and any(x.is_free_text for x in found.texts):
+        return []
     if 2 * len(wide) > len(found.others):
         return in_order(wide)
     return []
@@ -320,9 +326,17 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
             "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
             "it), or --sequence",
+            *_commands_for_windows(texts, found.label),
             *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
         )
     return []
+
+
+def _commands_for_windows(columns: Sequence[ColumnProfile], label: ColumnProfile) -> Iterator[str]:
+    """Yield a command for each column whose rows stand together while the label changes."""
+    for column in columns:
+        if column.is_contiguous and not determines(column, label):
+            yield from listed_commands("id", [(column, "its rows are cut into windows")])
 
 
 def _is_synonym(column: ColumnProfile, label: ColumnProfile) -> bool:

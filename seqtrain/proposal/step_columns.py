@@ -53,6 +53,7 @@ from seqtrain.proposal.time_kinds import (
     has_both_ends,
     has_years_last,
     is_calendar,
+    is_dated,
     is_time_of_day,
 )
 from seqtrain.tables.times import DURATION, WEEKDAY
@@ -320,15 +321,24 @@ class StepColumns:
             is_uneven = not (is_even or is_calendar(order.columns[0]))
             if self.is_sorted and is_uneven and ELAPSED not in names:
                 self.roles.steps[ELAPSED] = "order"
-            yield from self._newest_first(growth(order.numbers[self.rows], self.ids))
+            steps = growth(order.numbers[self.rows], self.ids)
+            yield from self._newest_first(steps)
+            is_mixed = (steps > 0).any() and np.count_nonzero(steps < 0) > len(steps) / 10
+            if self.id.is_contiguous and is_mixed and not is_dated(order.columns[0]):
+                option = shlex.join(["--set", "data.order=null"])
+                yield (
+                    f"rows of one {self.id.shown} stand together, but not in the order of "
+                    f"{order.shown}; if the file has them in time: {option}"
+                )
             yield from self._undecided_ties(order)
             if not self.is_given and self.id.name != "":  # a list of objects has an order
                 others = [x for x in self.columns if x not in (self.label, *order.columns)]
                 possible = other_orders([x for x in others if x not in self.per_id], order, self.id)
                 if possible:
+                    options = _order_options([*map(Order, possible)])
                     yield (
                         f"other columns sort rows of one {self.id.shown} in another way than "
-                        f"{order.shown}; if one of them is right: {_order_options(possible)}"
+                        f"{order.shown}; if one of them is right: {options}"
                     )
             if has_both_ends(order.columns[0], self.id):
                 period, first, last = PERIODS[order.columns[0].time_type == WEEKDAY]
@@ -437,12 +447,12 @@ class StepColumns:
     def _labelled_parts(self) -> list[ColumnProfile]:
         """Return the parts of an id of several columns of which each value has one label.
 
-        They are the first one, and others that are named like owners.
+        They are the one with most values, and others that are named like owners.
         """
-        first, *others = self.id.parts
-        if not others:
+        most = max(self.id.parts, key=lambda part: part.distinct)
+        if len(self.id.parts) < 2:
             return []
-        found = [first, *filter(names_owner, others)]
+        found = [x for x in self.id.parts if x is most or names_owner(x)]
         return [x for x in found if determines(x, self.label, labelled=True)]
 
     def _mixed_sequences(self, times: npt.NDArray[np.int32]) -> Iterator[str]:
@@ -466,9 +476,9 @@ class StepColumns:
                 )
 
 
-def _order_options(columns: Sequence[ColumnProfile]) -> str:
-    """Return the options of some columns that may be the order."""
-    shown = [shlex.join(["--order", str(column.name)]) for column in columns]
+def _order_options(orders: Sequence[Order]) -> str:
+    """Return the options of some orders that may be right."""
+    shown = [options_naming("order", order.columns) for order in orders]
     return " or ".join(shown[:MOST_ORDERS])
 
 

@@ -25,7 +25,7 @@ from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.nested import refuse_annotations, refuse_nested
-from seqtrain.proposal.number_forms import check_decimal_marks, written_in_two_ways
+from seqtrain.proposal.number_forms import check_decimal_marks, unclear_dates, written_in_two_ways
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
@@ -92,7 +92,8 @@ def roles_of(table: Table) -> Roles:
             f"{advice}"
         )
     check_decimal_marks(roles, table)
-    for doubts in (written_in_two_ways, countdown_doubts, rejected_tasks, mistaken_labels):
+    about_times = (countdown_doubts, unclear_dates)
+    for doubts in (written_in_two_ways, *about_times, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles

@@ -44,9 +44,15 @@ FEWEST_FIELDS, FEWEST_TABLE_LINES = 3, 8
 """Fewest fields of each line, and fewest lines, of a table whose columns blanks separate."""
 SHARE_OF_NUMBERS = 0.25
 """Smallest share of columns of numbers in such a table."""
+NUMBER_OR_TIME = re.compile(
+    r"[-+]?[0-9](?:[-+./0-9eE]|:[0-9]{2})*(?:,[0-9]+)?|[-+]?\.[0-9]+|(?i:na|nan)|[?.-]"
+)
+"""Cell of a column of numbers, dates or times, also with a decimal comma, or a missing one."""
+OTHER_MARK = re.compile(r"[;|]|(?<![0-9]),|,(?![0-9]+(?:\s|$))")
+"""Mark between columns that is no blank, and no decimal comma."""
 BEGINNINGS = {
     "fasttext": "__label__",
-    "jsonl": "[{[].*",
+    "jsonl": r"\{|\[\s*(?:[\[{0-9\"-]|$)",
     "fasta": ">.*",
     "arff": "(?i:@relation).*",
     "tsv": ".*\t",
@@ -60,8 +66,16 @@ REMOVING_ROWS = (
     'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
 )
 """Code that removes the second and the third row of csv."""
-NAME_OF_CLASS = re.compile(r"[-+\w]+[:)]?")
-"""First word of a line that may be its label."""
+LABELS_BETWEEN_BLANKS = {
+    0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
+    -1: (
+        "last",
+        r'{sub(/[ \t\r]+$/, ""); label = $NF; sub(/[ \t]+[^ \t]+$/, ""); print label "\t" $0}',
+    ),
+}
+"""Maps the index of a word of a line to its name, and to the program that makes it the label."""
+NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
+"""First word of a line that may be its label, also with a finer one, as DESC:manner."""
 
 
 def format_of_lines(table: Table) -> str:
@@ -76,7 +90,9 @@ def format_of_lines(table: Table) -> str:
             return "tsv"
         return "txt"
     if any("\t" in line for line in lines):
-        if table.layout.options.get("header") or has_label_last(fields):
+        numbers, widths = sum(map(is_number, fields[-1])), {*map(len, fields)}
+        are_numbers = len(widths) == 1 and numbers > 1 and numbers >= len(fields[-1]) - 1
+        if are_numbers or table.layout.options.get("header") or has_label_last(fields):
             return "tsv"
         return "txt"
     for mark in ";,|":
@@ -159,12 +175,8 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
         return
     is_divided = all(line.count("\t") == 1 for line in lines)
     is_divided |= all(len(line.split("\t")) == width for line in lines)
-    numbers = [column for column in zip(*rows, strict=True) if all(map(is_number, column))]
-    if (
-        is_divided
-        or len(numbers) < SHARE_OF_NUMBERS * width
-        or any(mark in lines[1] for mark in ",;|")
-    ):
+    numbers = [x for x in zip(*rows, strict=True) if all(map(NUMBER_OR_TIME.fullmatch, x))]
+    if is_divided or len(numbers) < SHARE_OF_NUMBERS * width or OTHER_MARK.search(lines[1]):
         return
     code, names = "", lines[0].lstrip("# ").split()
     if any('"' in line for line in lines):
@@ -199,6 +211,7 @@ def command_for_unknown(path: str) -> list[str]:
     if not blocks or any(block.problems for block in blocks):
         return []
     refuse_blanks(path, Dialect("lines"))
+    _refuse_labels_before_blanks(path, Dialect("lines"))
     first = str(as_list(blocks[0].columns[TEXT])[0])
     for format, pattern in BEGINNINGS.items():
         if re.match(pattern, first):
@@ -389,25 +402,49 @@ def _commands_for_lists(table: Table) -> list[str]:
 
 
 def refuse_labels_before_blanks(table: Table) -> None:
-    """Raise a DataError with a command if the first word of each line may be its label."""
-    if not os.path.isfile(table.path):
+    """Raise a DataError with a command if the first or last word of each line may be its label."""
+    if os.path.isfile(table.path):
+        _refuse_labels_before_blanks(table.path, table.dialect)
+
+
+def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
+    """Raise a DataError with a command if the first or last words of lines may be their labels.
+
+    Of labels with a finer one behind a colon, a further command takes the first part.
+    """
+    lines = [line for line in first_lines(path, dialect) if line.strip()]
+    if not all(len(line.split()) > 1 for line in lines):
         return
-    lines = [line for line in first_lines(table.path, table.dialect) if line.strip()]
-    words = Counter(line.split()[0] for line in lines)
-    have_texts = all(len(line.split()) > 1 for line in lines)
-    if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates or addresses of a log
-        return
-    if not have_texts or not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
-        return
-    code = r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'
-    command, target = rewriting(["awk", code], table.path, "labelled", ".txt")
-    shown = listed([quote(word) for word, _ in words.most_common()])
-    raise DataError(
-        f"{table.name}: no tab or comma is between labels and texts; if the first word of a line "
-        f"is its label ({shown}):",
-        f"  {command}",
-        f"  seqtrain init {target}",
-    )
+    for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
+        words = Counter(line.split()[at] for line in lines)
+        if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates of a log
+            continue
+        if not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
+            continue
+        shown = listed([quote(word) for word, _ in words.most_common()])
+        commands = _commands_for_labels(path, code, "[:)]$", "labelled")
+        if all(":" in word[:-1] for word in words):
+            commands.append("or, if its label is what comes before the colon:")
+            commands += _commands_for_labels(path, code, ":.*", "coarse")
+        raise DataError(
+            f"{display_name(path)}: no tab or comma is between labels and texts; if the {place} "
+            f"word of a line is its label ({shown}):",
+            *commands,
+        )
+
+
+def _commands_for_labels(path: str, code: str, removed: str, suffix: str) -> list[str]:
+    """Return lines with commands that write labels before tabs, and read the new file.
+
+    Args:
+        path: The file.
+        code: Program of `LABELS_BETWEEN_BLANKS`.
+        removed: Pattern of the part of the label that is left out.
+        suffix: Word of the name of the new file.
+    """
+    code = code.replace("print label", f'sub(/{removed}/, "", label); print label')
+    command, target = rewriting(["awk", code], path, suffix, ".txt")
+    return [f"  {command}", f"  seqtrain init {target}"]
 
 
 NO_LABELS = (

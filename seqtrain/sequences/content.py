@@ -202,7 +202,10 @@ def symbols_of(cell: Any, separator: str | None = None) -> list[str]:
     is_list = not isinstance(cell, str) or cell[:1] in "[({"
     items = items_of(cell, bare=True) if is_list else None
     if items is None and isinstance(cell, str):
-        return [part.strip() for part in cell.split(separator) if part.strip()]
+        text = cell.strip()
+        if separator is not None and text[:1] + text[-1:] == "()":  # (up,down)
+            text = text[1:-1]
+        return [part.strip() for part in text.split(separator) if part.strip()]
     if items is None:
         found = json_type(cell)
         raise BadCellError(f"expected a list of strings or a string, found {found}")

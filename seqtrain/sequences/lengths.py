@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from seqtrain.config.schema import Config
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import Ints
 from seqtrain.text import counted, duration
+
+if TYPE_CHECKING:
+    from seqtrain.config.schema import Config
 
 NO_LIMIT = 2**62
 """Largest number of steps without data.max_length."""

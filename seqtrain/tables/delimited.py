@@ -38,6 +38,11 @@ QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?
 """A record of tsv whose fields are all in quotes."""
 PREDICTED = re.compile(r"(?:.*\t)?probability(?:_1)?(?:\t.*)?", re.DOTALL)
 """Header of a tsv file that `predict` wrote. A cell with a tab or a line break is in quotes."""
+JSON_START = re.compile(r'\s*(\[\s*)?\{\s*"')
+FOUND_JSON = (
+    "expected names of columns, found JSON; give --input-format jsonl (to train, "
+    "data.format: jsonl)"
+)
 PLAIN_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 NO_DECIMAL_COMMA = re.compile(r"(?<![0-9]),|,(?![0-9]+(?:[^0-9.]|\Z))")
 """A comma that isn't the decimal mark of a number."""
@@ -94,12 +99,15 @@ def read_delimited(
     of one column, where it is an empty cell.
 
     Raises:
-        UnreadableError: If a quoted field isn't valid: the rows after it can't be told apart.
+        UnreadableError: If a quoted field isn't valid, so that the rows after it can't be told
+            apart, or if the file holds JSON.
     """
     lines = TextLines(stream, dialect.encoding)
     blocks = lines.blocks()
     head = next(blocks, [])
     form = form_of(head, dialect)
+    if dialect.header and any(map(JSON_START.match, head[form.skipped :][:1])):
+        raise UnreadableError(form.skipped + 1, FOUND_JSON)
     texts: Iterator[str] = chain(head[form.skipped :], chain.from_iterable(blocks))
     if form.end:
         texts = (_without_mark(text, form.end) for text in texts)
@@ -258,12 +266,8 @@ def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict
         delimiter: Character between fields, or None if the file isn't text.
 
     Raises:
-        UnreadableError: If the header is none, or has a name twice.
+        UnreadableError: If the header has a name twice.
     """
-    if header[0].lstrip().startswith('{"'):
-        advice = "give --input-format jsonl (to train, data.format: jsonl)"
-        problem = f"expected names of columns, found an object of JSON; {advice}"
-        raise UnreadableError(line, problem)
     names: dict[Name, int] = {}
     written = [header[0].removeprefix("# "), *header[1:]]
     plain = [name.strip() for name in written]

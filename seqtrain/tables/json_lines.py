@@ -37,7 +37,7 @@ READING, WRITING = "import csv, json, sys; t = json.load(sys.stdin); ", "; json.
 JOINED = '{"text": "".join(part["text"] for part in x["data"])}'
 CONVERTING = {
     "columns": f"{READING}r = [dict(zip(t, x)) for x in zip(*t.values())]{WRITING}",
-    "labels": f'{READING}r = [{{"label": k, "text": x}} for k in t for x in t[k]]{WRITING}',
+    "labels": f'{READING}r = [{{"label": k, "sequence": x}} for k in t for x in t[k]]{WRITING}',
     "objects": f"{READING}f = lambda x: {JOINED} if 'data' in x else x; "
     f'r = [{{"label": k, **f(x)}} for k in t for x in t[k]]{WRITING}',
     "rows": f"{READING}csv.writer(sys.stdout).writerows(t)",
@@ -321,17 +321,19 @@ def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
         return UnreadableError(line, BY_COLUMNS)
     form = "labels" if _is_by_labels(value) else "objects"
     if form == "labels" or _has_objects_by_label(value):
-        found = "one JSON object of lists; if its keys are the labels of their texts, this command"
+        found = "one JSON object of lists; if its keys are labels of what they hold, this command"
         return UnreadableError(line, f"{found} writes an object for each:", command=_command(form))
     problem = f"{BY_COLUMNS}, or this command does:"
     return UnreadableError(line, problem, command=_command("columns"))
 
 
 def _is_by_labels(value: dict[str, Any]) -> bool:
-    """Return True if all fields are lists of texts that don't repeat, as columns of labels do."""
-    for texts in value.values():
-        are_texts = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-        if not are_texts or len(texts) < 2 or 2 * len(set(texts)) < len(texts):
+    """Return True if all fields are lists of lists, or of texts that don't repeat as labels do."""
+    for items in value.values():
+        types = set(map(type, items)) if isinstance(items, list) else set()
+        if len(types) != 1 or len(items) < 2 or not types <= {str, list}:
+            return False
+        if types == {str} and 2 * len(set(items)) < len(items):
             return False
     return len(value) > 1
 

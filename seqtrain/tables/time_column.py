@@ -36,8 +36,17 @@ from seqtrain.text import quote
 
 EXACT = 2**53
 """Largest size up to which every whole number is a float64."""
+ORDINAL = re.compile(r"\s*([0-9]{1,9})(?:st|nd|rd|th|er|ère|e|º|ª)\s*")
+"""A number such as 1st, which sorts as 1 does."""
 WHOLE_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}\s*")
 ISO_DATES = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2})?\n)+")
+NUMBER_WITHIN = re.compile(
+    r"(?P<before>[TD](?=[-+])|[^0-9]*)(?P<number>[-+]?[0-9]{1,18})(?P<after>[^0-9]*)"
+)
+PLAIN = ("", "")
+"""A text with one number, such as frame_12.png, or the negative one of T-3; around a plain one."""
+COUNTS_DOWN = re.compile(r"\b(?:ago|before|left|remaining|to go)$", re.IGNORECASE)
+"""End of a text whose number falls as time goes on."""
 Time: TypeAlias = int | float
 """Number by which a cell is sorted. Dates (since 1970) and durations are in nanoseconds."""
 
@@ -106,6 +115,7 @@ class TimeColumn:
         self.type, self.is_given = type, type is not None
         self.decimal = decimal
         self._parts = list[npt.NDArray[Any]]()
+        self._around: tuple[str, str] | None = None
         self._zones = dict[bool, tuple[int, str]]()
 
     def add(self, cells: Cells, lines: npt.NDArray[np.int64]) -> dict[int, str]:
@@ -139,8 +149,9 @@ class TimeColumn:
             return found[places], problems_of_rows(places, wrong)
         if self.type in (None, NUMBER) and self.decimal == ".":
             exact = exact_numbers(cells)
-            if exact is not None:
-                self.type = NUMBER if len(exact) else self.type
+            if exact is not None and self._around in (None, PLAIN):
+                if len(exact):
+                    self.type, self._around = NUMBER, PLAIN
                 return exact, {}
         if self.type == DATE:
             dates = _iso_times(as_list(cells))
@@ -193,8 +204,8 @@ class TimeColumn:
             BadCellError, BadTimeError: If the cell can't be read.
         """
         text = cell
-        if self.decimal == "," and isinstance(cell, str) and is_number(with_point(cell)):
-            text = with_point(cell)
+        if isinstance(cell, str) and is_number(with_point(cell, self.decimal)):
+            text = with_point(cell, self.decimal)
         if self.type is None:
             # A number is also a duration of seconds, and 1/2/2024 has two readings.
             self.type = max(possible_types(text), default=None)
@@ -202,6 +213,8 @@ class TimeColumn:
             time, has_zone = read_time(text, self.type or NUMBER)
         except BadTimeError:
             time, has_zone = None, None
+        if self.type in (None, NUMBER) and isinstance(cell, str):
+            time = self._number_within(text, time)
         if time is None:
             expected = TIME_TYPES.get(self.type or "", f"a number or {TIME_TYPES[DATE]}")
             as_in = ", as in train's first row" if self.is_given else ""
@@ -209,6 +222,30 @@ class TimeColumn:
         if has_zone is not None:
             self._check_zone(text, line, has_zone=has_zone)
         return time
+
+    def _number_within(self, text: str, number: Time | None) -> Time | None:
+        """Return the number of a cell: that of a plain number, or the only one in its text.
+
+        The text around the number must be that of the first cell, none for plain numbers, and must
+        not tell that it counts down.
+
+        Args:
+            text: The cell.
+            number: Its number if it is a plain one, or None.
+
+        Returns:
+            The number, or None if it can't be read.
+        """
+        around = PLAIN
+        if number is None:
+            match = NUMBER_WITHIN.fullmatch(text.strip())
+            if match is None or COUNTS_DOWN.search(match["after"]):
+                return None
+            number, around = int(match["number"]), (match["before"], match["after"])
+        self.type, self._around = NUMBER, self._around or around
+        if around != self._around:
+            return None
+        return number
 
     def _check_zone(self, cell: Any, line: int, *, has_zone: bool) -> None:
         self._zones.setdefault(has_zone, (line, str(cell)))
@@ -262,6 +299,9 @@ def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
 def _read_number(cell: Any) -> Time | None:
     if isinstance(cell, int) or (isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell)):
         return int(cell)
+    ordinal = ORDINAL.fullmatch(cell) if isinstance(cell, str) else None
+    if ordinal is not None:
+        return int(ordinal[1])
     found = plain_numbers([cell.strip() if isinstance(cell, str) else cell])
     try:
         number = number_of(cell) if found is None else float(found[0])

@@ -207,7 +207,7 @@ def test_blank_cells_of_frames(tmp_path: Path) -> None:
     blank = [{"text": math.nan, "label": 1.0}, {"text": "rise", "label": math.nan}]
     with pytest.raises(DataError) as caught:
         fit(tmp_path / "r", train=[*ROWS, *blank])
-    assert [problem.partition(": ")[2] for problem in caught.value.problems] == [
+    assert [problem.partition(": ")[2] for problem in caught.value.problems[:2]] == [
         "the sequence is empty; data.empty: drop or unk, set before training, accepts such rows",
         "the label is blank",
     ]

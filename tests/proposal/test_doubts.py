@@ -12,6 +12,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose
+from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_forms import draw, name, sentence, write
 from tests.proposal.test_roles import proposed
 
@@ -727,3 +728,62 @@ def test_times_of_day_do_not_sort_dates_that_cannot_be_read(tmp_path, monkeypatc
     said = cli("init", "a.csv", "-o", "c.yaml", "--label", "state").err
     assert parse_config(Path("c.yaml").read_text()).data.order is None
     assert "the dates of 'Date'" in " ".join(said.split())
+
+
+def test_a_code_of_the_label_is_no_group(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[i % 3 + 1, sentence(draw), "xyz"[i % 3]] for i in range(90)]
+    write(Path("a.csv"), ["grade_id", "said", "grade"], rows)
+    cli("init", "a.csv", "-o", "c.yaml")
+    shown = cli("data", "c.yaml").out
+    assert "grade_id" in shown
+    assert "data.group" not in shown
+
+
+def test_symbols_in_parentheses(tmp_path, draw):
+    moves = ["up", "down", "left"]
+    rows = [[f"({','.join(draw.choices(moves, k=6))})", "ab"[i % 2]] for i in range(80)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["moves", "class"], rows))
+    vocabulary = prepare(config).preprocessing.vocabulary
+    assert vocabulary is not None
+    assert {*moves} == {x for x in vocabulary.tokens if "<" not in x}
+
+
+def test_a_blank_name_in_the_middle_of_a_header(tmp_path, draw):
+    rows = [[sentence(draw), "", draw.choice("pqr")] for _ in range(90)]
+    rows[3][1] = rows[70][1] = "x"
+    for row in rows[10:60]:
+        row[1] = "x"
+    config, _ = proposed(write(tmp_path / "a.csv", ["said", "", "level"], rows))
+    assert (config.data.sequence, config.data.label) == ("said", "level")
+
+
+def test_numbered_attributes_of_words_stand_beside_a_text(tmp_path, draw):
+    names = [f"attribute {i}" for i in range(12)]
+    rows = [[*(draw.choice("abc") for _ in names), sentence(draw)] for _ in range(90)]
+    path = write(tmp_path / "a.csv", [*names, "description"], rows)
+    config, _ = proposed(path, label="attribute 3")
+    assert config.data.sequence == "description"
+
+
+def test_rows_of_machines_without_a_time_are_windows_by_a_command(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"bus{i // 90}", draw.gauss(i // 30 % 2, 1), draw.random(), ["off", "on"][i // 30 % 2]]
+        for i in range(720)
+    ]
+    write(Path("a.csv"), ["bus", "shake", "noise", "status"], rows)
+    refused = cli("init", "a.csv", "--label", "status", "-o", "c.yaml", code=2).err
+    cli(*shlex.split(re.findall("seqtrain (init .*?)  # its rows", refused)[0]))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert data.id == "bus"
+    assert data.window
+
+
+def test_notes_joined_by_hyphens_are_no_dates(tmp_path, draw):
+    rows = [
+        [f"op{i}", "-".join(str(draw.randint(60, 72)) for _ in range(12)), "ab"[i % 2]]
+        for i in range(80)
+    ]
+    config, _ = proposed(write(tmp_path / "a.csv", ["opus", "notes", "composer"], rows))
+    assert config.data.sequence == "notes"

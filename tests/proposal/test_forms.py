@@ -1400,6 +1400,20 @@ def test_a_second_file_with_a_row_per_id_is_joined(tmp_path, monkeypatch, draw, 
     assert "a row per time step" in refused
 
 
+def test_a_label_after_a_blank_is_divided_by_the_printed_command(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    numbers = [[f"{draw.gauss(i % 2, 1):.3f}" for _ in range(8 + i % 5)] for i in range(60)]
+    lines = [" ".join([*row, "uv"[i % 2]]) for i, row in enumerate(numbers)]
+    Path("a b.txt").write_text(" \r\n".join(lines))
+    refused = cli("init", "a b.txt", code=2).err
+    divide, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(divide, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sorted(data.preprocessing.labels) == ["u", "v"]
+    assert {*data.splits["train"].lengths.tolist()} == {8, 9, 10, 11, 12}
+
+
 @pytest.mark.parametrize("format", ["txt", "csv", "fasttext"])
 def test_a_label_before_a_blank_is_divided_by_the_printed_command(
     tmp_path, monkeypatch, draw, format
@@ -1651,6 +1665,10 @@ JSON_FORMS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "by label": lambda rows: {
         x: [row["words"] for row in rows if row["kind"] == x] for x in (rows[0]["kind"], "other")
     },
+    "series by label": lambda rows: {
+        x: [[*map(len, row["words"].split())] for row in rows if row["kind"] == x]
+        for x in (rows[0]["kind"], "other")
+    },
     "rows": lambda rows: [[*row.values()] for row in rows],
 }
 
@@ -1664,7 +1682,7 @@ def test_tables_in_one_object_of_json(tmp_path, monkeypatch, draw, cli, form, in
     rows = [{"words": sentence(draw, kinds[i % 2]), "kind": kinds[i % 2]} for i in range(80)]
     Path("it's a.json").write_text(json.dumps(JSON_FORMS[form](rows), indent=indent))
     file = "it's a.json"
-    if form in ("lists", "by label", "rows"):
+    if form in ("lists", "by label", "series by label", "rows"):
         refused = cli("init", file, code=2).err
         (command,) = re.findall("python3 .*", refused)
         convert, _, init = command.partition(" && seqtrain init ")

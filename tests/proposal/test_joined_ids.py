@@ -77,6 +77,20 @@ def test_columns_that_are_an_id_together_are_found(tmp_path, draw, form, labels,
         assert (config.data.id, config.data.order) == (parts[0], [*parts[1:], names[len(parts)]])
 
 
+@pytest.mark.parametrize("names", [["leg", "voyage_nr"], ["ensayo", "probando"], ["game", "match"]])
+def test_columns_of_an_id_may_stand_in_any_order(tmp_path, draw, names):
+    """The one that determines the label stands last."""
+    rows = []
+    for whole in range(20):
+        for part in range(draw.randint(2, 5)):
+            for beat in range(draw.randint(3, 7)):
+                rows.append([part, whole, beat, round(draw.gauss(0, 1), 2), "uv"[whole % 2]])
+    path = write(tmp_path / "a.csv", [*names, "frame", "heat", "state"], rows)
+    config, proposal = proposed(path)
+    assert (config.data.id, config.data.group) == (names, names[1])
+    assert any(f"--id {names[1]}" in line for line in proposal.warnings)
+
+
 def test_an_id_in_one_column_beside_its_owner_is_one_column(tmp_path, draw):
     rows = []
     for trial in range(60):

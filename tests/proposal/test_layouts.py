@@ -572,7 +572,7 @@ def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
     assert sorted(class_counts("c.yaml").values()) == [12, 12]
 
 
-@pytest.mark.parametrize(("mark", "ending"), [(" ", "txt"), ("   ", "txt"), (",", "csv")])
+@pytest.mark.parametrize(("mark", "ending"), [(" ", "txt"), ("\t", "txt"), (",", "csv")])
 def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     tmp_path, monkeypatch, draw, cli, mark, ending
 ):
@@ -590,6 +590,8 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
         for stem, table in files.items():
             write(Path(f"all/{split}/{stem}.{ending}"), [], table, mark)
     said = cli("init", "all", "-o", "c.yaml").err
+    features = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
+    assert {*features.lengths.tolist()} == {40}
     *stack, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
     for command in stack:
         subprocess.run(command, shell=True, check=True)
@@ -648,7 +650,7 @@ def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
 ):
     """The label is a column. Rows of many numbers could be series, so the command is in a doubt."""
     monkeypatch.chdir(tmp_path)
-    labels, stem = [name(draw), name(draw)], name(draw)
+    labels, stem = [name(draw), name(draw)] if has_names else ["0", "1"], name(draw)
     names = ["time", *(f"ch{k}" for k in range(channels)), "state"] if has_names else []
     for number in range(12):
         rows = list[list[object]]()
@@ -808,3 +810,61 @@ def test_texts_of_numbers_in_folders_are_commands(tmp_path, monkeypatch, draw, c
         assert class_counts("c.yaml") == dict.fromkeys(labels, 6)
         found.append(parse_config(Path("c.yaml").read_text()).data.steps)
     assert found == [{"ax": "number", "ay": "number"}, None]
+
+
+@pytest.mark.parametrize("key", ["signs/{}/{}.csv", "{}/{}.csv", "{1}"])
+def test_an_index_above_folders_of_recordings_is_the_first_command(
+    tmp_path, monkeypatch, draw, cli, key
+):
+    monkeypatch.chdir(tmp_path)
+    rows, labels = [], [name(draw), name(draw)]
+    for i in range(24):
+        place = (f"{16000 + i % 4}", f"take{i}")
+        path = Path("all of it", "signs", place[0], f"{place[1]}.csv")
+        write(path, ["ax", "ay"], recording(draw, i % 2))
+        rows.append([key.format(*place), place[0], labels[i % 2]])
+    write(Path("all of it/index.csv"), ["path", "who", "sign"], rows)
+    refused = cli("init", "all of it", code=2).err
+    command = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0]
+    cli(*shlex.split(command), "--label", "sign", "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+
+
+def run_commands(cli, said: str, *, first: int = 2) -> None:
+    """Run the first printed commands: one for a shell, and one of seqtrain, which writes c.yaml."""
+    lines = re.findall(r"^seqtrain:   (.*)", said, re.M)[:first]
+    for line in lines:
+        if line.startswith("seqtrain "):
+            cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
+        else:
+            subprocess.run(line, shell=True, check=True)
+
+
+@pytest.mark.parametrize("given", ["the folder", "its files"])
+def test_endings_of_files_may_be_labels(tmp_path, monkeypatch, draw, cli, given):
+    monkeypatch.chdir(tmp_path)
+    Path("my texts").mkdir()
+    paths = [f"my texts/it's {name(draw)}.{ending}" for ending in ("glad", "sad")]
+    paths[1] = paths[0].replace("glad", "sad")
+    for path in paths:
+        Path(path).write_text("".join(sentence(draw) + "\n" for _ in range(30)))
+    files = ["my texts"] if given == "the folder" else paths
+    run_commands(cli, cli("init", *files, code=2).err)
+    assert class_counts("c.yaml") == {"glad": 30, "sad": 30}
+
+
+@pytest.mark.parametrize("ending", ["label", "txt"])
+def test_labels_with_a_finer_one_before_texts_are_read_by_printed_commands(
+    tmp_path, monkeypatch, draw, cli, ending
+):
+    monkeypatch.chdir(tmp_path)
+    coarse = [name(draw).upper() for _ in range(2)]
+    fine = [f"{draw.choice(coarse)}:{draw.choice('uv')}{i % 2}" for i in range(4)]
+    labels = [fine[i % 4] for i in range(80)]
+    path = Path(f"it's.{ending}")
+    path.write_text("".join(f"{label} {sentence(draw)} ?\n" for label in labels))
+    refused = cli("init", path, code=2).err
+    run_commands(cli, refused)
+    assert {*class_counts("c.yaml")} == {*labels}
+    run_commands(cli, refused, first=4)
+    assert {*class_counts("c.yaml")} == {label.partition(":")[0] for label in labels}

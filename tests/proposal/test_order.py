@@ -70,8 +70,9 @@ def test_rows_in_another_order_are_sorted(tmp_path, when, kind, shape):
 def test_a_count_without_a_name_is_the_order_unless_it_counts_down(tmp_path):
     config, _ = proposed(write(tmp_path / "a.csv", *log("u", "count", "shuffled")))
     assert config.data.order == "u"
-    config, _ = proposed(write(tmp_path / "a.csv", *log("u", "count", "newest")))
+    config, proposal = proposed(write(tmp_path / "a.csv", *log("u", "count", "newest")))
     assert (config.data.order, config.data.steps["u"]) == (None, "number")
+    assert any("--order u" in line for line in proposal.warnings)
 
 
 @pytest.mark.parametrize("step", [0.1, 0.02, 1 / 3])
@@ -354,6 +355,7 @@ def test_times_without_a_week_or_a_year(tmp_path, monkeypatch, cli, times, cross
 PARTS: dict[str, tuple[list[Any], int]] = {
     "half minute": ([1, 2], 0),
     "Half Time Minute": (["1H", "2H"], 12),
+    "half slot": (["1st", "2nd", "3rd"], 0),
     "quarter second": (["Q1", "Q2", "Q3", "Q4"], 0),
     "period time": ([1, 2, 3], 0),
     "Set Punkt": (["Set 1", "Set 2"], 0),
@@ -493,6 +495,25 @@ def test_a_second_column_of_times_is_an_option(tmp_path, monkeypatch, cli, first
     assert parse_config(Path("d.yaml").read_text()).data.order == "received_at"
 
 
+@pytest.mark.parametrize("names", [("block", "shot"), ("day", "page"), ("section", "page_nr")])
+def test_counted_columns_that_contradict_the_file_are_doubted_with_an_option(
+    tmp_path, monkeypatch, cli, names
+):
+    """The rows of each id stand together in their true order, and the columns say nothing."""
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(str(names)), list[list[Any]]()
+    for unit in range(40):
+        for step in range(draw.randint(5, 9)):
+            own = [draw.randint(1, 24), draw.randint(1, 400), f"e{step}", draw.random()]
+            rows.append([f"u{unit}", *own, "xy"[unit % 2]])
+    write(Path("a.csv"), ["unit_id", *names, "event", "value", "label"], rows)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    options = re.findall(r"(--set data.order=\S+)", said)
+    if not are_sorted("a.csv", parse_config(Path("c.yaml").read_text())):
+        cli("init", "a.csv", "--label", "label", *options[0].split(), "-o", "d.yaml")
+        assert are_sorted("a.csv", parse_config(Path("d.yaml").read_text()))
+
+
 def test_parts_that_may_be_one_sequence_are_an_option(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     draw = random.Random(6)
@@ -507,3 +528,45 @@ def test_parts_that_may_be_one_sequence_are_an_option(tmp_path, monkeypatch, cli
     (options,) = re.findall(r"(--id unit_id --order .*)", said)
     cli("init", "a.csv", "--label", "label", *shlex.split(options), "-o", "d.yaml")
     assert are_sorted("a.csv", parse_config(Path("d.yaml").read_text()))
+
+
+@pytest.mark.parametrize("form", ["frame_{}.png", "({})", '"{},000"', "page-{} of the log"])
+def test_the_only_number_in_a_text_sorts_rows_if_the_user_names_the_column(
+    tmp_path, monkeypatch, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(form), list[list[Any]]()
+    for unit in range(40):
+        steps = enumerate(range(7, 7 + draw.randint(5, 9)))
+        rows += [
+            [f"u{unit}", form.format(n), f"e{k}", draw.random(), "xy"[unit % 2]] for k, n in steps
+        ]
+    draw.shuffle(rows)
+    write(Path("a.csv"), ["unit_id", "bar", "event", "value", "label"], rows)
+    cli("init", "a.csv", "--label", "label", "--order", "bar", "-o", "c.yaml")
+    assert are_sorted("a.csv", parse_config(Path("c.yaml").read_text()))
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%y", "%m-%d-%y", "%d.%m.%y %H:%M"])
+def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
+    tmp_path, monkeypatch, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(form), list[list[Any]]()
+    for unit in range(40):
+        at = [datetime(2024, 1, 20 + unit % 4, 8) + timedelta(days=k) for k in range(12)]
+        rows += [
+            [f"u{unit}", f"{x:{form}}", f"e{k}", draw.random(), "xy"[unit % 2]]
+            for k, x in enumerate(at)
+        ]
+    draw.shuffle(rows)
+    write(Path("it's.csv"), ["unit_id", "bar", "event", "value", "label"], rows)
+    said = cli("init", "it's.csv", "--label", "label", "-o", "c.yaml").err
+    config, path = parse_config(Path("c.yaml").read_text()), "it's.csv"
+    if config.data.order is None:
+        command, _, init = re.findall(r"(python3 .*) (&&) seqtrain (init .*)", said)[0]
+        subprocess.run(command, shell=True, check=True)
+        path = shlex.split(init)[1]
+        cli("init", path, "--label", "label", "-o", "d.yaml")
+        config = parse_config(Path("d.yaml").read_text())
+    assert are_sorted(path, config)

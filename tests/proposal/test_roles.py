@@ -439,6 +439,19 @@ def test_where_no_name_tells_the_label_others_are_commands(
     assert any("--label customer_type" in x for x in proposal.warnings) == is_doubted
 
 
+@pytest.mark.parametrize("form", ["steps", "texts"])
+def test_what_a_label_determines_may_be_the_label(tmp_path, form):
+    names, rows = labelled_rows(form, {"nota": list("ABCF")})
+    rows = [[*row, "no" if row[-1] == "F" else "yes"] for row in rows]
+    path = write(tmp_path / "a.csv", [*names, "bestanden"], rows)
+    config, proposal = proposed(path)
+    assert config.data.label == "nota"
+    assert any("--label bestanden" in line for line in proposal.warnings)
+    config, proposal = proposed(path, label="bestanden")
+    assert config.data.label == "bestanden"
+    assert any("'nota' gives the label away" in line for line in proposal.warnings)
+
+
 def test_columns_that_cannot_rival_the_label_are_no_commands(tmp_path):
     """Whole numbers have too many values."""
     draw = random.Random(3)

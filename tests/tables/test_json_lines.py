@@ -88,7 +88,7 @@ def test_an_object_whose_fields_are_selected_is_a_row(read):
         ('{\n "a": 1\n}\n', "an object over several lines"),
         ("[{}, ", "a.jsonl:1: not JSON"),
         ("[[1, 2], [3, 4]]", "a list of lists"),
-        ('{"u": ["a b", "c d"], "v": ["e f", "g h", "i"]}', "keys are the labels"),
+        ('{"u": ["a b", "c d"], "v": ["e f", "g h", "i"]}', "keys are labels"),
         ('[{"a": "\xff"}]'.encode("latin-1"), "a.jsonl:1: byte 9 is not UTF-8"),
     ],
 )

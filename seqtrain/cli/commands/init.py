@@ -87,7 +87,7 @@ def init(
     force: bool = FORCE,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
-    from seqtrain.proposal import InitOptions, data_format
+    from seqtrain.proposal import InitOptions, data_format, refuse_endings_as_labels
 
     init_options = InitOptions(
         overrides or (),
@@ -102,6 +102,8 @@ def init(
         encoding=encoding,
         pretrained=pretrained,
     )
+    if init_options.get("format") is None:
+        refuse_endings_as_labels(data)
     for path in data:
         data_format(path, format or "auto")
     command = printable(join(["seqtrain", *context.obj]))
