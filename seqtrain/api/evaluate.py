@@ -37,6 +37,7 @@ from seqtrain.sequences.dataset import held_out_fractions, prepare
 from seqtrain.sequences.inputs import Input, digests_of, table_source, unchanged
 from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.loading import load_inputs
+from seqtrain.sequences.schema import Schema
 from seqtrain.sequences.sources import files_of, named_text, source_of
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.tables.formats import MEMORY
@@ -181,7 +182,9 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     if split in held_out or (held_out and split == "train"):
         found = _hold_out_again(run, config, classifier, split)
     else:
-        found = _read_files(classifier, named, f"data.{split}")
+        joins: Any = tuple(config.data.join or ())
+        schema = replace(classifier.preprocessing.schema, join=joins)
+        found = _read_files(classifier, named, f"data.{split}", schema)
         if run.holds(ENVIRONMENT):
             found.warnings[:0] = changed_data(run.environment()["data"], found.digests)
     rows = learned_rows(config, split)
@@ -226,16 +229,19 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
     return ""
 
 
-def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Labelled:
+def _read_files(
+    classifier: Classifier, value: str | list[str], key: str, schema: Schema | None = None
+) -> Labelled:
     """Read and encode labelled files.
 
     Args:
         classifier: The classifier.
         value: Path, pattern or list of paths.
         key: Config key or option that named the files, for messages.
+        schema: Schema with the files that the config joins, or None to join those beside the files.
     """
-    schema = classifier.preprocessing.schema
-    sources = [source_of(path, schema.beside(path)) for path in files_of(key, value)]
+    known = classifier.preprocessing.schema
+    sources = [source_of(path, schema or known.beside(path)) for path in files_of(key, value)]
     is_table = isinstance(value, str) and sources[0].table is not None
     return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
 

@@ -12,6 +12,8 @@ from seqtrain.text import quote
 
 MOST_REPEATED = 0.01
 """Largest share of the cells below a usual column name that may equal this name."""
+FEWEST_GRID = 8
+"""Fewest numbers with equal steps that are names, such as wave lengths, also if they fall."""
 MOSTLY_BLANK = 0.9
 """Share of blank cells from which on a column may have no name: a few texts ran over into it."""
 
@@ -30,7 +32,7 @@ def has_header(
        labels. A row with a cell of more than `LONGEST_LABEL` characters is data.
     4. A row of three or more numbers that count up by one is a header if they count from 0, as
        pandas names columns, or are among names. So is one of a usual name, such as "label", and
-       increasing numbers, such as wave lengths.
+       increasing numbers, such as wave lengths, or one of many numbers with equal steps.
     5. A row with any other numbers is data. One with equal cells is data, too, except above a
        column of numbers, dates or few distinct labels: then a name occurs twice.
     6. A row with a usual name, such as "label", is a header, if the name is rare in its column
@@ -70,6 +72,8 @@ def has_header(
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
         steps = {b - a for a, b in pairwise(numbers)} if len(numbers) > 2 else {0.0}
+        if len(numbers) >= FEWEST_GRID and len(steps) == 1 and steps != {0.0} and not repeated:
+            return True
         if is_usual and min(steps) > 0 and len(numbers) == len(names) - 1:
             return True
         return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))

@@ -324,8 +324,9 @@ def commands_for_files(table: Table) -> list[str]:
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"
     if len(files) > 1:
-        words = [x for x in table.columns if x.can_be_label and x.kind == "text"]
-        if layout.options.named("id") or not (words or have_label(table)):
+        possible = [x for x in table.columns if x.can_be_label]
+        has_label = any(x.kind == "text" or isinstance(x.name, int) for x in possible)
+        if layout.options.named("id") or not (has_label or have_label(table)):
             return []
         given = [path for split in layout.splits.values() for path in names_of(split)]
     elif os.path.isfile(files[0]):

@@ -92,13 +92,17 @@ def doubts_about_labels(found: Findings) -> Iterator[str]:
     yield from facts.variants
 
 
-def rare_classes(facts: Facts, unit: str) -> Iterator[str]:
+def rare_classes(found: Findings, unit: str) -> Iterator[str]:
     """Yield a warning about classes of one or two rows, which can't be learned and scored."""
+    facts, table, label = found.facts, found.table, found.roles.label
     rare = sorted((count, name) for name, count in facts.classes.items() if count <= MOST_RARE)
     if not rare:
         return
     names = listed([f"{quote(name, 30)} ({count})" for count, name in rare], 3)
     noun = "class has" if len(rare) == 1 else "classes have"
+    first = str(label.values[label.codes[0]])
+    if table.header is False and table.lines[0] == 1 and (1, first) in rare:
+        yield f"{table.name}:1: if this line names the columns, such as {quote(first)}: --header"
     yield (
         f"{len(rare)} {noun} one or two {unit}: {names}; so few can't be both learned and scored: "
         f"correct these labels, add {unit}, or leave them out"

@@ -147,7 +147,7 @@ def propose(
     column = None if roles.one_hot else str(roles.label.name)
     warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit, column=column)
     warnings += rows_of_windows(roles, facts)
-    warnings += rare_classes(facts, unit)
+    warnings += rare_classes(found, unit)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
         try:
             prepared = prepare(config)

@@ -429,10 +429,19 @@ class Schema(Saved):
         return tuple({**each, "file": os.path.basename(str(each["file"]))} for each in self.join)
 
     def beside(self, path: str) -> Schema:
-        """Return the schema of a file that isn't in the config. It joins files of its folder."""
-        folder = os.path.dirname(path)
-        files = [{**each, "file": os.path.join(folder, str(each["file"]))} for each in self.join]
-        return replace(self, join=tuple(files))
+        """Return the schema of a file that isn't in the config.
+
+        It joins files of its folder, or of the folder above if that has no such file, as recordings
+        in a folder of their own beside a file about them.
+        """
+        folder, joins = os.path.dirname(path), list[dict[str, Any]]()
+        for each in self.join:
+            name = str(each["file"])
+            file, above = os.path.join(folder, name), os.path.join(os.path.dirname(folder), name)
+            if folder and os.path.exists(above) and not os.path.exists(file):
+                file = above
+            joins.append({**each, "file": file})
+        return replace(self, join=tuple(joins))
 
     def check_format(self, name: str, keep: Sequence[Column] = ()) -> None:
         """Raise DataError if files of the format can't have sequences and columns of this schema.

@@ -185,3 +185,25 @@ def test_the_macro_mean_says_which_classes_have_no_row(project, cli):
     averaged = [x["f1"] for x in own.values() if x["support"] or x["num_predicted"]]
     assert ended.json["macro_f1"] == pytest.approx(sum(averaged) / len(averaged))
     assert f"mean of {len(averaged)} " in cli("eval", "r", "--data", "two.tsv").out
+
+
+@pytest.mark.parametrize("place", ["labels.csv", "facts/labels.csv"])
+def test_splits_of_recordings_join_the_file_of_the_config(tmp_path, monkeypatch, cli, place):
+    """Beside the folder of the recordings, or elsewhere; other files join one of their folders."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"rec_{number:02d}.csv" for number in range(12)]
+    about = ["name,kind", *(f"{name},{'uv'[at % 2]}" for at, name in enumerate(names))]
+    files = {place: about}
+    for number, name in enumerate(names):
+        files[f"data/{name}"] = ["ms,level", *(f"{at},{number % 2 + at / 10}" for at in range(6))]
+    for path, lines in files.items():
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text("\n".join(lines) + "\n")
+    cli("init", "data/*.csv", place, "-o", "c.yaml", "--label", "kind")
+    cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "run")
+    shown = json.loads(cli("eval", "run", "--split", "train", "--json").out)
+    assert shown["num_examples"] == 12
+    cli("errors", "run", "--split", "train")
+    if place == "labels.csv":
+        shown = json.loads(cli("eval", "run", "--data", "data/*.csv", "--json").out)
+        assert shown["num_examples"] == 12

@@ -787,3 +787,17 @@ def test_notes_joined_by_hyphens_are_no_dates(tmp_path, draw):
     ]
     config, _ = proposed(write(tmp_path / "a.csv", ["opus", "notes", "composer"], rows))
     assert config.data.sequence == "notes"
+
+
+def test_falling_wave_lengths_are_names(tmp_path, draw):
+    waves = [str(4000 - 50 * place) for place in range(30)]
+    rows = [[draw.choice("pq"), *(f"{draw.random():.4f}" for _ in waves)] for _ in range(60)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["substance", *waves], rows, ";"))
+    assert config.data.label == "substance"
+
+
+def test_a_first_row_whose_label_is_alone_may_be_a_header(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[sentence(draw), draw.choice("pq"), draw.random()] for _ in range(60)]
+    write(Path("a.csv"), ["a b c d", "grade", "0.5"], rows)
+    assert "--header" in cli("init", "a.csv", "-o", "c.yaml", "--label", 1).err

@@ -650,7 +650,7 @@ def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
 ):
     """The label is a column. Rows of many numbers could be series, so the command is in a doubt."""
     monkeypatch.chdir(tmp_path)
-    labels, stem = [name(draw), name(draw)], name(draw)
+    labels, stem = [name(draw), name(draw)] if has_names else ["0", "1"], name(draw)
     names = ["time", *(f"ch{k}" for k in range(channels)), "state"] if has_names else []
     for number in range(12):
         rows = list[list[object]]()
