@@ -14,6 +14,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table, TableBuilder
+from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
@@ -256,7 +257,7 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     if is_train and is_ragged(head):
         if os.path.isfile(table.path):
             refuse_blanks(table.path, table.dialect)
-        is_list, table.header = _is_list(table)
+        is_list, table.header = _is_list(table, head)
         table.dialect = replace(table.dialect, header=bool(table.header))
         if is_list:
             return first
@@ -273,8 +274,16 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     return first
 
 
-def _is_list(table: Table) -> tuple[bool, bool]:
-    """Return if the first rows of csv or tsv are ragged lists, and if a header is above them."""
+def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
+    """Return if the first rows of csv or tsv are ragged lists, and if a header is above them.
+
+    Args:
+        table: The table.
+        head: Its first rows, of which some can't be read as a table.
+
+    Raises:
+        DataError: If the rows have different lengths as texts hold the delimiter.
+    """
     file = open_source(table.path, Dialect(table.dialect.format)).files()[0]
     blocks = open_source(file, replace(table.dialect, header=False)).blocks(
         Selection((), rest=True), FIRST_LINES
@@ -282,6 +291,9 @@ def _is_list(table: Table) -> tuple[bool, bool]:
     rows = as_list(next(blocks).columns[REST])
     header = bool(table.layout.options.get("header", names_ragged_rows(rows[0], rows[1:])))
     own = rows[1:] if header else rows
+    if own and os.path.isfile(table.path):
+        form = form_of(first_lines(file, table.dialect), table.dialect)
+        refuse_unquoted(head, form, own, len(rows[0]) if header else None)
     return bool(own) and list_start(own, rows[0] if header else None) is not None, header
 
 
