@@ -216,12 +216,12 @@ def command_for_unknown(path: str) -> list[str]:
     if not blocks or any(block.problems for block in blocks):
         return []
     refuse_blanks(path, Dialect("lines"))
-    _refuse_labels_before_blanks(path, Dialect("lines"))
     first = str(as_list(blocks[0].columns[TEXT])[0])
     for format, pattern in BEGINNINGS.items():
         if re.match(pattern, first):
             command = shlex.join(["seqtrain", "init", path, "--format", format])
             return [f"it seems to be {format}; to read it so:", f"  {command}"]
+    _refuse_labels_before_blanks(path, Dialect("lines"))
     return []
 
 
