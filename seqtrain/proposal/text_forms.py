@@ -14,6 +14,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table, TableBuilder
+from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
@@ -65,6 +66,11 @@ REMOVING_ROWS = (
     'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
 )
 """Code that removes the second and the third row of csv."""
+JOINING = (
+    'import csv, sys; m = "%s"; r = csv.reader(sys.stdin, delimiter=m); '
+    "csv.writer(sys.stdout, delimiter=m).writerows([%s] for x in r if x)"
+)
+"""Program of Python that joins the fields of a text in csv of two columns."""
 LABELS_BETWEEN_BLANKS = {
     0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
     -1: (
@@ -210,12 +216,12 @@ def command_for_unknown(path: str) -> list[str]:
     if not blocks or any(block.problems for block in blocks):
         return []
     refuse_blanks(path, Dialect("lines"))
-    _refuse_labels_before_blanks(path, Dialect("lines"))
     first = str(as_list(blocks[0].columns[TEXT])[0])
     for format, pattern in BEGINNINGS.items():
         if re.match(pattern, first):
             command = shlex.join(["seqtrain", "init", path, "--format", format])
             return [f"it seems to be {format}; to read it so:", f"  {command}"]
+    _refuse_labels_before_blanks(path, Dialect("lines"))
     return []
 
 
@@ -251,7 +257,7 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     if is_train and is_ragged(head):
         if os.path.isfile(table.path):
             refuse_blanks(table.path, table.dialect)
-        is_list, table.header = _is_list(table)
+        is_list, table.header = _is_list(table, head)
         table.dialect = replace(table.dialect, header=bool(table.header))
         if is_list:
             return first
@@ -268,8 +274,16 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     return first
 
 
-def _is_list(table: Table) -> tuple[bool, bool]:
-    """Return if the first rows of csv or tsv are ragged lists, and if a header is above them."""
+def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
+    """Return if the first rows of csv or tsv are ragged lists, and if a header is above them.
+
+    Args:
+        table: The table.
+        head: Its first rows, of which some can't be read as a table.
+
+    Raises:
+        DataError: If the rows have different lengths as texts hold the delimiter.
+    """
     file = open_source(table.path, Dialect(table.dialect.format)).files()[0]
     blocks = open_source(file, replace(table.dialect, header=False)).blocks(
         Selection((), rest=True), FIRST_LINES
@@ -277,6 +291,9 @@ def _is_list(table: Table) -> tuple[bool, bool]:
     rows = as_list(next(blocks).columns[REST])
     header = bool(table.layout.options.get("header", names_ragged_rows(rows[0], rows[1:])))
     own = rows[1:] if header else rows
+    if own and os.path.isfile(table.path):
+        form = form_of(first_lines(file, table.dialect), table.dialect)
+        refuse_unquoted(head, form, own, len(rows[0]) if header else None)
     return bool(own) and list_start(own, rows[0] if header else None) is not None, header
 
 
@@ -482,6 +499,28 @@ def better_reading(table: Table) -> str:
                 options += " --set data.quoting=none" if quotes is False else ""
                 return f"{advice}; nearly all can with {options}"
     return f"{advice}; if all after the first fields is one text, quote it, or write it as .tsv"
+
+
+def commands_for_bare_texts(table: Table, *, is_last: bool) -> list[str]:
+    """Return lines with a command that writes texts with commas in quotes, or an empty list.
+
+    Args:
+        table: The table. It must be csv with the names of two columns.
+        is_last: True if the text is the second column, False if it is the first one.
+    """
+    if table.dialect.format != "csv" or not table.header or len(table.columns) != 2:
+        return []
+    path, fields = matching_files(table.path)[0], "m.join(x[:-1]), x[-1]"
+    if is_last:
+        fields = "x[0], m.join(x[1:])"
+    mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
+    command, target = rewriting(["python3", "-c", JOINING % (mark, fields)], path, "quoted")
+    place = "after the first" if is_last else "before the last"
+    return [
+        f"if all fields {place} are one text, write it in quotes:",
+        f"  {command}",
+        f"  seqtrain init {target}",
+    ]
 
 
 def _can_be_read(path: str, dialect: Dialect) -> bool:

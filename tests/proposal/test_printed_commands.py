@@ -1,5 +1,6 @@
 """Commands for a shell that `init` prints: they work with all names of files and all cells."""
 
+import csv
 import gzip
 import random
 import re
@@ -261,3 +262,29 @@ def test_labels_of_another_number_of_rows_are_named(tmp_path, monkeypatch, cli):
     refused = cli("init", "X_train.csv", code=2).err
     assert "y_train.csv" in refused
     assert "97" in refused
+
+
+@pytest.mark.parametrize("share", [0.3, 1])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("names", [["way", "words"], ["words", "way"], ["nr", "words", "way"], []])
+def test_texts_with_delimiters_are_written_in_quotes(
+    tmp_path, monkeypatch, cli, names, mark, share
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(9), list[dict[str, str]]()
+    for i in range(80):
+        more = draw.randint(1, 3) * (draw.random() < share)
+        words = f"{mark} ".join(sentence(draw) for _ in range(1 + more))
+        rows.append({"nr": str(1000 + i), "words": words, "way": draw.choice(["up", "down"])})
+    order = names or ["words", "way"]
+    lines = [mark.join(names), *(mark.join(row[name] for name in order) for row in rows)]
+    file = "a.tsv" if mark == "\t" else "a.csv"
+    Path(file).write_text("\n".join(lines).lstrip("\n") + "\n")
+    refused = cli("init", file, "-o", "c.yaml", code=2).err
+    cli("init", run_printed(refused, "python3", file), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    expected = (order.index("words"), order.index("way"))
+    assert (config.data.sequence, config.data.label) == (("words", "way") if names else expected)
+    written = list(csv.reader(Path("a-quoted.csv").read_text().splitlines()))
+    place = order.index("words")
+    assert [row[place] for row in written[bool(names) :]] == [row["words"] for row in rows]
