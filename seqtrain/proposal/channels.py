@@ -47,6 +47,12 @@ JOINING = (
     " for row in r)"
 )
 """Program of Python that joins the numbers of each channel of csv in one cell."""
+TURNING = (
+    "import csv, re, sys; w = csv.writer(sys.stdout); w.writerow(['label', 'series']); "
+    "c = zip(*csv.reader(sys.stdin, delimiter='{mark}')); w.writerows("
+    "[re.sub({pattern!r}, str(), n), ' '.join(x)] for n, *x in c if re.search({pattern!r}, n))"
+)
+"""Program of Python that writes a row for each column of csv, with its label and all numbers."""
 FIRST_TO_LAST = (
     "import numpy, pathlib, sys; b, a = map(pathlib.Path, sys.argv[1:]); "
     "f = [(p, b / p.relative_to(a)) for p in a.rglob('*.npy')]; "
@@ -86,6 +92,11 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
         code = JOINING.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
         command, target = rewriting(["python3", "-c", code], file, "channels", ".csv")
         lines += [f"  {command}", f"  seqtrain init {target}"]
+        if not any(column.can_be_label for column in columns):
+            code = TURNING.format(mark=mark, pattern=pattern).replace("'", '"')
+            command, target = rewriting(["python3", "-c", code], file, "turned", ".csv")
+            lines.append("or, if each column is a sequence, and its name begins with its label:")
+            lines += [f"  {command}", f"  seqtrain init {target}"]
     if not is_one:
         raise DataError(*lines)
     return lines
