@@ -443,7 +443,7 @@ def test_other_columns_of_a_file_of_labels_are_no_features(tmp_path, monkeypatch
     assert len(cli("predict", "new/one.csv", "--run", "run").out.splitlines()) == 2
 
 
-@pytest.mark.parametrize("form", ["npz", "npy", "recordings"])
+@pytest.mark.parametrize("form", ["npz", "npy", "recordings", "jsonl"])
 def test_channels_first_in_arrays_are_doubted_with_a_command(
     tmp_path, monkeypatch, draw, cli, form
 ):
@@ -458,6 +458,10 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
     elif form == "npy":
         np.save("y a.npy", labels)
         np.save(given := "X a.npy", rows)
+    elif form == "jsonl":
+        both = zip(rows.tolist(), labels.tolist(), strict=True)
+        objects = [{"wave": row, "beat": label} for row, label in both]
+        Path(given := "it's.jsonl").write_text("\n".join(map(json.dumps, objects)))
     else:
         Path(given := "my takes").mkdir()
         for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
