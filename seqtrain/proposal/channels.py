@@ -12,6 +12,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import inside
+from seqtrain.proposal.nested import rewriting_objects
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import rewriting
@@ -46,6 +47,12 @@ JOINING = (
     " for row in r)"
 )
 """Program of Python that joins the numbers of each channel of csv in one cell."""
+TURNING = (
+    "import csv, re, sys; w = csv.writer(sys.stdout); w.writerow(['label', 'series']); "
+    "c = zip(*csv.reader(sys.stdin, delimiter='{mark}')); w.writerows("
+    "[re.sub({pattern!r}, str(), n), ' '.join(x)] for n, *x in c if re.search({pattern!r}, n))"
+)
+"""Program of Python that writes a row for each column of csv, with its label and all numbers."""
 FIRST_TO_LAST = (
     "import numpy, pathlib, sys; b, a = map(pathlib.Path, sys.argv[1:]); "
     "f = [(p, b / p.relative_to(a)) for p in a.rglob('*.npy')]; "
@@ -85,6 +92,11 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
         code = JOINING.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
         command, target = rewriting(["python3", "-c", code], file, "channels", ".csv")
         lines += [f"  {command}", f"  seqtrain init {target}"]
+        if not any(column.can_be_label for column in columns):
+            code = TURNING.format(mark=mark, pattern=pattern).replace("'", '"')
+            command, target = rewriting(["python3", "-c", code], file, "turned", ".csv")
+            lines.append("or, if each column is a sequence, and its name begins with its label:")
+            lines += [f"  {command}", f"  seqtrain init {target}"]
     if not is_one:
         raise DataError(*lines)
     return lines
@@ -117,17 +129,21 @@ def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str]
     return "", [], 0
 
 
-def channels_first(table: Table, facts: Facts) -> list[str]:
-    """Return lines of a doubt if arrays have more channels than time steps: these may come first.
+def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
+    """Return lines of a doubt if arrays or lists have more channels than time steps.
 
-    Series of unequal lengths have their steps first.
+    The channels may come first. Series of unequal lengths have their steps first.
     """
     median, _, steps = facts.lengths
     channels = len(table.step_columns) or facts.channels
-    if table.dialect.format != "npz" or channels <= max(steps, 1) or median < steps:
+    are_arrays = table.dialect.format == "npz"
+    are_lists = roles.id is None and [x.kind for x in roles.sequence] == ["series"]
+    if not (are_arrays or are_lists) or channels <= max(steps, 1) or median < steps:
         return []
     found = f"{table.name}: {counted(steps, 'time step')} of {channels} channels"
-    lines = [f"{found}; if the channels come first in an array, write them last"]
+    lines = [f"{found}; if the channels come first in each, write them last"]
+    if not are_arrays:
+        return lines + _lines_of_lists(table, roles.sequence[0])
     given = files_of("train", table.layout.splits["train"])
     if table.step_columns:
         folder = given[0] if os.path.isdir(given[0]) else os.path.dirname(given[0])
@@ -142,6 +158,15 @@ def channels_first(table: Table, facts: Facts) -> list[str]:
     joined = [str(join["file"]) for join in table.layout.joins]
     lines.append(f"  {shlex.join(['python3', '-c', code, new, *given])}")
     return [*lines, f"  {shlex.join(['seqtrain', 'init', new, *joined])}"]
+
+
+def _lines_of_lists(table: Table, column: ColumnProfile) -> list[str]:
+    """Return lines with a command that writes the lists of a column with channels last, or []."""
+    if table.dialect.format != "jsonl" or not os.path.isfile(table.path):
+        return []
+    code = "k = sys.argv[1]; [print(json.dumps({**row, k: [*zip(*row[k])]})) for row in r]"
+    command, target = rewriting_objects(table, code, column, "steps")
+    return [f"  {command}", f"  seqtrain init {target}"]
 
 
 def _swapping(path: str) -> str:

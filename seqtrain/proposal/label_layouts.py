@@ -160,7 +160,9 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     options = layout.options.without_columns()
     if format == "txt":
         options = options.with_given(format="lines")  # a sequence per line
-    table = read_table([path], replace(layout, options=options), progress)
+    has_places = columns_of_format(format) == "none"  # a table may have one column, of texts
+    layout_alone = replace(layout, options=options)
+    table = read_table([path], layout_alone, progress, is_train=has_places)
     inside = table.column(LABEL)
     if not table.has_columns and inside is not None and inside.distinct:  # as in npz
         return []

@@ -52,7 +52,7 @@ def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
     if have_channels and table.dialect.format == "jsonl":
         steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
         code = f"k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) for row in r]"
-        line, target = _rewriting(table, code, column, "steps")
+        line, target = rewriting_objects(table, code, column, "steps")
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
@@ -74,7 +74,7 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
         results = [x.get("result") for x in objects if isinstance(x, dict)]
         if '"choices"' not in json.dumps(results):
             continue
-        line, target = _rewriting(table, CHOICES, column, "rows")
+        line, target = rewriting_objects(table, CHOICES, column, "rows")
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
             f"  {line}",
@@ -92,7 +92,7 @@ def commands_for_items(table: Table) -> list[str]:
     if table.dialect.format != "jsonl" or not labels or not lists:
         return []
     column = max(lists, key=_items)
-    line, target = _rewriting(table, ITEMS, column, "rows")
+    line, target = rewriting_objects(table, ITEMS, column, "rows")
     options = ["--label", str(labels[0].name), "--sequence", str(column.name)]
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
@@ -101,7 +101,9 @@ def commands_for_items(table: Table) -> list[str]:
     ]
 
 
-def _rewriting(table: Table, code: str, column: ColumnProfile, suffix: str) -> tuple[str, str]:
+def rewriting_objects(
+    table: Table, code: str, column: ColumnProfile, suffix: str
+) -> tuple[str, str]:
     """Return a line for a shell that writes an object per line, and the name of the new file.
 
     Args:

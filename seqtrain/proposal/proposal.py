@@ -126,7 +126,7 @@ def propose(
         raise DataError(*error.lines, *pieces, *commands_for_names(table)) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
-    warnings += channels_first(table, facts)
+    warnings += channels_first(table, roles, facts)
     warnings += channels_beside(table, roles)
     found.rows["train"] = facts.rows
     others = list(files_of_other_splits(found))

@@ -79,6 +79,10 @@ LABELS_BETWEEN_BLANKS = {
     ),
 }
 """Maps the index of a word of a line to its name, and to the program that makes it the label."""
+LABELS_LAST = re.compile(r"\S\s+__label__\S+\s*$")
+"""End of a line of a text with its labels, as fastText writes them, after it."""
+MOVING_LABELS = r"s/^(.*?\S)\h+((?:__label__\S+\h*)+)(?=\r?$)/$2 $1/"
+"""Code of perl that moves such labels to the front."""
 NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
 """First word of a line that may be its label, also with a finer one, as DESC:manner."""
 
@@ -420,6 +424,14 @@ def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
     lines = [line for line in first_lines(path, dialect) if line.strip()]
     if not all(len(line.split()) > 1 for line in lines):
         return
+    if 2 * sum(bool(LABELS_LAST.search(line)) for line in lines) > len(lines):
+        command, target = rewriting(["perl", "-pe", MOVING_LABELS], path, "labelled", ".txt")
+        raise DataError(
+            f"{display_name(path)}: labels such as __label__x end its lines; to move them to the "
+            "front:",
+            f"  {command}",
+            f"  seqtrain init {target} --format fasttext",
+        )
     for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
         words = Counter(line.split()[at] for line in lines)
         if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates of a log

@@ -377,6 +377,8 @@ def find_delimiter(head: list[str]) -> str:
     marks = list(DELIMITERS.values())
     if NO_DECIMAL_COMMA.search("\n".join(lines)) is None:
         marks.append(marks.pop(0))
+    at_ends = [mark for mark in marks if all(x.find(mark) == len(x) - 1 for x in lines)]
+    marks.sort(key=at_ends.__contains__)  # a mark that only ends each line divides no fields
     agreeing = dict[str, int]()
     for mark in marks:
         counts = _counts_in_header(first, mark) - {0}

@@ -1008,6 +1008,38 @@ def test_labels_of_a_text_file_are_joined_row_by_row(tmp_path, monkeypatch, draw
     assert (config.data.kind, config.data.label) == ("features", "y")
 
 
+@pytest.mark.parametrize("given", ["X_train.csv", "."])
+def test_labels_of_a_column_of_texts_are_joined_row_by_row(tmp_path, monkeypatch, draw, given):
+    monkeypatch.chdir(tmp_path)
+    write(Path("X_train.csv"), ["words"], [[sentence(draw, "xy"[r % 2])] for r in range(80)])
+    write(Path("y_train.csv"), ["way"], [["uv"[r % 2]] for r in range(80)])
+    config, _ = proposed(given)
+    assert (config.data.sequence, config.data.label) == ("words", "way")
+
+
+@pytest.mark.parametrize("mark", [";", "|", "\t"])
+def test_a_mark_that_only_ends_lines_divides_no_fields(tmp_path, draw, mark):
+    lines = [mark.join([sentence(draw), "uv"[i % 2]]) + "," for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join([f"words{mark}way,", *lines, ""]))
+    config, _ = proposed(str(tmp_path / "a.csv"))
+    assert (config.data.sequence, config.data.label) == ("words", "way")
+
+
+def test_labels_of_fasttext_after_texts_are_moved_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    ends = [" __label__".join(["", *draw.sample("pqr", draw.randint(1, 2))]) for _ in range(60)]
+    Path("a b.txt").write_text(" \r\n".join(f"{sentence(draw)}{end}" for end in ends))
+    refused = cli("init", "a b.txt", code=2).err
+    move, init = re.findall(r"^seqtrain:   (perl .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(move, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sorted(data.preprocessing.labels) == ["p", "q", "r"]
+    assert {*data.splits["train"].lengths.tolist()} == {7}
+
+
 def test_labels_in_a_file_of_another_name_by_a_key(tmp_path, monkeypatch, draw):
     monkeypatch.chdir(tmp_path)
     key, rows = name(draw) + "Id", []

@@ -443,7 +443,7 @@ def test_other_columns_of_a_file_of_labels_are_no_features(tmp_path, monkeypatch
     assert len(cli("predict", "new/one.csv", "--run", "run").out.splitlines()) == 2
 
 
-@pytest.mark.parametrize("form", ["npz", "npy", "recordings"])
+@pytest.mark.parametrize("form", ["npz", "npy", "recordings", "jsonl"])
 def test_channels_first_in_arrays_are_doubted_with_a_command(
     tmp_path, monkeypatch, draw, cli, form
 ):
@@ -458,6 +458,10 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
     elif form == "npy":
         np.save("y a.npy", labels)
         np.save(given := "X a.npy", rows)
+    elif form == "jsonl":
+        both = zip(rows.tolist(), labels.tolist(), strict=True)
+        objects = [{"wave": row, "beat": label} for row, label in both]
+        Path(given := "it's.jsonl").write_text("\n".join(map(json.dumps, objects)))
     else:
         Path(given := "my takes").mkdir()
         for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
@@ -868,3 +872,17 @@ def test_labels_with_a_finer_one_before_texts_are_read_by_printed_commands(
     assert {*class_counts("c.yaml")} == {*labels}
     run_commands(cli, refused, first=4)
     assert {*class_counts("c.yaml")} == {label.partition(":")[0] for label in labels}
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_column_for_each_sequence_is_turned_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, mark
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    names = ["time", *(f"{label}_{i}" for i in range(20) for label in labels)]
+    rows = [[t, *(round(draw.gauss(t, 1), 3) for _ in names[1:])] for t in range(30)]
+    write(Path("it's.csv"), names, rows, mark)
+    refused = cli("init", "it's.csv", code=2).err
+    run_commands(cli, refused.partition("its name begins")[2])
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
