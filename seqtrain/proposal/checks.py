@@ -15,11 +15,7 @@ from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
 from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import (
-    better_reading,
-    commands_for_bare_texts,
-    refuse_labels_before_blanks,
-)
+from seqtrain.proposal.text_forms import better_reading, refuse_labels_before_blanks
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
@@ -122,7 +118,6 @@ def check_bad_rows(table: Table, facts: Facts) -> None:
         lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
-        lines += commands_for_bare_texts(table, is_last=True)
     raise DataError(*lines)
 
 

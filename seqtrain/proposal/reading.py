@@ -24,7 +24,6 @@ from seqtrain.proposal.text_forms import (
     PROFILED_ROWS,
     check_shape,
     command_for_unknown,
-    commands_for_bare_texts,
     find_header,
     first_lines,
     format_of_lines,
@@ -322,8 +321,6 @@ def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
     moving.append(f"  seqtrain init {target}")
     found = f"{table.name}: rows have different lengths, as lists have"
     if has_label_last(rows):
-        if 2 * sum(len(row) == 2 for row in rows) > len(rows):  # few texts have commas
-            moving = [*commands_for_bare_texts(table, is_last=False), *moving]
         raise DataError(f"{found}; only the last fields repeat as labels do", *moving)
     own, items = labels_at(rows, start), {cell for row in rows for cell in row[start + 1 :]}
     if not own or len(own) >= len(items):

@@ -209,7 +209,9 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
         raise DataError(
             marked("--label: several columns may hold the label; choose one:"),
             *_command_for_marks(best),
-            *commands("label", [*best, *(x for x in candidates if x not in best)]),
+            *commands(
+                "label", [*best, *(x for x in candidates if not (x in best or x.is_measured))]
+            ),
         )
     repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
     if repeated:

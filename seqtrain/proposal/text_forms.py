@@ -66,11 +66,6 @@ REMOVING_ROWS = (
     'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
 )
 """Code that removes the second and the third row of csv."""
-JOINING = (
-    'import csv, sys; m = "%s"; r = csv.reader(sys.stdin, delimiter=m); '
-    "csv.writer(sys.stdout, delimiter=m).writerows([%s] for x in r if x)"
-)
-"""Program of Python that joins the fields of a text in csv of two columns."""
 LABELS_BETWEEN_BLANKS = {
     0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
     -1: (
@@ -511,28 +506,6 @@ def better_reading(table: Table) -> str:
                 options += " --set data.quoting=none" if quotes is False else ""
                 return f"{advice}; nearly all can with {options}"
     return f"{advice}; if all after the first fields is one text, quote it, or write it as .tsv"
-
-
-def commands_for_bare_texts(table: Table, *, is_last: bool) -> list[str]:
-    """Return lines with a command that writes texts with commas in quotes, or an empty list.
-
-    Args:
-        table: The table. It must be csv with the names of two columns.
-        is_last: True if the text is the second column, False if it is the first one.
-    """
-    if table.dialect.format != "csv" or not table.header or len(table.columns) != 2:
-        return []
-    path, fields = matching_files(table.path)[0], "m.join(x[:-1]), x[-1]"
-    if is_last:
-        fields = "x[0], m.join(x[1:])"
-    mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
-    command, target = rewriting(["python3", "-c", JOINING % (mark, fields)], path, "quoted")
-    place = "after the first" if is_last else "before the last"
-    return [
-        f"if all fields {place} are one text, write it in quotes:",
-        f"  {command}",
-        f"  seqtrain init {target}",
-    ]
 
 
 def _can_be_read(path: str, dialect: Dialect) -> bool:

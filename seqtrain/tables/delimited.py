@@ -63,7 +63,7 @@ RENAMING = (
     'w = csv.writer(sys.stdout, delimiter="%s"); w.writerow(n); w.writerows(r)'
 )
 """Program of Python that numbers equal names of columns from the second one on, as pandas does."""
-COMMENTS = ("#", "%")
+COMMENTS = ("#", "%", "//")
 """Beginnings of comments before the header, as recorders write them."""
 Record: TypeAlias = tuple[int, list[str], str | None]
 """Line on which a record begins, its fields, and the reason why it can't be read, or None."""

@@ -801,3 +801,26 @@ def test_a_first_row_whose_label_is_alone_may_be_a_header(tmp_path, monkeypatch,
     rows = [[sentence(draw), draw.choice("pq"), draw.random()] for _ in range(60)]
     write(Path("a.csv"), ["a b c d", "grade", "0.5"], rows)
     assert "--header" in cli("init", "a.csv", "-o", "c.yaml", "--label", 1).err
+
+
+@pytest.mark.parametrize("mark", ["# ", "%", "// "])
+def test_comments_before_a_header(tmp_path, draw, mark):
+    rows = [[f"r{i // 6}", i % 6, round(draw.random(), 3), "ab"[i // 6 % 2]] for i in range(360)]
+    path = write(tmp_path / "a.csv", ["run", "t", "temp", "phase"], rows)
+    text = Path(path).read_text()
+    Path(path).write_text(f"{mark}Logger v2\n{mark}serial 8812\n{text}")
+    config, _ = proposed(path)
+    assert (config.data.id, config.data.order, config.data.label) == ("run", "t", "phase")
+
+
+def test_measured_columns_are_no_choices_beside_likelier_labels(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    names = [f"{kind}_v{visit}" for visit in range(4) for kind in ("sys", "dia")]
+    rows = [
+        [i, draw.choice("AB"), *(draw.randint(70, 140) for _ in names), draw.choice(["yes", "no"])]
+        for i in range(160)
+    ]
+    write(Path("a.csv"), ["pid", "arm", *names, "better"], rows)
+    refused = cli("init", "a.csv", code=2).err
+    assert "--label better" in refused
+    assert "--label sys_v0" not in refused

@@ -1747,22 +1747,3 @@ def test_lists_of_labels_without_names_and_in_parquet(tmp_path, draw):
     config, proposal = proposed(str(tmp_path / "a.parquet"))
     assert config.data.label == "flag"
     assert "5 classes" in proposal.text
-
-
-@pytest.mark.parametrize("is_last", [True, False])
-def test_commas_of_texts_without_quotes_are_quoted_by_the_printed_command(
-    tmp_path, monkeypatch, draw, cli, is_last
-):
-    monkeypatch.chdir(tmp_path)
-    lines = ["kind,words"] if is_last else ["words,kind"]
-    for i in range(90):
-        text = sentence(draw) + ("" if i % 5 else f", {name(draw)}, {name(draw)}")
-        lines.append(f"{'uv'[i % 2]},{text}" if is_last else f"{text},{'uv'[i % 2]}")
-    Path("it's.csv").write_text("\n".join(lines) + "\n")
-    refused = cli("init", "it's.csv", code=2).err
-    command, init = re.findall(r"^seqtrain:   (.*)", refused, re.M)[:2]
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
-    config = parse_config(Path("c.yaml").read_text())
-    assert (config.data.sequence, config.data.label) == ("words", "kind")
-    assert sum(map(len, prepare(config).splits.values())) == 90
