@@ -19,6 +19,7 @@ from seqtrain.tables.formats import (
     formats_holding,
     resolve_format,
 )
+from seqtrain.tables.join import for_split
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES
 from seqtrain.text import display_name, one_of
@@ -438,7 +439,7 @@ class Schema(Saved):
         for each in self.join:
             name = str(each["file"])
             file, above = os.path.join(folder, name), os.path.join(os.path.dirname(folder), name)
-            if folder and os.path.exists(above) and not os.path.exists(file):
+            if folder and os.path.exists(above) and not os.path.exists(for_split(file, path)):
                 file = above
             joins.append({**each, "file": file})
         return replace(self, join=tuple(joins))

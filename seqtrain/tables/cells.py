@@ -341,8 +341,10 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     """
     number = _number_in(cell, decimal)
     if number is None:
-        found = f"expected a number, found {quote(str(cell))}"
-        raise BadCellError(f"{found}; a missing number is a blank cell or NA")
+        advice = "a missing number is a blank cell or NA"
+        if _number_in(cell, "," if decimal == "." else ".") is not None:
+            advice = f"data.decimal is {decimal!r}: write this mark, or train with the other one"
+        raise BadCellError(f"expected a number, found {quote(str(cell))}; {advice}")
     if abs(number) > FLOAT32_MAX:
         raise BadCellError(f"{cell} is infinite or too large for float32")
     return number
