@@ -209,7 +209,8 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
             "both files that names each row"
         )
-    return choices
+    named = [x for x in choices if own.union(x.layout.facts).issuperset(map(str, label))]
+    return named or choices
 
 
 def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:

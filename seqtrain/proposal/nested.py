@@ -1,12 +1,14 @@
 """Nested values of JSON: strokes of drawings, annotations, and rows that hold several sequences."""
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
@@ -29,6 +31,13 @@ CHOICES = (
 """Program that writes the data of each task, and the choices of its first annotation."""
 ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.argv[1]]]"
 """Program that writes a row for each item of a list."""
+
+
+NUMBERS = (
+    "k = sys.argv[1]; [print(json.dumps({n: y for n, y in x.items() if n != k} "
+    '| {f"{k}_{i}": y for i, y in enumerate(x[k] or ())})) for x in r]'
+)
+"""Program that writes the numbers of a list as fields."""
 
 
 def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
@@ -80,6 +89,25 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
             f"  {line}",
             f"  seqtrain init {target}",
         )
+
+
+def points_of_steps(table: Table, roles: Roles) -> list[str]:
+    """Return lines with a command that writes the numbers of points as columns, or [].
+
+    Such as the place of an event. They are time steps, or are read as a sequence each.
+    """
+    points = [x for x in table.columns if x.holds_points and "." not in str(x.name)]
+    points = [x for x in points if roles.id is not None or roles.sequence == [x]]
+    if table.dialect.format != "jsonl" or not os.path.isfile(table.path) or not points:
+        return []
+    column = points[0]
+    line, target = rewriting_objects(table, NUMBERS, column, "points")
+    return [
+        f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
+        "write each number as a column:",
+        f"  {line}",
+        f"  seqtrain init {target}",
+    ]
 
 
 def commands_for_items(table: Table) -> list[str]:

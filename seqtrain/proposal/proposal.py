@@ -30,7 +30,7 @@ from seqtrain.proposal.layouts import (
     find_layout,
     refuse_texts_of_files,
 )
-from seqtrain.proposal.nested import commands_for_items
+from seqtrain.proposal.nested import commands_for_items, points_of_steps
 from seqtrain.proposal.notes import (
     about_sheets,
     commands_for_sheets,
@@ -136,6 +136,7 @@ def propose(
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, roles, facts)
     warnings += channels_beside(table, roles)
+    warnings += points_of_steps(table, roles)
     found.rows["train"] = facts.rows
     others = list(files_of_other_splits(found))
     warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]

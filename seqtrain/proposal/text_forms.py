@@ -290,10 +290,12 @@ def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
     rows = as_list(next(blocks).columns[REST])
     header = bool(table.layout.options.get("header", names_ragged_rows(rows[0], rows[1:])))
     own = rows[1:] if header else rows
+    names = rows[0] if header else None
+    is_list = bool(own) and list_start(own, names) is not None
     if own and os.path.isfile(table.path):
         form = form_of(first_lines(file, table.dialect), table.dialect)
-        refuse_unquoted(head, form, own, len(rows[0]) if header else None)
-    return bool(own) and list_start(own, rows[0] if header else None) is not None, header
+        refuse_unquoted(head, form, own, names and len(names), is_list=is_list)
+    return is_list, header
 
 
 def _refuse_title(table: Table, first: Sequence[str]) -> None:

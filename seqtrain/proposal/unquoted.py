@@ -1,6 +1,7 @@
 """Texts that hold the delimiter of csv or tsv without quotes, so that rows differ in length."""
 
 import json
+import shlex
 from collections.abc import Iterable
 
 from seqtrain.errors import DataError
@@ -29,7 +30,9 @@ QUOTING = (
 """Program of Python that joins the fields between the first and the last ones to one."""
 
 
-def refuse_unquoted(table: Table, form: Form, rows: Rows, width: int | None) -> None:
+def refuse_unquoted(
+    table: Table, form: Form, rows: Rows, width: int | None, *, is_list: bool
+) -> None:
     """Raise a DataError if rows have different lengths as a text holds the delimiter.
 
     A user who names a list, or leaves out bad rows, wants rows as they are.
@@ -39,9 +42,10 @@ def refuse_unquoted(table: Table, form: Form, rows: Rows, width: int | None) -> 
         form: How the file is written.
         rows: Fields of its first rows, at least one row.
         width: Number of names in the header, or None without one.
+        is_list: True if the last fields may be those of a list, too.
 
     Raises:
-        DataError: The error has a command that writes the text in quotes.
+        DataError: The error has a command that writes the text in quotes, and one for a list.
     """
     options, place = table.layout.options, text_place(rows, width)
     if place is None or options.named("sequence") == [REST] or options.get("bad_rows") == "drop":
@@ -54,12 +58,17 @@ def refuse_unquoted(table: Table, form: Form, rows: Rows, width: int | None) -> 
     )
     path = matching_files(table.path)[0]
     command, target = rewriting(["python3", "-c", code], path, "quoted", ".csv")
+    as_list = list[str]()
+    if is_list:
+        line = shlex.join(["seqtrain", "init", table.path, "--sequence", REST])
+        as_list = ["or, if the fields after the first ones are a list:", f"  {line}"]
     raise DataError(
         table.problems[0],
         f"{table.name}: rows have different lengths; if texts hold {quote(form.delimiter)}, to "
         "write them in quotes:",
         f"  {command}",
         f"  seqtrain init {target}",
+        *as_list,
     )
 
 

@@ -922,6 +922,8 @@ def test_files_of_labels_with_further_words_are_commands(tmp_path, monkeypatch, 
         cli(*shlex.split(command), "-o", "c.yaml", "--force")
         found.append(len(class_counts("c.yaml")))
     assert found == [2, 4]
+    cli("init", "X_train.csv", "--label", "part", "-o", "c.yaml", "--force")
+    assert len(class_counts("c.yaml")) == 4
 
 
 def test_a_column_that_is_constant_in_each_file_may_be_the_label(tmp_path, monkeypatch, draw, cli):
@@ -944,15 +946,21 @@ def test_recordings_without_labels_anywhere_are_told_apart(tmp_path, monkeypatch
     assert "--sequence" not in refused
 
 
-def test_points_are_no_sequences_beside_events(tmp_path, draw):
-    objects = [
-        {"game": game, "minute": step, "act": draw.choice("abc"), "won": "uv"[game % 2]}
-        for game in range(40)
-        for step in range(12)
-    ]
-    for each in objects:
-        each["place"] = [draw.randrange(100), draw.randrange(60)]
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(map(json.dumps, objects)))
-    config, _ = proposed(str(path))
-    assert (config.data.id, config.data.order, config.data.label) == ("game", "minute", "won")
+@pytest.mark.parametrize("others", [["act"], []])
+def test_points_are_no_sequences_beside_events(tmp_path, monkeypatch, draw, cli, others):
+    monkeypatch.chdir(tmp_path)
+    objects = list[dict[str, object]]()
+    for game in range(40):
+        for step in range(12):
+            each = {"game": game, "minute": step, "won": "uv"[game % 2]}
+            each |= {name: draw.choice("abc") for name in others}
+            objects.append(each | {"place": [draw.randrange(100), draw.randrange(60)]})
+    Path("it's.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    said = cli("init", "it's.jsonl", "--label", "won", "-o", "c.yaml").err
+    write, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    subprocess.run(write, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "d.yaml")
+    for file in ["c.yaml", "d.yaml"][not others :]:
+        data = parse_config(Path(file).read_text()).data
+        assert (data.id, data.order, data.label) == ("game", "minute", "won")
+    assert [*data.steps] == [*others, "place_0", "place_1"]
