@@ -119,6 +119,18 @@ def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
     return [other for other in others if words_of(other) - words - INPUT_WORDS == own]
 
 
+def _with_further_words(path: str, targets: Sequence[str], loose: Sequence[str]) -> list[str]:
+    """Return the files of labels of a data file, and those with further words in their names.
+
+    Such as `y_train_fine.csv` beside `y_train.csv`.
+    """
+    own, split = words_of(path) - INPUT_WORDS, split_of(path)
+    others = [x for x in loose if x not in targets and split_of(x) == split]
+    if not targets or not own:
+        return list(targets)
+    return [*targets, *(x for x in others if words_of(x) > own)]
+
+
 def _data_files(folder: str, words: Set[str]) -> list[str]:
     """Return the data files of a folder in whose names is one of some words."""
     found = [path for path in inside(folder)[0] if words_of(path) & words]
@@ -152,7 +164,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         if is_input and not _beside(path, loose, TARGET_WORDS):
             raise DataError(_labels_missing(path))
         return []
-    targets = _TargetFiles(loose).of(path)
+    targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
     if not targets and not loose:
         if is_input and columns_of_format(format) != "none":
             raise DataError(_labels_missing(path))

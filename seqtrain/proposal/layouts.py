@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from seqtrain.config.document import flow
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, either
 from seqtrain.proposal.class_files import MOST_CLASSES
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
@@ -32,7 +32,8 @@ from seqtrain.proposal.label_layouts import (
     recordings_and_labels,
     without_targets,
 )
-from seqtrain.proposal.options import FileLayout, InitOptions, Splits
+from seqtrain.proposal.names import is_counter, is_time
+from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
 from seqtrain.proposal.reading import ReadingProgress
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
@@ -45,14 +46,15 @@ from seqtrain.proposal.recordings import (
     refuse_paths_as_labels,
     with_pattern,
 )
+from seqtrain.proposal.roles import Roles, set_command
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
-from seqtrain.tables.blocks import FILE, Dialect
+from seqtrain.tables.blocks import FILE, LABEL, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name, quote
+from seqtrain.text import display_name, listed, quote
 
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
@@ -288,6 +290,52 @@ def _splits_inside(folder: str) -> list[str]:
     if is_split and "train" in map(split_of, found):
         return found
     return []
+
+
+def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions) -> None:
+    """Raise a DataError if rows of texts in files with labels in their paths may be examples.
+
+    They may also be the turns of a sequence for each file, which a column then mostly sorts.
+
+    Args:
+        roles: Roles of the columns.
+        layout: The files.
+        options: Options of the user. With an id among them, it is clear.
+
+    Raises:
+        DataError: The error has a command for each.
+    """
+    has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
+    if not has_label or roles.kind != "text" or "id" in options.given or roles.order is not None:
+        return
+    texts = listed([column.shown for column in roles.sequence])
+    as_turns = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")
+    raise DataError(
+        f"--id: each file has several rows of {texts}; choose what a row is:",
+        f"  {set_command('data.id=null')}  # an example with the label of its file",
+        f"  {as_turns}  # a turn of one sequence, which a file holds",
+    )
+
+
+def about_missing_labels(table: Table) -> list[str]:
+    """Return lines of an error about recordings whose labels are nowhere, or [].
+
+    No column may hold labels. Times and counters aren't labels.
+    """
+    layout, train = table.layout, table.layout.splits.get("train")
+    if layout.pattern or layout.joins or layout.options.named("label") or not train:
+        return []
+    recordings = recordings_of(files_of("train", train), layout.options)
+    possible = [x for x in table.columns if x.can_be_label and not (is_time(x) or is_counter(x))]
+    if len(recordings) < FEWEST_FILES or possible or have_label(table):
+        return []
+    found = f"the names of {len(recordings):,} files and of their folders have no part of letters"
+    return [
+        f"{table.name}: no labels: no column holds them, and {found} that several files share",
+        "if a file is a recording, write its label into its name, such as walk_01.csv; or put the "
+        "files of each label into a folder; or give a file with a row for each name and its label, "
+        "too: seqtrain init FOLDER FILE",
+    ]
 
 
 def commands_for_names(table: Table) -> list[str]:

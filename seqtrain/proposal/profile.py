@@ -659,6 +659,12 @@ class ColumnProfile:
         """True if lists hold whole numbers from 0 on."""
         return are_whole(self.lists)
 
+    @property
+    def holds_points(self) -> bool:
+        """True if each list holds two or three numbers, as the place of an event does."""
+        sizes = {len(numbers) for numbers in self.lists}
+        return self.kind in ("series", "symbols") and sizes in ({2}, {3})
+
     @cached_property
     def steps(self) -> float:
         """Mean number of numbers or symbols of a list, or 0."""

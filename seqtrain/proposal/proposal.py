@@ -23,7 +23,13 @@ from seqtrain.proposal.events import fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.label_layouts import commands_for_labels_beside
-from seqtrain.proposal.layouts import commands_for_files, commands_for_names, find_layout
+from seqtrain.proposal.layouts import (
+    about_missing_labels,
+    commands_for_files,
+    commands_for_names,
+    find_layout,
+    refuse_texts_of_files,
+)
 from seqtrain.proposal.nested import commands_for_items
 from seqtrain.proposal.notes import (
     about_sheets,
@@ -110,6 +116,7 @@ def propose(
     table = read_table(files_of("train", layout.splits["train"]), layout, reports)
     try:
         roles = roles_of(table)
+        refuse_texts_of_files(roles, table.layout, options)
         facts = facts_of(roles, layout.options, table.unread)
         if facts.family.name == "symbols":
             roles.kind = "tokens"
@@ -123,7 +130,8 @@ def propose(
         pieces = pieces or commands_for_items(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
         pieces += commands_for_sheets(table) + commands_for_labels_beside(table)
-        raise DataError(*error.lines, *pieces, *commands_for_names(table)) from None
+        lines = about_missing_labels(table) or error.lines
+        raise DataError(*lines, *pieces, *commands_for_names(table)) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, roles, facts)

@@ -56,6 +56,7 @@ from seqtrain.proposal.time_kinds import (
     is_dated,
     is_time_of_day,
 )
+from seqtrain.tables.blocks import FILE, LABEL
 from seqtrain.tables.times import DURATION, WEEKDAY
 from seqtrain.text import counted, listed, quote
 
@@ -131,6 +132,8 @@ class StepColumns:
                 f"{names}: one value per {self.id.name}, used as row features (data.static); "
                 "leave out what isn't known when the label is to be predicted"
             )
+            if self.label.name == LABEL and self.id.name == FILE:  # both of the paths
+                roles.warnings += self._labels_of_files()
         tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
         for column in others:
             if roles.steps.get(str(column.name)) == "number":
@@ -184,6 +187,16 @@ class StepColumns:
             elif str(column.name) in roles.steps and not own:
                 roles.ignored.append(column.describe())
         roles.kind, roles.steps = "text", {}
+
+    def _labels_of_files(self) -> Iterator[str]:
+        """Yield a warning for each column with one value per file that may be the label."""
+        for column in self.columns:
+            if str(column.name) in self.roles.static and column.repeats_as_labels:
+                options = options_naming("label", [column])
+                yield (
+                    f"{column.shown} has one value in all rows of a file, as a label has, but that "
+                    f"of its path is read; if it is the label: --id {FILE} {options}"
+                )
 
     def _reason_to_ignore(self, column: ColumnProfile) -> str | None:
         """Return the reason why a column is ignored, or None if it is used.

@@ -122,9 +122,9 @@ def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
     """Return True if a column can be the sequence of a row, and not a symbol of a step.
 
     Symbols such as SKU-120934 are short single words, most of which differ but not all. They are
-    steps beside an id of several rows each that has one label.
+    steps beside an id of several rows each that has one label. A point is no sequence.
     """
-    possible = [column for column in columns if can_be_sequence(column)]
+    possible = [x for x in columns if can_be_sequence(x) and not x.holds_points]
     if any(column.is_measured for column in columns):
         possible = [column for column in possible if not column.has_one_shape]
     if not possible:

@@ -886,3 +886,73 @@ def test_a_column_for_each_sequence_is_turned_by_the_printed_command(
     refused = cli("init", "it's.csv", code=2).err
     run_commands(cli, refused.partition("its name begins")[2])
     assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_texts_in_files_of_folders_of_classes_are_rows_or_turns(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    for file in ("up/1", "up/2", "down/1", "down/2", "down/3", "up/3"):
+        words = [sentence(draw) for _ in range(12)]
+        path = Path(f"a b/{file}.{form}")
+        if form == "csv":
+            write(path, ["words"], [[text] for text in words])
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(json.dumps({"words": text}) for text in words))
+    refused = cli("init", "a b", code=2).err
+    found = re.findall(r"^seqtrain:   seqtrain (init .*)  # an? (\w+)", refused, re.M)
+    assert [kind for _, kind in found] == ["example", "turn"]
+    for (command, _), rows in zip(found, (36, 3), strict=True):
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        assert class_counts("c.yaml") == {"up": rows, "down": rows}
+
+
+def test_files_of_labels_with_further_words_are_commands(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[i, step, draw.gauss(i % 2, 1)] for i in range(40) for step in range(6)]
+    write(Path("X_train.csv"), ["take", "step", "volt"], rows)
+    write(Path("y_train.csv"), ["take", "state"], [[i, "uv"[i % 2]] for i in range(40)])
+    write(Path("y_train_fine.csv"), ["take", "part"], [[i, "pqrs"[i % 4]] for i in range(40)])
+    write(Path("y_test.csv"), ["take", "state"], [[i, "uv"[i % 2]] for i in range(40)])
+    refused = cli("init", "X_train.csv", code=2).err
+    found = list[int]()
+    for command in re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M):
+        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+        found.append(len(class_counts("c.yaml")))
+    assert found == [2, 4]
+
+
+def test_a_column_that_is_constant_in_each_file_may_be_the_label(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        rows = [[step, draw.gauss(i % 2, 1), ["on", "off"][i % 3 == 0]] for step in range(9)]
+        write(Path(f"takes/{'uv'[i % 2]}_{i:02}.csv"), ["step", "volt", "fan"], rows)
+    said = cli("init", "takes", "-o", "c.yaml").err
+    (options,) = re.findall("(--id file --label .*)", said)
+    cli("init", "takes", *shlex.split(options), "-o", "c.yaml", "--force")
+    assert class_counts("c.yaml") == {"on": 16, "off": 8}
+
+
+def test_recordings_without_labels_anywhere_are_told_apart(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    for i in range(12):
+        write(Path(f"takes/{i:03}.csv"), ["step", "volt"], [[s, draw.random()] for s in range(20)])
+    refused = cli("init", "takes", code=2).err
+    assert "no labels" in refused
+    assert "--sequence" not in refused
+
+
+def test_points_are_no_sequences_beside_events(tmp_path, draw):
+    objects = [
+        {"game": game, "minute": step, "act": draw.choice("abc"), "won": "uv"[game % 2]}
+        for game in range(40)
+        for step in range(12)
+    ]
+    for each in objects:
+        each["place"] = [draw.randrange(100), draw.randrange(60)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, objects)))
+    config, _ = proposed(str(path))
+    assert (config.data.id, config.data.order, config.data.label) == ("game", "minute", "won")
