@@ -52,8 +52,8 @@ WRITTEN = (
 )
 DAY_START = "|".join(sorted({name[:2] for names in WEEKDAYS for name in names.split()}))
 DAY_OF_WEEK = rf"(?i:{DAY_START})[^\W\d_]*(?:-feira)?\.?,? +[0-9]{{1,2}}:[0-9]{{2}}(?:[:.\s].*)?"
-PERIODS = [re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS]
-OTHER_TIMES = "|".join([*PERIODS, DAY_OF_WEEK, TIME_WITH_UNITS, CLOCK_OF_EAST_ASIA])
+PERIOD_PATTERNS = [re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS]
+OTHER_TIMES = "|".join([*PERIOD_PATTERNS, DAY_OF_WEEK, TIME_WITH_UNITS, CLOCK_OF_EAST_ASIA])
 CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
 GROUPED_DIGITS = (

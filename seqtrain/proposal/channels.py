@@ -28,7 +28,7 @@ from seqtrain.tables.join import ROW
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed
 
-TIME_OF_DAY = re.compile("[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+CLOCK_NAME = re.compile("[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
 """Name of a column that holds the value at a time of day, and no channel."""
 STEP_NUMBERS = (
     "[._ -]*(?:19|20)[0-9]{2}(?:[._ -]?[0-9]{2}){1,2}(?=[^0-9]*$)",
@@ -36,7 +36,7 @@ STEP_NUMBERS = (
     "[0-9]+[._ -]*",
 )
 """Patterns of the step in the name of a column: a month or day, the last number, or the first."""
-JOINING = (
+JOINING_STEPS = (
     "import collections, csv, re, sys; r = csv.reader(sys.stdin, delimiter={mark!r}); "
     "h = next(r); t = [re.sub({pattern!r}, str(), n, count=1) for n in h]; "
     "m = collections.Counter(t); s = [k if m[k] >= {least} else n for k, n in zip(t, h)]; "
@@ -89,7 +89,7 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
     file = matching_files(table.path)[0]
     if table.header and os.path.isfile(file):
         mark = form_of(first_lines(file, table.dialect), table.dialect).delimiter
-        code = JOINING.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
+        code = JOINING_STEPS.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
         command, target = rewriting(["python3", "-c", code], file, "channels", ".csv")
         lines += [f"  {command}", f"  seqtrain init {target}"]
         if not any(column.can_be_label for column in columns):
@@ -109,7 +109,7 @@ def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str]
     columns. Without these, there are no channels.
     """
     names = [str(column.name) for column in columns if column.kind == "number"]
-    if all(map(TIME_OF_DAY.fullmatch, names)):
+    if all(map(CLOCK_NAME.fullmatch, names)):
         return "", [], 0
     wide = wide_columns(columns)
     if len(wide) == len(names) and places_in_time([str(column.name) for column in wide]):

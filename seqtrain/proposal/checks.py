@@ -22,9 +22,9 @@ from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed, quote
 
-PLACE = re.compile(":[0-9]+: ")
+LINE_NUMBER = re.compile(":[0-9]+: ")
 """Line of a file in a message."""
-MOST_COLUMNS = 8
+MOST_ODD_COLUMNS = 8
 """Largest number of columns whose odd cells a command names."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
@@ -77,7 +77,7 @@ def setting_for_missing(columns: Sequence[ColumnProfile], table: Table) -> str:
     for column in columns:
         cells[str(column.name)] = [*cells.get(str(column.name), ())]
         cells[str(column.name)] += [str(column.values[code]) for code in column.odd_codes]
-    is_long = len(cells) > MOST_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
+    is_long = len(cells) > MOST_ODD_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
     if is_long or any(column.owners is not None for column in columns):
         return ""
     return f"data.na_values={flow(cells)}"
@@ -105,7 +105,7 @@ def check_bad_rows(table: Table, facts: Facts) -> None:
         return
     lines = problems
     if FILE in table.layout.options.named("id"):  # all rows of a recording lack the same
-        firsts = {PLACE.sub(": ", problem, count=1): problem for problem in problems[::-1]}
+        firsts = {LINE_NUMBER.sub(": ", problem, count=1): problem for problem in problems[::-1]}
         lines = list(firsts.values())[::-1]
     lines = lines[:10]
     if len(problems) > len(lines):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from seqtrain.proposal.names import LEVEL_OF_QUARTERS, PARTS, level_of, may_count_down
-from seqtrain.proposal.one_recording import is_plain
+from seqtrain.proposal.one_recording import is_plain_table
 from seqtrain.proposal.order import NEARLY_ALL, Order, growth, is_known, sampled_ids
 from seqtrain.proposal.profile import ColumnProfile, determines
 from seqtrain.proposal.roles import Roles
@@ -62,7 +62,7 @@ def _sorts_falling(column: ColumnProfile, coarse: list[ColumnProfile], id: Colum
 def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> str:
     """Return the doubt about a column that may count down within those before it."""
     advice = f"write a minus before the cells of {column.shown}, and sort by it (--order)"
-    if is_plain(table, table.columns):
+    if is_plain_table(table, table.columns):
         path, place = matching_files(table.path)[0], table.columns.index(column) + 1
         mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
         code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'

@@ -28,7 +28,7 @@ from seqtrain.proposal.profile import (
 )
 from seqtrain.proposal.roles import columns_named, command_naming, likeliest_labels
 
-FIRST_ROWS = 20_000
+ROWS_TRIED = 20_000
 """Number of first rows that tell that most columns aren't an id."""
 MOST_PARTS, MOST_COLUMNS = 6, 3
 """Most columns that may be parts of an id, and most that are one id together."""
@@ -114,13 +114,13 @@ class _Finder:
 
         In a million rows, several columns of codes have hundreds of thousands of combinations.
         """
-        codes = joined_codes([part.codes[:FIRST_ROWS] for part in parts])
+        codes = joined_codes([part.codes[:ROWS_TRIED] for part in parts])
         if 2 * (codes.max(initial=0) + 1) > len(codes):
             return False
         if is_contiguous(codes):
             return True
         others = [x for x in self.numbers if x not in parts]
-        return any(counts_rows(x.numbers[:FIRST_ROWS], codes) for x in others)
+        return any(counts_rows(x.numbers[:ROWS_TRIED], codes) for x in others)
 
     def is_id(self, id: JoinedColumn) -> bool:
         """Return True if all of some columns are an id, and no fewer of them."""

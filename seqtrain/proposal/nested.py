@@ -24,7 +24,7 @@ ONE_VALUE = (
 """Beginnings of programs of Python that read an object per line, or a list of all objects."""
 ANNOTATIONS = ("annotations", "completions")
 """Names of the lists of annotations of a task, as Label Studio writes them."""
-CHOICES = (
+CHOICES_IN_TASKS = (
     '[print(json.dumps({**x["data"], **{a["from_name"]: "|".join(a["value"]["choices"]) '
     'for a in y["result"] if "choices" in a["value"]}})) for x in r for y in x[sys.argv[1]][:1]]'
 )
@@ -83,7 +83,7 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
         results = [x.get("result") for x in objects if isinstance(x, dict)]
         if '"choices"' not in json.dumps(results):
             continue
-        line, target = rewriting_objects(table, CHOICES, column, "rows")
+        line, target = rewriting_objects(table, CHOICES_IN_TASKS, column, "rows")
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
             f"  {line}",

@@ -18,7 +18,7 @@ from seqtrain.tables.delimited import form_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed, quote
 
-MOST_SHOWN = 3
+MOST_NAMED = 3
 """Number of columns that a message shows."""
 SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
 """A time of two parts; a time of three parts, or with decimals."""
@@ -28,7 +28,7 @@ COMMAS_TO_POINTS = (
 )
 """Substitution of perl that writes decimal points, and no points between thousands, in cells."""
 
-DATE_FORMS = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
+READINGS_OF_DATES = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
 """Forms of dates with two digits for the year, by what comes first."""
 CLOCKS = ("", " %H:%M", " %H:%M:%S")
 WRITING_DATES = (
@@ -53,7 +53,7 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     is_text = table.dialect.format in ("csv", "tsv")
     if not with_commas or not with_points or not is_text or table.layout.options.get("decimal"):
         return
-    shown = [listed([x.shown for x in own], MOST_SHOWN) for own in (with_commas, with_points)]
+    shown = [listed([x.shown for x in own], MOST_NAMED) for own in (with_commas, with_points)]
     example = quote(with_points[0].decimal_points[0])
     raise DataError(
         f"{table.name}: numbers have a decimal comma in {shown[0]}, but a decimal point in "
@@ -83,7 +83,7 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
         found = {x: x.possible_thousands(mark) or "" for x in columns}
         doubtful = {x: cell for x, cell in found.items() if cell}
         others = [x for x in columns if x.has_decimals and x not in doubtful]
-        for column, cell in [*doubtful.items()][:MOST_SHOWN]:
+        for column, cell in [*doubtful.items()][:MOST_NAMED]:
             advice = f"write {cell.replace(mark, '')}"
             if mark == "." and not others:
                 advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
@@ -145,7 +145,7 @@ def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, s
     Args:
         cells: Dates. Forms that don't fit all of them are left out.
     """
-    for first, form in DATE_FORMS.items():
+    for first, form in READINGS_OF_DATES.items():
         for mark, clock in product("/.-", CLOCKS):
             whole = form.replace("/", mark) + clock
             try:

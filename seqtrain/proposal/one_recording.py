@@ -38,7 +38,7 @@ def commands_for_parts(
     """
     others = [column for column in columns if column is not label]
     is_measured = any(column.is_measured for column in others)
-    if not is_measured or not is_plain(table, columns):
+    if not is_measured or not is_plain_table(table, columns):
         return []
     runs = np.count_nonzero(np.diff(label.codes)) + 1
     stays = table.rows >= SHORTEST_RUN * runs
@@ -78,7 +78,7 @@ def commands_for_parts(
     ]
 
 
-def is_plain(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+def is_plain_table(table: Table, columns: Sequence[ColumnProfile]) -> bool:
     """Return True for a file of csv or tsv with names in the line above the rows, and no quotes."""
     layout = table.layout
     if table.dialect.format not in ("csv", "tsv") or not table.header or layout.joins:

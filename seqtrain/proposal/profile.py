@@ -87,7 +87,7 @@ FREE_WORDS = 3
 """Texts of this many words or more on average are free text, not names."""
 WORDS_OF_TIME = 6
 """Most words of a time on average, such as Sun Oct 18 2015 18:01:50 GMT."""
-MOST_MISSING = 0.1
+LARGEST_SHARE_MISSING = 0.1
 """Largest share of words such as NA among few distinct numbers. With more they are names."""
 NUMBERED_TEXT = re.compile(
     r"(?P<before>[TD](?=[-+])|[^\W\d_]\D*)[-+]?[0-9]{1,4}|[0-9]{1,4}(?P<after>\D*[^\W\d_]\.?)"
@@ -468,9 +468,9 @@ class ColumnProfile:
         if kind == "time" and self._begins_with_times:
             return "text"
         is_missing = kind == "number" and "missing" in self.cell_kinds
-        if is_missing and self.kind_counts["missing"] > MOST_MISSING * self.rows:
+        if is_missing and self.kind_counts["missing"] > LARGEST_SHARE_MISSING * self.rows:
             words = self.kind_counts["missing"] - np.count_nonzero(self.is_blank)
-            is_named = words > MOST_MISSING * self.rows
+            is_named = words > LARGEST_SHARE_MISSING * self.rows
             if is_named and self.distinct < FEWEST_MEASURED and not self.has_decimals:
                 return "text"
         return kind

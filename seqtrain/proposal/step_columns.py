@@ -70,7 +70,7 @@ ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
 MOSTLY_NEWEST = 0.95
 """Share of neighbouring rows with a falling time from which on the newest row comes first."""
-PERIODS = {True: ("week", "Monday", "Sunday"), False: ("year", "January", "December")}
+ENDS_OF_PERIODS = {True: ("week", "Monday", "Sunday"), False: ("year", "January", "December")}
 """Maps True for weekdays, False for dates without a year, to what isn't known, and its ends."""
 MOST_ORDERS = 3
 """Number of columns that may be the order in a message."""
@@ -354,7 +354,7 @@ class StepColumns:
                         f"{order.shown}; if one of them is right: {options}"
                     )
             if has_both_ends(order.columns[0], self.id):
-                period, first, last = PERIODS[order.columns[0].time_type == WEEKDAY]
+                period, first, last = ENDS_OF_PERIODS[order.columns[0].time_type == WEEKDAY]
                 yield (
                     f"{order.columns[0].shown} has no {period}: rows of {first} come before those "
                     f"of {last} of one {self.id.shown}; add the date, or keep the order of the "
@@ -417,7 +417,7 @@ class StepColumns:
                 commands = shlex.join(["--order", "DATE", "--order", str(column.name)])
                 place = "at midnight"
                 if column.time_type != DURATION:
-                    period, first, last = PERIODS[column.time_type == WEEKDAY]
+                    period, first, last = ENDS_OF_PERIODS[column.time_type == WEEKDAY]
                     place = f"with each {period}: {first} comes after {last}"
                 yield (
                     f"the times of {column.shown} have no date and begin again {place}; rows "

@@ -16,7 +16,7 @@ from seqtrain.text import quote
 
 SHORT = 3
 """Most words of a field that is no text."""
-READING = {
+READING_FIELDS = {
     True: "csv.reader(sys.stdin, delimiter=m)",
     False: r'(x.rstrip("\r\n").split(m) for x in sys.stdin)',
 }
@@ -54,7 +54,7 @@ def refuse_unquoted(
         mark=json.dumps(form.delimiter),
         before=place[0],
         after=place[1],
-        reading=READING[form.quotes],
+        reading=READING_FIELDS[form.quotes],
     )
     path = matching_files(table.path)[0]
     command, target = rewriting(["python3", "-c", code], path, "quoted", ".csv")

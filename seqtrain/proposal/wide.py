@@ -11,17 +11,17 @@ from seqtrain.proposal.profile import ColumnProfile, seconds_of
 from seqtrain.proposal.roles import FEWEST_WIDE
 from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, MONTHS
 
-DIGITS_ONLY, DECIMALS = re.compile("[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
-PLACE = re.compile("[.][0-9]+$|[-+]?[0-9]+")
+DIGITS_ONLY, DECIMALS_IN_NAME = re.compile("[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
+NUMBER_IN_COLUMN = re.compile("[.][0-9]+$|[-+]?[0-9]+")
 """Number of a step in a name, also that which pandas adds to equal names: x, x.1."""
 SIGN_IN_WORDS = re.compile(r"[ _.]*(minus|plus)[ _.]*(?=[0-9])")
 BACKWARDS = re.compile(r"(?:^|[^a-z])(?:lags?|lagged|prev|previous|back|ago)(?![a-z])")
 """Words of names whose number counts the steps before the last one: lag_3."""
 BEFORE_NOW = re.compile(r"(?:^|[^a-z])t-[0-9]+(?![0-9])")
 """Name such as x(t-3)."""
-STEM, MARKS = re.compile(r"^[^\W\d]+[ _.:-]+(?=[0-9])"), re.compile("[_ .]+")
+STEM, MARKS_IN_NAME = re.compile(r"^[^\W\d]+[ _.:-]+(?=[0-9])"), re.compile("[_ .]+")
 STARTS = {start for names in MONTHS for name in names.split() for start in (name, name[:3])}
-MONTH = re.compile(
+MONTH_IN_NAME = re.compile(
     rf"(?<![^\W\d_])(?:{'|'.join(sorted(STARTS, key=len, reverse=True))})(?![^\W\d_])"
 )
 """Name of a month, or its first three letters, as a word of a name."""
@@ -42,8 +42,8 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     names = _plain([str(column.name) for column in columns])
     for column, name in zip(columns, names, strict=True):
         has_words = column.kind == "text"
-        stem = PLACE.sub("", name).strip(" _.")
-        is_word = has_words and column.repeats and PLACE.search(name) is not None
+        stem = NUMBER_IN_COLUMN.sub("", name).strip(" _.")
+        is_word = has_words and column.repeats and NUMBER_IN_COLUMN.search(name) is not None
         if is_word or column.kind in ("number", "amount"):
             by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
@@ -55,8 +55,8 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
 def _plain(names: Sequence[str]) -> list[str]:
     """Return names in lower case, with -3 for minus 3, and numbers for months if eight have one."""
     found = [SIGN_IN_WORDS.sub(_sign, name.lower()) for name in names]
-    if sum(MONTH.search(name) is not None for name in found) >= FEWEST_WIDE:
-        found = [MONTH.sub(_number_of_month, name, count=1) for name in found]
+    if sum(MONTH_IN_NAME.search(name) is not None for name in found) >= FEWEST_WIDE:
+        found = [MONTH_IN_NAME.sub(_number_of_month, name, count=1) for name in found]
     return found
 
 
@@ -78,7 +78,7 @@ def in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
     names = [str(column.name) for column in columns]
     places = places_in_time(names)
     if places is None:
-        decimals = [[float(x) for x in DECIMALS.findall(name)] for name in names]
+        decimals = [[float(x) for x in DECIMALS_IN_NAME.findall(name)] for name in names]
         if decimals == sorted(decimals):  # wave lengths such as 400.25, 400.5, or t_0, t_1
             return columns
         numbers = [[int(each) for each in DIGITS_ONLY.findall(name)] for name in names]
@@ -106,14 +106,14 @@ def places_in_time(names: Sequence[str]) -> list[tuple[float, ...]] | None:
     seconds = _dates_in_names(list(names)) or _dates_in_names(plain)
     if seconds is not None:
         return seconds
-    if sum(MONTH.search(name.lower()) is not None for name in names) >= FEWEST_WIDE:
+    if sum(MONTH_IN_NAME.search(name.lower()) is not None for name in names) >= FEWEST_WIDE:
         return _by_months([name.lower() for name in names])
     return None
 
 
 def _dates_in_names(names: list[str]) -> list[tuple[float, ...]] | None:
     """Return the seconds of the dates in names, a tuple each, or None if they have none."""
-    texts = [MARKS.sub("-", STEM.sub("", name)) for name in names]
+    texts = [MARKS_IN_NAME.sub("-", STEM.sub("", name)) for name in names]
     found = list[list[float]]()
     for own in (names, texts):
         if all(len(DIGITS_ONLY.findall(name)) > 1 or len(name) >= 8 for name in own):
@@ -132,7 +132,7 @@ def _by_months(names: Sequence[str]) -> list[tuple[float, ...]]:
     """
     months, numbers = list[float](), list[float]()
     for name in names:
-        month, number = MONTH.search(name), DIGITS_ONLY.search(name)
+        month, number = MONTH_IN_NAME.search(name), DIGITS_ONLY.search(name)
         months.append(float(_number_of_month(month)) if month else 0.0)
         numbers.append(float(number[0]) if number else 0.0)
     if len(set(numbers)) < len(set(months)) or max(numbers) > MOST_DAYS:

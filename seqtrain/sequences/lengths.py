@@ -25,7 +25,7 @@ LEARNED_PER_SECOND = 50_000
 """Time steps that a processor learns in a second, about: measured with 128 units, both ways."""
 LONG_TRAINING = 1800
 """Seconds of training from which on long sequences are said."""
-SHORTER = 1000
+LONG_LENGTH = 1000
 """Number of steps that is advised for longer sequences."""
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 
@@ -99,10 +99,10 @@ def doubts_about_time(steps: int, most: int, longest: int, config: Config) -> It
     else:
         repeated = f"at most {counted(epochs, 'epoch')}"
     seconds = steps * epochs / LEARNED_PER_SECOND
-    if seconds < LONG_TRAINING or most <= SHORTER:
+    if seconds < LONG_TRAINING or most <= LONG_LENGTH:
         return
     yield (
         f"train: {repeated} of {steps:,} time steps will take about {duration(round(seconds))} on "
         f"a processor; the longest sequence has {longest:,}, 95 % have up to {most:,}, and "
-        f"data.max_length is {limit or 'null'}; to cut them: --set data.max_length={SHORTER}"
+        f"data.max_length is {limit or 'null'}; to cut them: --set data.max_length={LONG_LENGTH}"
     )

@@ -31,16 +31,19 @@ BY_COLUMNS = (
     "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
 LIST_PER_LINE = "a list per line; expected an object per line, or one list of all objects"
-MANY_ROWS = 4
+FEWEST_OF_A_COLUMN = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
-READING, WRITING = "import csv, json, sys; t = json.load(sys.stdin); ", "; json.dump(r, sys.stdout)"
+LOADING, DUMPING = (
+    "import csv, json, sys; t = json.load(sys.stdin); ",
+    "; json.dump(r, sys.stdout)",
+)
 JOINED = '{"text": "".join(part["text"] for part in x["data"])}'
 CONVERTING = {
-    "columns": f"{READING}r = [dict(zip(t, x)) for x in zip(*t.values())]{WRITING}",
-    "labels": f'{READING}r = [{{"label": k, "sequence": x}} for k in t for x in t[k]]{WRITING}',
-    "objects": f"{READING}f = lambda x: {JOINED} if 'data' in x else x; "
-    f'r = [{{"label": k, **f(x)}} for k in t for x in t[k]]{WRITING}',
-    "rows": f"{READING}csv.writer(sys.stdout).writerows(t)",
+    "columns": f"{LOADING}r = [dict(zip(t, x)) for x in zip(*t.values())]{DUMPING}",
+    "labels": f'{LOADING}r = [{{"label": k, "sequence": x}} for k in t for x in t[k]]{DUMPING}',
+    "objects": f"{LOADING}f = lambda x: {JOINED} if 'data' in x else x; "
+    f'r = [{{"label": k, **f(x)}} for k in t for x in t[k]]{DUMPING}',
+    "rows": f"{LOADING}csv.writer(sys.stdout).writerows(t)",
 }
 """Programs of Python that write an object of columns, or of texts or objects by label; or rows."""
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
@@ -217,7 +220,7 @@ def rows_in(value: dict[str, Any]) -> list[Any] | None:
         return tables[0] if len(tables) == 1 else None
     keys = objects[0].keys()
     if all(each.keys() == keys for each in objects):
-        are_rows = all(map(str.isdigit, keys)) or len(keys) > MANY_ROWS * len(objects)
+        are_rows = all(map(str.isdigit, keys)) or len(keys) > FEWEST_OF_A_COLUMN * len(objects)
         if keys and are_rows:
             return [{name: cells[key] for name, cells in value.items()} for key in keys]
     if set(keys).intersection(*objects):

@@ -35,7 +35,7 @@ GUESSED_BYTES = 1 << 20
 """Number of bytes from which an encoding is guessed."""
 MOST_BEYOND_ASCII = 0.5
 """Largest share of such letters in texts of languages that are written in Latin letters."""
-RARE = ("cp4", "cp7", "cp8", "ibm", "mac")
+OLD_ENCODINGS = ("cp4", "cp7", "cp8", "ibm", "mac")
 """Beginnings of the names of encodings of DOS and Mac, in which few files are written today."""
 LETTER_BEYOND_ASCII = re.compile(r"(?![\x00-\x7f])[^\W\d_]")
 MARK_IN_WORD = re.compile(
@@ -197,7 +197,9 @@ def guess_encoding(path: str) -> str | None:
     text = _in_windows(content)
     if text is not None:
         beyond, letters = len(LETTER_BEYOND_ASCII.findall(text)), sum(map(str.isalpha, text))
-        if beyond == 0 or (found.startswith(RARE) and beyond < MOST_BEYOND_ASCII * letters):
+        if beyond == 0 or (
+            found.startswith(OLD_ENCODINGS) and beyond < MOST_BEYOND_ASCII * letters
+        ):
             return "cp1252"
     return found or None
 
