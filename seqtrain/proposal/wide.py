@@ -39,6 +39,8 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     have names. If there are several such groups of columns, the list is empty.
     """
     by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
+    if len(columns) < FEWEST_WIDE:
+        return []
     names = _plain([str(column.name) for column in columns])
     for column, name in zip(columns, names, strict=True):
         has_words = column.kind == "text"
