@@ -49,9 +49,11 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
     with_commas = [column for column in columns if column.has_decimal_commas]
-    with_points = [column for column in columns if column.decimal_points]
     is_text = table.dialect.format in ("csv", "tsv")
-    if not with_commas or not with_points or not is_text or table.layout.options.get("decimal"):
+    if not with_commas or not is_text or table.layout.options.get("decimal"):
+        return
+    with_points = [column for column in columns if column.decimal_points]
+    if not with_points:
         return
     shown = [listed([x.shown for x in own], MOST_NAMED) for own in (with_commas, with_points)]
     example = quote(with_points[0].decimal_points[0])
@@ -70,9 +72,11 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
     for column in columns:
+        if column.kind != "amount" or not column.unit.isalpha():
+            continue
         plain = [cell for kind in ("number", "decimal") for cell in column.values_of(kind)]
         plain = [cell for cell in plain if cell != "0"]
-        if column.kind == "amount" and column.unit.isalpha() and plain:
+        if plain:
             yield (
                 f"{column.shown} has cells with the unit {column.unit}, such as "
                 f"{column.units[column.unit]}, and without one, such as {plain[0]}: all are read "

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,7 +40,9 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     have names. If there are several such groups of columns, the list is empty.
     """
     by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
-    names = _plain([str(column.name) for column in columns])
+    if len(columns) < FEWEST_WIDE:
+        return []
+    names = _plain(tuple(str(column.name) for column in columns))
     for column, name in zip(columns, names, strict=True):
         has_words = column.kind == "text"
         stem = NUMBER_IN_COLUMN.sub("", name).strip(" _.")
@@ -52,7 +55,8 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     return []
 
 
-def _plain(names: Sequence[str]) -> list[str]:
+@lru_cache(maxsize=4)
+def _plain(names: tuple[str, ...]) -> list[str]:
     """Return names in lower case, with -3 for minus 3, and numbers for months if eight have one."""
     found = [SIGN_IN_WORDS.sub(_sign, name.lower()) for name in names]
     if sum(MONTH_IN_NAME.search(name) is not None for name in found) >= FEWEST_WIDE:
@@ -95,7 +99,7 @@ def places_in_time(names: Sequence[str]) -> list[tuple[float, ...]] | None:
 
     They are dates, months, signed numbers (t-1, t+1), and numbers that count backwards (lag_1).
     """
-    plain = _plain(names)
+    plain = _plain(tuple(names))
     signed = [tuple(map(float, re.findall(r"[-+]?[0-9]+", name))) for name in plain]
     before = sum(BEFORE_NOW.search(name) is not None for name in plain)
     if any("+" in name for name in plain) or before >= len(plain) - 1:
@@ -144,7 +148,7 @@ def about_backwards(columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a doubt if columns are used from the last to the first, as their names count back."""
     used = in_order(list(columns))
     names = [str(column.name) for column in columns]
-    counted_back = [x for x in _plain(names) if BACKWARDS.search(x) or BEFORE_NOW.search(x)]
+    counted_back = [x for x in _plain(tuple(names)) if BACKWARDS.search(x) or BEFORE_NOW.search(x)]
     is_turned = used != list(columns) and used[::-1] == list(columns)
     if not is_turned or len(counted_back) < len(names) - 1:
         return []
