@@ -347,9 +347,9 @@ def about_missing_labels(table: Table) -> list[str]:
     found = f"the names of {len(recordings):,} files and of their folders have no part of letters"
     return [
         f"{table.name}: no labels: no column holds them, and {found} that several files share",
-        "if a file is a recording, write its label into its name, such as walk_01.csv; or put the "
-        "files of each label into a folder; or give a file with a row for each name and its label, "
-        "too: seqtrain init FOLDER FILE",
+        "if each file is a recording, write its label into its name, such as walk_01.csv",
+        "or put the files of each label into a folder of its name",
+        "or give a file with a row for each name and its label, too: seqtrain init FOLDER FILE",
     ]
 
 

@@ -956,6 +956,7 @@ def test_recordings_without_labels_anywhere_are_told_apart(tmp_path, monkeypatch
     refused = cli("init", "takes", code=2).err
     assert "no labels" in refused
     assert "--sequence" not in refused
+    assert "…" not in refused
 
 
 @pytest.mark.parametrize("others", [["act"], []])
