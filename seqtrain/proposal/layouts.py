@@ -292,6 +292,21 @@ def _splits_inside(folder: str) -> list[str]:
     return []
 
 
+def read_single_rows(table: Table, options: InitOptions) -> None:
+    """Leave out the id of files with labels in their paths if each file has one row.
+
+    Args:
+        table: The table, which is changed.
+        options: Options of the user. An id among them stays.
+    """
+    file = table.column(FILE)
+    has_label = f"(?P<{LABEL}>" in (table.layout.pattern or "") and table.has_columns
+    if not has_label or "id" in options.given or file is None or file.distinct < table.rows:
+        return
+    table.columns = [column for column in table.columns if column is not file]
+    table.layout = replace(table.layout, options=table.layout.options.with_given(id=None))
+
+
 def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions) -> None:
     """Raise a DataError if rows of texts in files with labels in their paths may be examples.
 

@@ -28,6 +28,7 @@ from seqtrain.proposal.layouts import (
     commands_for_files,
     commands_for_names,
     find_layout,
+    read_single_rows,
     refuse_texts_of_files,
 )
 from seqtrain.proposal.nested import commands_for_items, points_of_steps
@@ -114,6 +115,7 @@ def propose(
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
     table = read_table(files_of("train", layout.splits["train"]), layout, reports)
+    read_single_rows(table, options)
     try:
         roles = roles_of(table)
         refuse_texts_of_files(roles, table.layout, options)

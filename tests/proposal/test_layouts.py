@@ -909,6 +909,18 @@ def test_texts_in_files_of_folders_of_classes_are_rows_or_turns(
         assert class_counts("c.yaml") == {"up": rows, "down": rows}
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_text_in_each_file_of_folders_of_classes(tmp_path, monkeypatch, draw, form):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        text, path = sentence(draw, "xy"[i % 2]), Path(f"takes/{'uv'[i % 2]}/{i}.{form}")
+        write(path, ["words"], [[text]])
+        if form == "jsonl":
+            path.write_text(json.dumps({"words": text}))
+    config, _ = proposed("takes")
+    assert (config.data.sequence, config.data.id) == ("words", None)
+
+
 def test_files_of_labels_with_further_words_are_commands(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     rows = [[i, step, draw.gauss(i % 2, 1)] for i in range(40) for step in range(6)]
