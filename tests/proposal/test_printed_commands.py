@@ -288,3 +288,19 @@ def test_texts_with_delimiters_are_written_in_quotes(
     written = list(csv.reader(Path("a-quoted.csv").read_text().splitlines()))
     place = order.index("words")
     assert [row[place] for row in written[bool(names) :]] == [row["words"] for row in rows]
+
+
+def test_another_field_of_fasta_becomes_the_label(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw, names = random.Random(9), ["Apis", "Bombus"]
+    lines = [
+        f">s{i}|{names[i % 2]}|COI|DQ{i:05d}\n{''.join(draw.choices('ACGT', k=40))}\n"
+        for i in range(60)
+    ]
+    Path("a.fasta").write_text("".join(lines))
+    refused = cli("init", "a.fasta", code=2).err
+    (command,) = re.findall("seqtrain:   (awk .*) && seqtrain init", refused)
+    subprocess.run(command, shell=True, check=True)
+    cli("init", "a-field-2.fasta", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert {*prepare(config).preprocessing.labels} == {*names}
