@@ -29,8 +29,8 @@ COMMAS_TO_POINTS = (
 """Substitution of perl that writes decimal points, and no points between thousands, in cells."""
 
 READINGS_OF_DATES = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
-"""Forms of dates with two digits for the year, by what comes first."""
-CLOCKS = ("", " %H:%M", " %H:%M:%S")
+"""Forms of dates by what comes first."""
+YEARS, CLOCKS = ("%y", "%Y"), ("", " %H:%M", " %H:%M:%S")
 WRITING_DATES = (
     "import csv, sys; from datetime import datetime; k = int(sys.argv[1]); "
     'r = csv.reader(sys.stdin, delimiter="{mark}"); '
@@ -123,7 +123,7 @@ def _with_points(table: Table) -> str:
 
 
 def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
-    """Yield commands that write dates such as 31/01/24 with the year first, if none sort rows.
+    """Yield commands that write dates such as 5/1/2024 with the year first, if none sort rows.
 
     The reading whose dates are closest together comes first.
     """
@@ -150,8 +150,8 @@ def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, s
         cells: Dates. Forms that don't fit all of them are left out.
     """
     for first, form in READINGS_OF_DATES.items():
-        for mark, clock in product("/.-", CLOCKS):
-            whole = form.replace("/", mark) + clock
+        for mark, year, clock in product("/.-", YEARS, CLOCKS):
+            whole = form.replace("/", mark).replace("%y", year) + clock
             try:
                 times = [datetime.strptime(cell, whole) for cell in cells]
             except ValueError:

@@ -728,6 +728,10 @@ def test_times_of_day_do_not_sort_dates_that_cannot_be_read(tmp_path, monkeypatc
     said = cli("init", "a.csv", "-o", "c.yaml", "--label", "state").err
     assert parse_config(Path("c.yaml").read_text()).data.order is None
     assert "the dates of 'Date'" in " ".join(said.split())
+    (command,) = re.findall("month comes first: (.*) && seqtrain init", said)
+    subprocess.run(command, shell=True, check=True)
+    cli("init", "a-month.csv", "-o", "c.yaml", "--force", "--label", "state")
+    assert parse_config(Path("c.yaml").read_text()).data.order == ["Date", "Time"]
 
 
 def test_a_code_of_the_label_is_no_group(tmp_path, monkeypatch, draw, cli):
