@@ -220,13 +220,22 @@ def refuse_endings_as_labels(paths: Sequence[str]) -> None:
 
 
 def _refuse_tables_as_texts(path: str) -> None:
-    """Raise a DataError if the texts in the folder of each class hold numbers between marks.
+    """Raise a DataError if the files in the folder of each class hold JSON, or numbers and marks.
 
-    Lines of such a file are time steps.
+    Lines of numbers are time steps.
     """
     if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
         return
     first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
+    if first and all(os.path.splitext(file)[1] == ".json" for file in first):
+        command = ["seqtrain", "init", path, "--format"]
+        label = ["--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$"]
+        raise DataError(
+            f"{display_name(first[0])}: holds JSON; if an object is a row:",
+            f"  {shlex.join([*command, 'jsonl', *label])}",
+            "or, if a file is a text:",
+            f"  {shlex.join([*command, 'txt'])}",
+        )
     for file in first:
         lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
         fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import random
 import re
 import shlex
@@ -304,3 +305,20 @@ def test_another_field_of_fasta_becomes_the_label(tmp_path, monkeypatch, cli):
     cli("init", "a-field-2.fasta", "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {*names}
+
+
+def test_objects_of_json_in_folders_of_classes_are_no_texts(tmp_path, monkeypatch, cli):
+    """As Slack writes the messages of a day in the folder of a channel."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(10)
+    for channel in ("dev", "sales"):
+        for day in range(6):
+            kind = {"type": "message"}
+            said = [kind | {"user": draw.choice("uv"), "text": sentence(draw)} for _ in range(5)]
+            file = Path("chat", channel, f"2023-03-0{day + 1}.json")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(said))
+    shown = cli("init", "chat", "-o", "c.yaml", code=2).err
+    cli(*shlex.split(re.findall("seqtrain (init .*jsonl.*)", shown)[0]), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert {*prepare(config).preprocessing.labels} == {"dev", "sales"}
