@@ -228,13 +228,13 @@ def _refuse_tables_as_texts(path: str) -> None:
         return
     first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
     if first and all(os.path.splitext(file)[1] == ".json" for file in first):
-        command = ["seqtrain", "init", path, "--format"]
+        words = ["seqtrain", "init", path, "--format"]
         label = ["--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$"]
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
-            f"  {shlex.join([*command, 'jsonl', *label])}",
+            f"  {shlex.join([*words, 'jsonl', *label])}",
             "or, if a file is a text:",
-            f"  {shlex.join([*command, 'txt'])}",
+            f"  {shlex.join([*words, 'txt'])}",
         )
     for file in first:
         lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
