@@ -17,13 +17,12 @@ from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
+from seqtrain.proposal.text_forms import delimiter_of, first_lines
 from seqtrain.proposal.wide import about_backwards, places_in_time, wide_columns
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import form_of
 from seqtrain.tables.join import ROW
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed
@@ -88,7 +87,7 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
     lines = [f"{told}; write a column for each channel, with the numbers of all steps in a cell"]
     file = matching_files(table.path)[0]
     if table.header and os.path.isfile(file):
-        mark = form_of(first_lines(file, table.dialect), table.dialect).delimiter
+        mark = delimiter_of(table)
         code = JOINING_STEPS.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
         command, target = rewriting(["python3", "-c", code], file, "channels", ".csv")
         lines += [f"  {command}", f"  seqtrain init {target}"]

@@ -12,8 +12,7 @@ from seqtrain.proposal.profile import ColumnProfile, determines
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
-from seqtrain.tables.delimited import form_of
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.sources import matching_files
 
 
@@ -64,7 +63,7 @@ def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> 
     advice = f"write a minus before the cells of {column.shown}, and sort by it (--order)"
     if is_plain_table(table, table.columns):
         path, place = matching_files(table.path)[0], table.columns.index(column) + 1
-        mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
+        mark = delimiter_of(table)
         code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'
         line, target = rewriting(["awk", f"-F{mark}", "-v", f"OFS={mark}", code], path, "turned")
         names = [word for x in (*coarse, column) for word in ("--order", str(x.name))]

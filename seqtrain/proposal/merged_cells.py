@@ -10,8 +10,7 @@ from seqtrain.proposal.names import is_code_or_owner
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
-from seqtrain.tables.delimited import form_of
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import quote
 
@@ -71,8 +70,8 @@ def _commands(table: Table, column: ColumnProfile) -> list[str]:
         return []
     place = str(table.columns.index(column))
     if format in ("csv", "tsv"):
-        mark = form_of(first_lines(files[0], table.dialect), table.dialect).delimiter
-        command = ["python3", "-c", FILLING.format(mark=mark).replace("'", '"'), place]
+        code = FILLING.format(mark=delimiter_of(table)).replace("'", '"')
+        command = ["python3", "-c", code, place]
     elif format == "xlsx":
         command = ["python3", "-c", FILLING_SHEET, place, table.dialect.sheet or ""]
     else:

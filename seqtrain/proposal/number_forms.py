@@ -13,8 +13,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
-from seqtrain.tables.delimited import form_of
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed, quote
 
@@ -116,7 +115,7 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
 def _with_points(table: Table) -> str:
     """Return a command that writes decimal points in place of commas in the cells of a table."""
     path = matching_files(table.path)[0]
-    mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
+    mark = delimiter_of(table)
     quote = '"?' if mark != "," else '"'
     code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
     return rewriting(["perl", "-pe", code], path, "points")[0]
@@ -136,8 +135,7 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         found = sorted(_readings_of_dates(cells))
         for _, first, form in found:
-            mark = form_of(first_lines(table.path, table.dialect), table.dialect).delimiter
-            code = WRITING_DATES.format(mark=mark)
+            code = WRITING_DATES.format(mark=delimiter_of(table))
             path = matching_files(table.path)[0]
             line, target = rewriting(["python3", "-c", code, str(place), form], path, first)
             yield f"{column.shown}: if the {first} comes first: {line} && seqtrain init {target}"

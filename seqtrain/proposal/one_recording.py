@@ -12,8 +12,7 @@ from seqtrain.proposal.profile import REPEATS, ColumnProfile
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
-from seqtrain.tables.delimited import form_of
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted
 
@@ -47,7 +46,7 @@ def commands_for_parts(
     if not (counters or (stays and runs >= 2 * label.distinct)):
         return []
     path = matching_files(table.path)[0]
-    mark = form_of(first_lines(path, table.dialect), table.dialect).delimiter
+    mark = delimiter_of(table)
     names = [str(column.name) for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)

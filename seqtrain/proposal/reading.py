@@ -24,8 +24,8 @@ from seqtrain.proposal.text_forms import (
     PROFILED_ROWS,
     check_shape,
     command_for_unknown,
+    delimiter_of,
     find_header,
-    first_lines,
     format_of_lines,
     is_ragged,
     refuse_blanks,
@@ -50,7 +50,7 @@ from seqtrain.tables.blocks import (
     Selection,
     as_list,
 )
-from seqtrain.tables.delimited import DELIMITERS, find_delimiter
+from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -313,7 +313,7 @@ def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
     """
     if any(labels_at(rows, place) for place in range(start)) and not has_label_last(rows):
         return start
-    mark = _delimiter_of(table)
+    mark = delimiter_of(table)
     has_quotes = table.dialect.format == "csv" and table.dialect.quotes is not False
     code = MOVING[has_quotes] % json.dumps(mark)
     command, target = rewriting(["python3", "-c", code], table.path, "labelled")
@@ -332,12 +332,6 @@ def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
             *moving,
         )
     return start + 1
-
-
-def _delimiter_of(table: Table) -> str:
-    if table.dialect.delimiter is None and table.dialect.format == "csv":
-        return find_delimiter(first_lines(table.path, table.dialect))
-    return table.dialect.delimiter or "\t"
 
 
 def _numbers_or_texts(fields: Sequence[str]) -> Any:

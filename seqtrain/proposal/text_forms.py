@@ -133,6 +133,12 @@ def _has_names(table: Table) -> bool:
     return False
 
 
+def delimiter_of(table: Table) -> str:
+    """Return the delimiter of the first file of csv or tsv of a table."""
+    file = matching_files(table.path)[0]
+    return form_of(first_lines(file, table.dialect), table.dialect).delimiter
+
+
 def first_lines(path: str, dialect: Dialect) -> list[str]:
     """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
     blocks = _first_blocks(path, replace(dialect, format="lines"))
@@ -332,8 +338,7 @@ def _refuse_survey(head: Table) -> None:
     cells = [x.values[x.codes[place]] for x in head.columns if len(x.codes) > place]
     if not any(str(cell).startswith(SURVEY_ID) for cell in cells):
         return
-    mark = form_of(first_lines(head.path, head.dialect), head.dialect).delimiter
-    code = REMOVING_ROWS.format(mark=mark)
+    code = REMOVING_ROWS.format(mark=delimiter_of(head))
     command, target = rewriting(["python3", "-c", code], matching_files(head.path)[0], "answers")
     raise DataError(
         f"{head.name}: the two rows below the names hold questions and ids of the columns, as "
