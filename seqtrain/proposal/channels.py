@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -191,12 +192,16 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
     """
     layout, files = table.layout, matching_files(table.path)
     joins = [dict(join) for join in layout.joins]
-    if roles.kind != "features" or len(files) > 1 or any(join["on"] != ROW for join in joins):
+    if roles.kind != "features" or len(files) > 1:
+        return []
+    if not joins or any(join["on"] != ROW for join in joins):
         return []
     own = os.path.dirname(files[0])
     for folder in inside(own)[1]:
-        form = _form_of_channels(folder, table.rows)
-        if not joins or form is None:
+        form = None
+        with suppress(DataError):  # its files have nothing to do with the series
+            form = _form_of_channels(folder, table.rows)
+        if form is None:
             continue
         channels = inside(folder)[0]
         name = os.path.basename(folder)

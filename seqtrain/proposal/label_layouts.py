@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -188,13 +189,19 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         if join is not None:
             group, joins = _only(columns), [join]
     choices = []
-    has_label = have_label(table)
+    has_label = table.has_columns and have_label(table)
     for target in targets or loose:
-        join, columns = _join_of(table, target, progress)
+        try:
+            join, columns = _join_of(table, target, progress)
+        except DataError:
+            if is_input and targets:
+                raise
+            continue  # a file beside, which has nothing to do with the table
         if join is None:
             continue
         by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
-        if targets or not (has_label or by_chance):
+        is_target = bool(targets) and (is_input or not has_label)
+        if is_target or not (has_label or by_chance):
             options = layout.options
             if _only(columns) and not label:
                 options = options.with_given(label=columns)
@@ -202,7 +209,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             command = set_command(f"data.join={flow(found_joins)}")
             found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
             choices.append(Choice(command, found))
-    if targets and not choices and not has_label:
+    if is_input and targets and not choices and not has_label:
         other = read_table(targets[:1], FileLayout({}, InitOptions()), progress, is_train=False)
         raise DataError(
             f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
@@ -470,8 +477,9 @@ def commands_for_recordings(table: Table) -> list[str]:
     lines = []
     for folder in inside(os.path.dirname(table.path))[1]:
         recordings, options = recordings_of([folder]), InitOptions()
-        if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
-            lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
+        with suppress(DataError):  # the files of the folder have nothing to do with the table
+            if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
+                lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
     if lines:
         lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
     return lines

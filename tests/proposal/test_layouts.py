@@ -977,3 +977,23 @@ def test_points_are_no_sequences_beside_events(tmp_path, monkeypatch, draw, cli,
         data = parse_config(Path(file).read_text()).data
         assert (data.id, data.order, data.label) == ("game", "minute", "won")
     assert [*data.steps] == [*others, "place_0", "place_1"]
+
+
+@pytest.mark.parametrize("content", [b"PAR1junk", b"\x93NUMPY", b"\0\xff\0junk,\n", b""])
+def test_files_beside_that_have_nothing_to_do_with_a_table(tmp_path, monkeypatch, draw, content):
+    """They are in a folder beside it, or are named like labels, but the table has its own."""
+    monkeypatch.chdir(tmp_path)
+    numbers = [f"c{i}" for i in range(12)]
+    rows = [[*(draw.random() for _ in numbers), "ab"[i % 2]] for i in range(60)]
+    write(Path("wide.csv"), [*numbers, "label"], rows)
+    rows = [[draw.choice("uvw"), draw.choice("xyz"), "ab"[i % 2]] for i in range(60)]
+    write(Path("words.csv"), ["word", "size", "label"], rows)
+    for ending in ("parquet", "npz", "csv", "csv.gz"):
+        for file in (f"lab/labels.{ending}", f"lab/t0.{ending}", f"lab/t1.{ending}"):
+            Path(file).parent.mkdir(exist_ok=True)
+            Path(file).write_bytes(content)
+    Path("labels.csv").write_bytes(content)
+    for file in ("wide.csv", "words.csv"):
+        config, _ = proposed(file)
+        assert config.data.label == "label"
+        assert config.data.join is None
