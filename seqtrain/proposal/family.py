@@ -1,6 +1,7 @@
 """Families of texts: words, characters, an alphabet such as DNA's, or symbols."""
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -54,6 +55,8 @@ PROBED_CHARACTERS = 200_000
 """Number of characters in which words are counted."""
 PROBED_EVERY = 4
 """The words of every fourth text are looked up in the others."""
+HTML = re.compile(r"</?[a-zA-Z][^<>]*>|&#?\w+;")
+"""A tag or a character of HTML."""
 MARKS_AROUND = '.,"()?!-<>:;'
 
 split_words = make_tokenizer("word", lowercase=True)
@@ -133,7 +136,7 @@ def are_symbols(texts: Sequence[str]) -> bool:
     its letters mostly occur in another case. The first word of a sentence has a capital, so it
     tells nothing.
     """
-    tokens = Counter(" ".join(texts).split())
+    tokens = Counter(" ".join(HTML.sub(" ", text) for text in texts).split())
     if 10 * len(tokens) >= tokens.total():
         return False
     first = Counter(word for text in texts for word in text.split(maxsplit=1)[:1])

@@ -4,6 +4,7 @@ The label is the column with most points by short rules. The sequence is what th
 finds one says. If a choice isn't clear, it is left to the user.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ from seqtrain.text import counted
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
+FEWEST_NUMBERED, DIGITS = 5, re.compile("[0-9]+")
+"""Fewest columns with equal names but for numbers that are no labels beside others."""
 MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
 MOST_CLASSES, MOST_WORDS_AS_CLASSES = 12, 50
@@ -190,6 +193,8 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
     candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
     if any(x.word == ACCEPTED and x.holds_names for x in columns):  # those that are accepted
         candidates = [x for x in candidates if not is_decision(x)]
+    numbered = _numbered(columns)
+    candidates = [x for x in candidates if x not in numbered] or candidates
     best = likeliest_labels(candidates)
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
         ends = [column for column in best if column in (columns[0], columns[-1])]
@@ -226,6 +231,15 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
         marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
         *described_columns(columns),
     )
+
+
+def _numbered(columns: Sequence[ColumnProfile]) -> set[ColumnProfile]:
+    """Return columns whose names differ in a number only, as weeks do, but no columns of marks."""
+    by_stem: dict[str, list[ColumnProfile]] = {}
+    for column in columns:
+        by_stem.setdefault(DIGITS.sub("", str(column.name)), []).append(column)
+    groups = [own for stem, own in by_stem.items() if stem and len(own) >= FEWEST_NUMBERED]
+    return {x for own in groups if not all(map(_holds_truth_values, own)) for x in own}
 
 
 def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:

@@ -33,6 +33,7 @@ from seqtrain.proposal.profile import (
     determines,
 )
 from seqtrain.proposal.roles import (
+    FEWEST_OWNERS,
     FEWEST_WIDE,
     MOST_LISTED,
     Roles,
@@ -116,8 +117,8 @@ def row_table(
             roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
-    roles.owner = owner_of(unused)
     ids = [column for column in unused if _may_be_id(column, label)]
+    roles.owner = next(iter(ids), None) or owner_of(unused)  # an id tells the label
     is_detected_text = roles.kind == "text" and not options.named("sequence")
     if is_detected_text and chosen[0].is_category:
         roles.warnings.append(
@@ -241,8 +242,12 @@ def _may_be_spelled(column: ColumnProfile) -> bool:
 
 
 def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
-    """Return True if a column is named like codes or groups, and its equal rows have one label."""
-    if not column.can_be_label or not (may_own(column) or is_code(column)):
+    """Return True if the equal rows of a column have one label, and it may name sequences.
+
+    It is named like codes or groups, or its equal rows stand together.
+    """
+    is_block = column.is_contiguous and FEWEST_OWNERS <= column.distinct <= column.rows / 2
+    if not column.can_be_label or not (may_own(column) or is_code(column) or is_block):
         return False
     return determines(column, label) and not determines(label, column)
 
@@ -370,14 +375,20 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     """Return the only column with a usual name, or else the only one left, or []."""
     candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
-    if any(column.is_free_text for column in candidates):  # next to it, these are names of things
-        named = [x for x in named if x.is_free_text or x.word not in SHORT_NAMES]
+    if any(map(_is_long, candidates)):  # next to it, these are names of things
+        named = [x for x in named if _is_long(x) or x.word not in SHORT_NAMES]
     if len(named) == 1:
         return named
     plausible = _plausible(found)
     if len(plausible) == 1:
         return plausible
     return []
+
+
+def _is_long(column: ColumnProfile) -> bool:
+    """Return True for free texts, and for other texts of many characters, such as a tune."""
+    is_tune = column.kind == "text" and column.characters > LONGEST_CODE * column.rows
+    return column.is_free_text or (is_tune and column.differs)
 
 
 def _plausible(found: _Candidates) -> list[ColumnProfile]:

@@ -828,3 +828,43 @@ def test_measured_columns_are_no_choices_beside_likelier_labels(tmp_path, monkey
     refused = cli("init", "a.csv", code=2).err
     assert "--label better" in refused
     assert "--label sys_v0" not in refused
+
+
+def test_blocks_of_rows_with_one_label_are_kept_together(tmp_path, monkeypatch, draw, cli):
+    """Whatever their name says, before owners that several of them share."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for play in range(30):
+        for line in range(6):
+            who = draw.choice(["First", "Second", "Chorus"])
+            rows.append([f"{name(draw)}{play}", line, who, sentence(draw), "tc"[play % 2]])
+        rows[-6:] = [[rows[-6][0], *row[1:]] for row in rows[-6:]]
+    write(Path("a.csv"), ["play", "line", "speaker", "text", "genre"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert "--id play" in said
+    assert "data.group=play" in said
+
+
+def test_weeks_are_no_labels_beside_others(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    weeks = [f"wk{i}" for i in range(1, 9)]
+    rows = [[draw.choice("xyz"), *draw.choices("PAL", k=8), draw.choice("mn")] for _ in range(90)]
+    write(Path("a.csv"), ["course", *weeks, "enrolled"], rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert "--label enrolled" in refused
+    assert "wk1" not in refused
+
+
+def test_a_tune_is_the_sequence_beside_its_name(tmp_path, draw):
+    rows = []
+    for number in range(90):
+        tune = "|".join("".join(draw.choices("abcdefgA", k=8)) for _ in range(8))
+        rows.append([f"{name(draw)} {number}", tune, draw.choice("xy")])
+    config, _ = proposed(write(tmp_path / "a.csv", ["name", "abc", "dance"], rows))
+    assert config.data.sequence == "abc"
+
+
+def test_html_is_text(tmp_path, draw):
+    rows = [[f"<p>{sentence(draw)}&nbsp;again</p>", "xy"[i % 2]] for i in range(120)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["body", "tag"], rows))
+    assert config.data.kind == "text"
