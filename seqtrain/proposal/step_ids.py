@@ -35,6 +35,8 @@ The share is that of the rows of such an id, too.
 """
 DIGITS_OF_ID = 5
 """Fewest digits of numbers that are ids beside times, whatever their name."""
+FEWEST_PER_TIME = 3
+"""Fewest rows per time, on average, that are a sequence."""
 SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 
@@ -86,6 +88,7 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
         pairs = [(x, label) for x in candidates for label in targets[:MOST_CANDIDATES]]
         found = [x for x, label in pairs if label not in x.parts and has_mistakes(label, x)]
     ids = found if given else _likeliest_ids(found, columns)
+    ids = ids or _moments([x for x in columns if x not in taken], targets)
     for column in ids:
         if all(determines(column, other) for other in ids):
             return column
@@ -95,6 +98,24 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
             *commands("id", ids),
         )
     return None
+
+
+def _moments(
+    columns: Sequence[ColumnProfile], labels: Sequence[ColumnProfile]
+) -> list[ColumnProfile]:
+    """Return columns of times that name sequences, such as a day whose rows have one label.
+
+    Another column sorts the rows of each time.
+    """
+    found = []
+    for column in columns:
+        if column.kind != "time" or FEWEST_PER_TIME * column.distinct > column.rows:
+            continue
+        others = [x for x in labels if x is not column and determines(column, x)]
+        has_label = any(not determines(x, column) for x in others)
+        if has_label and find_order([x for x in columns if x is not column], column) is not None:
+            found.append(column)
+    return found
 
 
 def has_mistakes(label: ColumnProfile, id: ColumnProfile) -> bool:

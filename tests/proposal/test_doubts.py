@@ -868,3 +868,18 @@ def test_html_is_text(tmp_path, draw):
     rows = [[f"<p>{sentence(draw)}&nbsp;again</p>", "xy"[i % 2]] for i in range(120)]
     config, _ = proposed(write(tmp_path / "a.csv", ["body", "tag"], rows))
     assert config.data.kind == "text"
+
+
+@pytest.mark.parametrize("form", ["2024-{0:02d}-{1:02d}", "KW {2}/2023", "{0:02d}:{1:02d}"])
+def test_a_time_whose_rows_have_one_label_is_the_id(tmp_path, draw, form):
+    """A day, a week or a start, and not the kind of an event, whose labels change."""
+    rows = []
+    for unit in range(45):
+        day = form.format(unit // 23 + 1, unit % 23 + 1, unit + 1)
+        for step in range(8):
+            event = [draw.choice(["load", "run", "stop"]), round(draw.random(), 2)]
+            rows.append([day, step, *event, ["good", "bad"][unit % 2]])
+    names = ["unit", "step", "event", "amps", "verdict"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.id, config.data.order) == ("unit", "step")
+    assert config.data.window is None
