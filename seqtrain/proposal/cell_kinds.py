@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
-from seqtrain.tables.cells import MISSING_NUMBERS, BadCellError, items_of
+from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, BadCellError, items_of
 from seqtrain.tables.series import series_of
 from seqtrain.tables.times import MONTHS, PERIOD_FORMS, UNITS_OF_TIME, WEEKDAYS
 
@@ -121,6 +121,9 @@ def kind_of_cell(cell: Any) -> str:
         return "text"
     if cell.isdigit() and len(cell) > LONGEST_NUMBER:
         return "text"
+    negative = NEGATIVE.fullmatch(cell)
+    if negative is not None:
+        cell = negative["in"] or negative["before"]
     for kind, pattern in KIND_PATTERNS.items():
         if pattern.fullmatch(cell):
             return kind

@@ -350,7 +350,7 @@ class ColumnProfile:
             marked = self._amounts
         marked = [value for value in marked if "," in value or value.count(".") > 1]
         if marked and self.kind_counts["numbers"] <= self.kind_counts["number"]:
-            return not all(GROUPED["."].fullmatch(value) for value in marked)
+            return not all(GROUPED["."].fullmatch(value.strip("()-")) for value in marked)
         lists = [value for value in self.values_of("numbers") if isinstance(value, str)]
         are_commas = any("," in value for value in lists)
         if any(";" in value for value in lists):

@@ -105,6 +105,12 @@ SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
 """A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
+_UNSIGNED = r"[0-9]+\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
+NEGATIVE = re.compile(rf"\((?P<in>{_UNSIGNED})\)|(?P<before>{_UNSIGNED}|[0-9]+,[0-9]+)-")
+"""A negative number as accountants write it: in parentheses, or with the minus behind.
+
+It has decimals: (12) may number rows, too.
+"""
 MINUS = "\N{MINUS SIGN}"
 GROUPED = {
     decimal: re.compile(
@@ -394,6 +400,9 @@ def with_point(text: str, decimal: str = ",") -> str:
         BadCellError: If it is a number with a decimal point in place of a comma.
     """
     text = text.strip().replace(MINUS, "-")
+    negative = NEGATIVE.fullmatch(text)
+    if negative is not None:
+        text = f"-{negative['in'] or negative['before']}"
     grouped = GROUPED[decimal].fullmatch(text)
     if grouped is not None:
         text = text.replace(grouped["mark"], "")
