@@ -56,7 +56,7 @@ from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, listed, quote
 
-DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
+NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
@@ -184,7 +184,7 @@ def _refuse_text_recordings(path: str) -> None:
         return
     new = f"{path.rstrip(os.sep)}-tables"
     code = r'FNR == 1 {close(o); o = FILENAME; sub(/.*\//, "", o); sub(/txt$/, "csv", o)'
-    has_commas = all(map(DECIMAL_COMMA.fullmatch, re.split(r"[\s;|]+", lines[-1].strip())))
+    has_commas = all(map(NUMBER_WITH_COMMA.fullmatch, re.split(r"[\s;|]+", lines[-1].strip())))
     points = 'gsub(/,/, "."); ' if has_commas else ""
     code += rf'; o = d "/" o}} {{sub(/^[ \t]+/, ""); {points}gsub(/[ \t,;|]+/, ","); print > o}}'
     write = f"mkdir {shlex.quote(new)} && {shlex.join(['awk', '-v', f'd={new}', code])}"

@@ -33,7 +33,7 @@ ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.arg
 """Program that writes a row for each item of a list."""
 
 
-NUMBERS = (
+WRITING_NUMBERS = (
     "k = sys.argv[1]; [print(json.dumps({n: y for n, y in x.items() if n != k} "
     '| {f"{k}_{i}": y for i, y in enumerate(x[k] or ())})) for x in r]'
 )
@@ -101,7 +101,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     if table.dialect.format != "jsonl" or not os.path.isfile(table.path) or not points:
         return []
     column = points[0]
-    line, target = rewriting_objects(table, NUMBERS, column, "points")
+    line, target = rewriting_objects(table, WRITING_NUMBERS, column, "points")
     return [
         f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
         "write each number as a column:",

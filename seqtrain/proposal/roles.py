@@ -41,7 +41,7 @@ from seqtrain.text import counted
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
-FEWEST_NUMBERED, DIGITS = 5, re.compile("[0-9]+")
+FEWEST_ALIKE, NUMBER_IN_TITLE = 5, re.compile("[0-9]+")
 """Fewest columns with equal names but for numbers that are no labels beside others."""
 MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
@@ -237,8 +237,8 @@ def _numbered(columns: Sequence[ColumnProfile]) -> set[ColumnProfile]:
     """Return columns whose names differ in a number only, as weeks do, but no columns of marks."""
     by_stem: dict[str, list[ColumnProfile]] = {}
     for column in columns:
-        by_stem.setdefault(DIGITS.sub("", str(column.name)), []).append(column)
-    groups = [own for stem, own in by_stem.items() if stem and len(own) >= FEWEST_NUMBERED]
+        by_stem.setdefault(NUMBER_IN_TITLE.sub("", str(column.name)), []).append(column)
+    groups = [own for stem, own in by_stem.items() if stem and len(own) >= FEWEST_ALIKE]
     return {x for own in groups if not all(map(_holds_truth_values, own)) for x in own}
 
 
