@@ -199,7 +199,7 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
     own = os.path.dirname(files[0])
     for folder in inside(own)[1]:
         form = None
-        with suppress(DataError):  # its files have nothing to do with the series
+        with suppress(DataError):  # its files aren't about the series
             form = _form_of_channels(folder, table.rows)
         if form is None:
             continue

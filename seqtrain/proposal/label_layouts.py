@@ -39,7 +39,7 @@ from seqtrain.text import display_name, quote
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
 MOST_REPEATED_KEYS = 0.1
-"""Largest share of rows of a table of labels whose keys may stand in another row by mistake."""
+"""Largest share of rows of a table of labels whose keys may occur in another row by mistake."""
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
 """Names of keys that any table may have."""
 FEWEST_KEYS = 4
@@ -196,7 +196,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         except DataError:
             if is_input and targets:
                 raise
-            continue  # a file beside, which has nothing to do with the table
+            continue  # another file of the folder, which isn't about the table
         if join is None:
             continue
         by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
@@ -210,14 +210,19 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
             choices.append(Choice(command, found))
     if is_input and targets and not choices and not has_label:
-        other = read_table(targets[:1], FileLayout({}, InitOptions()), progress, is_train=False)
-        raise DataError(
-            f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
-            f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
-            "both files that names each row"
-        )
+        raise _other_rows(table, targets[0], progress)
     named = [x for x in choices if own.union(x.layout.facts).issuperset(map(str, label))]
     return named or choices
+
+
+def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
+    """Return the error about a file of labels that has another number of rows, and no key."""
+    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    return DataError(
+        f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
+        f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
+        "both files that names each row"
+    )
 
 
 def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:
@@ -280,7 +285,7 @@ def joined_by_key(
 
 
 def _refuse_repeated_keys(table: Table, other: Table) -> None:
-    """Raise a DataError if a few keys of another table, which a table has, stand in several rows.
+    """Raise a DataError if a few keys of another table, which a table has, occur in several rows.
 
     Raises:
         DataError: The error has a command that keeps one of equal rows.
@@ -477,7 +482,7 @@ def commands_for_recordings(table: Table) -> list[str]:
     lines = []
     for folder in inside(os.path.dirname(table.path))[1]:
         recordings, options = recordings_of([folder]), InitOptions()
-        with suppress(DataError):  # the files of the folder have nothing to do with the table
+        with suppress(DataError):  # the files of the folder aren't about the table
             if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
                 lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
     if lines:

@@ -231,14 +231,14 @@ def _refuse_tables_as_texts(path: str) -> None:
     if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
         return
     first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
+    command = shlex.join(["seqtrain", "init", path, "--format"])
     if first and all(os.path.splitext(file)[1] == ".json" for file in first):
-        words = ["seqtrain", "init", path, "--format"]
         label = ["--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$"]
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
-            f"  {shlex.join([*words, 'jsonl', *label])}",
+            f"  {command} jsonl {shlex.join(label)}",
             "or, if a file is a text:",
-            f"  {shlex.join([*words, 'txt'])}",
+            f"  {command} txt",
         )
     for file in first:
         lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
@@ -246,10 +246,9 @@ def _refuse_tables_as_texts(path: str) -> None:
         if len(fields) < 2 or 2 * sum(map(is_number, map(str.strip, fields))) < len(fields):
             return
     if first:
-        name = display_name(first[0])
-        command = shlex.join(["seqtrain", "init", path, "--format"])
         raise DataError(
-            f"{name}: holds lines of numbers with marks between; if a line is a time step:",
+            f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a "
+            "time step:",
             f"  {command} csv",
             "or, if a file is a text:",
             f"  {command} txt",

@@ -31,8 +31,6 @@ CHOICES_IN_TASKS = (
 """Program that writes the data of each task, and the choices of its first annotation."""
 ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.argv[1]]]"
 """Program that writes a row for each item of a list."""
-
-
 WRITING_NUMBERS = (
     "k = sys.argv[1]; [print(json.dumps({n: y for n, y in x.items() if n != k} "
     '| {f"{k}_{i}": y for i, y in enumerate(x[k] or ())})) for x in r]'

@@ -129,14 +129,14 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
     is_plain = table.dialect.format in ("csv", "tsv") and table.header
     if roles.id is None or roles.order is not None or not is_plain:
         return
-    for place, column in enumerate(table.columns):
-        if column.kind != "time" or not np.isnan(column.numbers).all():
-            continue
+    unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
+    if not unread:
+        return
+    path, code = matching_files(table.path)[0], WRITING_DATES.format(mark=delimiter_of(table))
+    for column in unread:
+        place = table.columns.index(column)
         cells = [str(value).strip() for value in column.values if str(value).strip()]
-        found = sorted(_readings_of_dates(cells))
-        for _, first, form in found:
-            code = WRITING_DATES.format(mark=delimiter_of(table))
-            path = matching_files(table.path)[0]
+        for _, first, form in sorted(_readings_of_dates(cells)):
             line, target = rewriting(["python3", "-c", code, str(place), form], path, first)
             yield f"{column.shown}: if the {first} comes first: {line} && seqtrain init {target}"
 

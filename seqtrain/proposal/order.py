@@ -167,9 +167,8 @@ def _can_sort(column: ColumnProfile) -> bool:
         return False
     if column.kind in ("number", "amount", "time") or column.calendar_names:
         return True
-    if str(
-        next(iter(column.values), "")
-    ).isdigit():  # nanoseconds have more digits than a number of float64
+    first = str(next(iter(column.values), ""))
+    if first.isdigit():  # a text, for nanoseconds have more digits than float64 holds
         return bool(np.isfinite(column.numbers).all())
     is_named = level_of(column) is not None or is_counter(column) or is_event_time(column)
     return (column.numbered_text != "" or column.are_ordinals) and is_named

@@ -208,9 +208,8 @@ def _read_other_splits(found: Findings, reports: ReadingProgress) -> Iterator[st
             path = found.splits.pop(name)
             alone = _files_of_train_alone(found, names_of(path)[0])
             reason = "has no labels"
-            if (
-                alone and alone[0] != found.table.layout.joins[0]["file"]
-            ):  # the first has the labels
+            joins = found.table.layout.joins
+            if alone and alone[0] != joins[0]["file"]:  # the first one has the labels
                 reason = f"has no file as {alone[0]} is of train"
             yield f"{path} {reason}, so it isn't data.{name}; {_prediction_of(path, found)}"
             continue

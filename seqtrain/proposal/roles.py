@@ -41,8 +41,10 @@ from seqtrain.text import counted
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
-FEWEST_ALIKE, NUMBER_IN_TITLE = 5, re.compile("[0-9]+")
-"""Fewest columns with equal names but for numbers that are no labels beside others."""
+NUMBER_IN_TITLE = re.compile("[0-9]+")
+"""Number in the name of a column, such as that of a week."""
+FEWEST_ALIKE = 5
+"""Fewest columns whose names differ in numbers only that are no labels if others may be."""
 MOST_LABELS = 4
 """Number of columns that may be the label in a warning."""
 MOST_CLASSES, MOST_WORDS_AS_CLASSES = 12, 50

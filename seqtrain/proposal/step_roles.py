@@ -183,13 +183,25 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     order = Order(*given) if given else None
     if order is None and not _is_only_measurement(varying):
         order = find_order(varying, id)
-        if order is not None and all(map(is_time_of_day, order.columns)):
-            dates = [x for x in varying if x.kind == "time" and np.isnan(x.numbers).all()]
-            order = None if dates else order  # a time of day comes again on each date
-        for channel in filter(is_channel, varying if order is None else ()):
-            others = [x for x in varying if x is not channel]
-            order = order or find_order(others, joined_column([*id.parts, channel]))
+        has_unread_dates = any(x.kind == "time" and np.isnan(x.numbers).all() for x in varying)
+        if order is not None and all(map(is_time_of_day, order.columns)) and has_unread_dates:
+            order = None  # a time of day comes again on each of the dates
+        if order is None:
+            order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
+
+
+def _order_of_channels(varying: Sequence[ColumnProfile], id: ColumnProfile) -> Order | None:
+    """Return the order of rows that hold a number of one channel each, or None.
+
+    The order begins again in each channel of an id, so it sorts the rows of both together.
+    """
+    for channel in filter(is_channel, varying):
+        others = [x for x in varying if x is not channel]
+        order = find_order(others, joined_column([*id.parts, channel]))
+        if order is not None:
+            return order
+    return None
 
 
 def _is_only_measurement(varying: Sequence[ColumnProfile]) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_forms import sentence, write
+from tests.tables.test_xlsx import write as write_workbook
 
 FILES = ["my data.csv", "it's.csv", 'the "q".csv', "a=b.csv", "$HOME.csv", "p|.csv", "a\\b.csv"]
 MARKS = [
@@ -127,11 +128,8 @@ def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli,
     rows = [[f"p {row[0]}", row[1], row[3], "xy"[int(row[0][1:]) % 2]] for row in rows]
     merged = [[row[0], *row[1:3], row[3]] if row[1] == 0 else ["", *row[1:3], ""] for row in rows]
     if file.endswith(".xlsx"):
-        openpyxl = pytest.importorskip("openpyxl")
-        book = openpyxl.Workbook()
-        for row in (names, *merged):
-            book.active.append([None if x == "" else x for x in row])
-        book.save(file)
+        cells = [[None if x == "" else x for x in row] for row in (names, *merged)]
+        write_workbook(Path(file), Data=cells)
     else:
         write(Path(file), names, merged, ";" if ";" in file else ("\t" if "tsv" in file else ","))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
@@ -181,7 +179,7 @@ def test_several_columns_of_marks_are_the_first_command(tmp_path, monkeypatch, c
 @pytest.mark.parametrize("form", ["classes", "a table of labels", "notes"])
 def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     monkeypatch.chdir(tmp_path)
-    openpyxl, draw = pytest.importorskip("openpyxl"), random.Random(form)
+    draw = random.Random(form)
     sheets: dict[str, list[list[Any]]] = {}
     if form == "classes":
         for label in ("Thanks & more", "Broken", "Late"):
@@ -195,13 +193,7 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
         sheets["Subjects"] = [["subject_id", "arm"], *([f"S{i}", "xy"[i % 2]] for i in range(50))]
         rows = [[f"S{i}", day, draw.random()] for i in range(50) for day in range(4)]
         sheets["Visits"] = [["subject_id", "day", "weight"], *rows]
-    book = openpyxl.Workbook()
-    book.remove(book.active)
-    for title, rows in sheets.items():
-        sheet = book.create_sheet(title)
-        for row in rows:
-            sheet.append(row)
-    book.save("it's.xlsx")
+    write_workbook(Path("it's.xlsx"), **sheets)
     refused = cli("init", "it's.xlsx", "-o", "c.yaml", code=2).err
     if form == "notes":
         (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
