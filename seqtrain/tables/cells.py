@@ -347,7 +347,7 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     """
     number = _number_in(cell, decimal)
     if number is None:
-        advice = "a missing number is a blank cell or NA"
+        advice = "a missing number is a blank cell or NA, or named in data.na_values"
         if _number_in(cell, "," if decimal == "." else ".") is not None:
             advice = f"data.decimal is {decimal!r}: write this mark, or train with the other one"
         raise BadCellError(f"expected a number, found {quote(str(cell))}; {advice}")
