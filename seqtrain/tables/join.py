@@ -69,10 +69,13 @@ class JoinedSource(Source):
     Args:
         source: The source.
         joins: The further files.
+        needed: Columns to join if all columns of the source are read, or None for all.
     """
 
-    def __init__(self, source: Source, joins: Sequence[Join]) -> None:
-        self.source, self.joins = source, tuple(joins)
+    def __init__(
+        self, source: Source, joins: Sequence[Join], needed: Sequence[Name] | None = None
+    ) -> None:
+        self.source, self.joins, self.needed = source, tuple(joins), needed
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
         self.matches = list[KeyMatch]()
 
@@ -91,11 +94,14 @@ class JoinedSource(Source):
                 of rows, or a required column is nowhere.
         """
         tables, unreadable = list[_JoinedTable](), list[DataError]()
+        joined = selection
+        if selection.required is None and self.needed is not None:
+            joined = Selection(tuple(self.needed))
         for join in self.joins:
             try:
-                tables.append(_JoinedTable(join, selection))
+                tables.append(_JoinedTable(join, joined))
             except DataError as error:
-                if selection.required is None:
+                if joined.required is None:
                     raise
                 unreadable.append(error)
         inner, start = _without(selection, tables), 0
@@ -192,8 +198,9 @@ class _JoinedTable:
         self.join, self.name = join, join.source.name
         self.is_whole = selection.required is None
         if selection.required is not None:
-            others = [name for name in selection.required if name != join.right]
-            names = [join.own_name if name == join.column else name for name in others]
+            names = [name for name in selection.required if name != join.right]
+            if join.column is not None:  # the file's only column, under its new name alone
+                names = [join.own_name] if join.column in names else []
             selection = Selection(() if join.right is None else (join.right,), tuple(names))
         self._lines, columns = list[int](), dict[Name, list[Any]]()
         for block in join.source.blocks(selection):
@@ -301,7 +308,9 @@ class _JoinedTable:
         return list(range(start, end))
 
 
-def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
+def joined_source(
+    source: Source, joins: Sequence[Mapping[str, Any]], needed: Sequence[Name] | None = None
+) -> Source:
     """Return a source with the files of data.join.
 
     If a file names its split, as y_train.txt, and the source another one, as X_test.txt, the file
@@ -312,6 +321,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
         joins: Value of data.join: mappings with the keys `file` and `on`. `on` is a column, the
             columns ``{left, right}``, or "row"; `header` tells if a file that is joined row by row
             names its columns.
+        needed: Columns to join if all columns of the source are read, or None for all.
     """
     found = list[Join]()
     for each in joins:
@@ -323,7 +333,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
         else:
             found.append(Join(_open(path), on["left"], on["right"]))
     if found:
-        return JoinedSource(source, found)
+        return JoinedSource(source, found, needed)
     return source
 
 
