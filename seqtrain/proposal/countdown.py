@@ -3,11 +3,9 @@
 import shlex
 from collections.abc import Iterator
 
-import numpy as np
-
 from seqtrain.proposal.names import LEVEL_OF_QUARTERS, PARTS, level_of, may_count_down
 from seqtrain.proposal.one_recording import is_plain_table
-from seqtrain.proposal.order import NEARLY_ALL, Order, growth, is_known, sampled_ids
+from seqtrain.proposal.order import IdRows, Order, is_known
 from seqtrain.proposal.profile import ColumnProfile, determines
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.shell import rewriting
@@ -48,14 +46,10 @@ def _is_part(column: ColumnProfile) -> bool:
 
 def _sorts_falling(column: ColumnProfile, coarse: list[ColumnProfile], id: ColumnProfile) -> bool:
     """Return True if nearly all numbers of an id differ, and its rows aren't in falling order."""
-    rows = sampled_ids(id)
-    ids, numbers = id.codes[rows], -column.numbers[rows]
+    rows = IdRows(id.codes)
     if coarse:
-        parts = Order(*coarse).codes[rows].astype(np.int64)
-        ids = np.unique(ids * (int(parts.max()) + 1) + parts, return_inverse=True)[1]
-    gaps = growth(numbers, ids, sort=True)
-    are_distinct = len(gaps) > 0 and np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps)
-    return bool(are_distinct and (growth(numbers, ids) < 0).any())
+        rows = rows.divided_by(Order(*coarse))
+    return rows.mostly_differ_in(column) and bool((rows.steps(column) > 0).any())
 
 
 def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> str:
