@@ -112,8 +112,7 @@ def test_python_session_runs(with_few_rows, monkeypatch, capsys):
 
 
 def test_predictor_that_stays_answers_each_row(with_few_rows, tmp_path, monkeypatch, capsys):
-    page = BLOCKS["seqtrain/cli/README.md"]
-    (session,) = (block for language, block in page if language == "py")
+    (session,) = (block for language, block in BLOCKS["README.md"] if language == "py")
     monkeypatch.chdir(with_few_rows)
     if not Path("runs").exists():
         with pytest.raises(SystemExit):
