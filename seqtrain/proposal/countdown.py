@@ -11,7 +11,6 @@ from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 
 
 def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
@@ -20,7 +19,7 @@ def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
     It is the last column of the order, and named so or a time after the number of a part. Without
     an order, it is named so, and the rows of an id don't stand in its falling order.
     """
-    if roles.id is None or table.layout.options.named("order"):
+    if roles.id is None or table.options.named("order"):
         return
     if roles.order is not None:
         *coarse, last = roles.order.columns
@@ -56,7 +55,7 @@ def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> 
     """Return the doubt about a column that may count down within those before it."""
     advice = f"write a minus before the cells of {column.shown}, and sort by it (--order)"
     if is_plain_table(table, table.columns):
-        path, place = matching_files(table.path)[0], table.columns.index(column) + 1
+        path, place = table.file, table.columns.index(column) + 1
         mark = delimiter_of(table)
         code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'
         line, target = rewriting(["awk", f"-F{mark}", "-v", f"OFS={mark}", code], path, "turned")

@@ -46,6 +46,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.time_kinds import (
     has_both_ends,
     has_years_last,
@@ -334,7 +335,7 @@ class StepColumns:
             yield from self._newest_first(steps)
             is_mixed = (steps > 0).any() and np.count_nonzero(steps < 0) > len(steps) / 10
             if self.id.is_contiguous and is_mixed and not is_dated(order.columns[0]):
-                option = shlex.join(["--set", "data.order=null"])
+                option = set_option("data.order=null")
                 yield (
                     f"rows of one {self.id.shown} stand together, but not in the order of "
                     f"{order.shown}; if the file has them in time: {option}"
@@ -354,7 +355,7 @@ class StepColumns:
                 yield (
                     f"{order.columns[0].shown} has no {period}: rows of {first} come before those "
                     f"of {last} of one {self.id.shown}; add the date, or keep the order of the "
-                    f"file: {shlex.join(['--set', 'data.order=null'])}"
+                    f"file: {set_option('data.order=null')}"
                 )
             yield from self._mixed_sequences(order.codes[self.rows.rows])
 
@@ -390,7 +391,7 @@ class StepColumns:
         yield (
             f"rows of one {self.id.shown} are newest first in the file, by {name}: data.order "
             f"sorts them from the oldest on{equal}; if it counts down, keep the order of the file: "
-            f"{shlex.join(['--set', 'data.order=null'])}"
+            f"{set_option('data.order=null')}"
         )
 
     def _doubts_without_order(self) -> Iterator[str]:
