@@ -142,7 +142,7 @@ class ColumnProfile:
             return self
         names = Names()
         table = np.array([names[value] for value in self.values], np.int32)
-        if len(names.names) == len(self.values):
+        if names.spellings == self.values:
             return self
         found = ColumnProfile(self.name, names.spellings, table[self.codes], self.owners)
         found.written = self
