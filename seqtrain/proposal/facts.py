@@ -234,7 +234,7 @@ def _add_steps(facts: Facts, roles: Roles) -> None:
     for column in roles.number_columns():
         share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
         facts.is_missing |= share > 0
-        facts.is_often_missing |= share >= OFTEN_MISSING and str(column.name) in roles.steps
+        facts.is_often_missing |= share >= OFTEN_MISSING and column.name_text in roles.steps
     if "token" not in roles.steps.values():
         facts.channels = len(roles.steps)
         facts.family = Family("series" if facts.channels == 1 else "channels")

@@ -74,7 +74,7 @@ def label_file(
             keys = set(filter(None, (_key_of(each, pattern, depth) for each in recordings)))
             if len(keys) == len(recordings) < 2 * len(keys & known):
                 on: Any = group if is_name else {"left": group, "right": column.name}
-                others = [str(x.name) for x in table.columns if x is not column]
+                others = [x.name_text for x in table.columns if x is not column]
                 return LabelFile(pattern, {"file": path, "on": on}, others)
     return None
 

@@ -264,7 +264,7 @@ def _facts_of_split(
         needed = [*roles.sequence, *roles.id.parts]
     if roles.order is not None:
         needed = [*needed, *roles.order.columns]
-    names = [str(column.name) for column in needed]
+    names = [column.name_text for column in needed]
     if roles.id is not None:
         kinds = {**roles.steps, **roles.static}
         names += [name for name, kind in kinds.items() if kind != "order"]

@@ -200,7 +200,7 @@ def read_table(
         table.sheets = sheet_names(path)
     missing = options.get("na_values") or {}
     for at, column in enumerate(table.columns):
-        own = list(missing.get(str(column.name), ()))
+        own = list(missing.get(column.name_text, ()))
         if EVERY in missing and column.is_measured:  # the column of the label isn't known yet
             own += missing.get(EVERY, ())
         if own:

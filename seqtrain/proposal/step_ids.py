@@ -1,7 +1,5 @@
 """Ids of a table with a row per time step: the columns that name the sequence of each row."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from seqtrain.errors import DataError
@@ -18,6 +16,7 @@ from seqtrain.proposal.order import IdRows, find_order
 from seqtrain.proposal.profile import (
     SAMPLE,
     ColumnProfile,
+    Columns,
     determines,
     joined_codes,
     joined_column,
@@ -41,18 +40,18 @@ SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 
 
-def have_names(columns: Sequence[ColumnProfile]) -> bool:
+def have_names(columns: Columns) -> bool:
     """Return True if columns have names, and not only indexes."""
     return all(isinstance(column.name, str) for column in columns)
 
 
-def given_ids(columns: Sequence[ColumnProfile], options: InitOptions) -> list[ColumnProfile]:
+def given_ids(columns: Columns, options: InitOptions) -> list[ColumnProfile]:
     """Return the id in the columns that the user names as one, or []."""
     given = columns_named(columns, options, "id")
     return [joined_column(given)] if given else []
 
 
-def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
+def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
     The values of an id repeat, and all rows of one id have one label. At least one label has
@@ -100,9 +99,7 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
     return None
 
 
-def _moments(
-    columns: Sequence[ColumnProfile], labels: Sequence[ColumnProfile]
-) -> list[ColumnProfile]:
+def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
     """Return columns of times that name sequences, such as a day whose rows have one label.
 
     Another column sorts the rows of each time.
@@ -148,9 +145,7 @@ def mostly_blank(column: ColumnProfile) -> bool:
     return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
 
 
-def _likeliest_ids(
-    found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
-) -> list[ColumnProfile]:
+def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
@@ -172,7 +167,7 @@ def _likeliest_ids(
     return [x for x in names if not any(_counts(x, other) for other in columns)]
 
 
-def _may_be_property(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+def _may_be_property(column: ColumnProfile, columns: Columns) -> bool:
     """Return True for few scattered values, such as grades, whose rows no other column sorts."""
     if column.distinct > MOST_CLASSES or is_code_or_owner(column) or is_part_of_id(column):
         return False
@@ -180,7 +175,7 @@ def _may_be_property(column: ColumnProfile, columns: Sequence[ColumnProfile]) ->
     return not column.is_contiguous and find_order(others, column) is None
 
 
-def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+def may_name_sequences(column: ColumnProfile, columns: Columns) -> bool:
     """Return False for numbers that may be measured: that come back, whatever their name says.
 
     Numbers are ids if their rows stand together, if another column counts these, or if they are

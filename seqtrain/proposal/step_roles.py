@@ -1,7 +1,5 @@
 """Roles of columns of a table with a row per time step: id, label, order, steps, row features."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from seqtrain.errors import DataError, marked
@@ -9,7 +7,13 @@ from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines, joined_column
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Columns,
+    determines,
+    joined_column,
+)
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -40,7 +44,7 @@ MOST_CONFLICTS = 0.05
 """Share of rows with another label than most rows of their id up to which they may be mistakes."""
 
 
-def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
+def step_table(columns: Columns, options: InitOptions) -> Roles | None:
     """Return the roles of a table with one row per time step, or None if it isn't one.
 
     Rows are time steps if the user gave --id, --order or --steps. Without these options, the
@@ -97,9 +101,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     return None
 
 
-def _may_be_step_table(
-    columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
-) -> bool:
+def _may_be_step_table(columns: Columns, options: InitOptions, *, is_requested: bool) -> bool:
     """Return True if the user says that rows are time steps, or no column can hold a sequence.
 
     Raises:
@@ -118,7 +120,7 @@ def _may_be_step_table(
     return True
 
 
-def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
+def _holds_sequence(columns: Columns) -> bool:
     """Return True if a column can be the sequence of a row, and not a symbol of a step.
 
     Symbols such as SKU-120934 are short single words, most of which differ but not all. They are
@@ -160,7 +162,7 @@ def _is_label_of(id: ColumnProfile, label: ColumnProfile, options: InitOptions) 
     return options.get("window") is None and has_mistakes(label, id)
 
 
-def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions) -> Roles:
+def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
     """Return the roles with this id, a label and an order. Other columns have no role yet.
 
     Raises:
@@ -191,7 +193,7 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 
-def _order_of_channels(varying: Sequence[ColumnProfile], id: ColumnProfile) -> Order | None:
+def _order_of_channels(varying: Columns, id: ColumnProfile) -> Order | None:
     """Return the order of rows that hold a number of one channel each, or None.
 
     The order begins again in each channel of an id, so it sorts the rows of both together.
@@ -204,7 +206,7 @@ def _order_of_channels(varying: Sequence[ColumnProfile], id: ColumnProfile) -> O
     return None
 
 
-def _is_only_measurement(varying: Sequence[ColumnProfile]) -> bool:
+def _is_only_measurement(varying: Columns) -> bool:
     """Return True for one column of numbers that isn't named like times or counters.
 
     Without it a time step is empty, so it isn't the order, even if it grows evenly.
@@ -215,7 +217,7 @@ def _is_only_measurement(varying: Sequence[ColumnProfile]) -> bool:
 def _check_labels(
     id: ColumnProfile,
     label: ColumnProfile,
-    columns: Sequence[ColumnProfile],
+    columns: Columns,
     options: InitOptions,
 ) -> None:
     """Raise a DataError if many rows have another label than most rows of their id.
@@ -251,7 +253,7 @@ def _check_labels(
     raise DataError(f"{changes}; {advice}")
 
 
-def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
     """Raise a DataError if rows of a table without names seem to be time steps of several ids.
 
     Their numbers increase within an id, but the label isn't clear. The error lists the commands.

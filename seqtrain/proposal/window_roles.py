@@ -1,7 +1,5 @@
 """Windows: roles of a table whose rows of an id are cut into sequences."""
 
-import shlex
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,17 @@ from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import is_code_or_owner, is_id_or_owner, is_time
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import ColumnProfile, determines
-from seqtrain.proposal.roles import Roles, columns_named, likeliest_labels
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+    determines,
+)
+from seqtrain.proposal.roles import (
+    Roles,
+    columns_named,
+    likeliest_labels,
+    options_naming,
+)
 from seqtrain.proposal.step_columns import distinct_rows
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -39,7 +46,7 @@ WINDOW_RULES = {
 """Maps values of `label` in data.window to words for them."""
 
 
-def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
+def windowed_roles(columns: Columns, options: InitOptions) -> Roles | None:
     """Return the roles of a table whose rows are cut into windows, or None if it isn't one.
 
     Such a table has an id with many rows each, in time, measured numbers, and a label that changes
@@ -78,17 +85,17 @@ def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Ro
     return roles
 
 
-def _other_ids(columns: Sequence[ColumnProfile], roles: Roles) -> list[str]:
+def _other_ids(columns: Columns, roles: Roles) -> list[str]:
     """Return a doubt if further columns are named like ids or owners, or an empty list."""
     others = [x for x in columns if is_id_or_owner(x) and x.can_be_label and x is not roles.label]
     if not others or roles.id is None:
         return []
-    options = " or ".join(shlex.join(["--id", str(column.name)]) for column in others)
+    options = " or ".join(options_naming("id", [column]) for column in others)
     return [f"{roles.id.shown} is read as the id; if it is another column: {options}"]
 
 
 def _windows_of(
-    columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions, *, is_named: bool
+    columns: Columns, id: ColumnProfile, options: InitOptions, *, is_named: bool
 ) -> Roles | None:
     """Return the roles of a table that is cut into windows, with an id, or None.
 
