@@ -22,7 +22,6 @@ from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of, first_lines
 from seqtrain.proposal.wide import about_backwards, places_in_time, wide_columns
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.cells import is_number
@@ -143,7 +142,7 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     lines = [f"{found}; if the channels come first in each, write them last"]
     if not are_arrays:
         return lines + _lines_of_lists(table, roles.sequence[0])
-    given = files_of("train", table.layout.splits["train"])
+    given = table.layout.train
     if table.step_columns:
         folder = given[0] if os.path.isdir(given[0]) else os.path.dirname(given[0])
         new, code, given = f"{folder.rstrip(os.sep)}-steps", FIRST_TO_LAST, [folder]

@@ -20,14 +20,14 @@ def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
     """
     if roles.id is None or table.options.named("order"):
         return
-    if roles.order is not None:
+    if roles.order:
         *coarse, last = roles.order.columns
         is_after_part = last.is_duration and any(map(_is_part, coarse))
         if may_count_down(last) or is_after_part:
             yield _doubt(coarse, last, table)
         if coarse or may_count_down(last):
             return
-    coarse = [] if roles.order is None else list(roles.order.columns)
+    coarse = list(roles.order.columns)
     if not coarse:
         known = [x for x in roles.columns if _is_part(x) and is_known(x, roles.id)]
         coarse = [x for x in known if not determines(roles.id, x)]

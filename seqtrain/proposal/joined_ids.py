@@ -25,6 +25,7 @@ from seqtrain.proposal.profile import (
     is_contiguous,
     joined_codes,
     joined_column,
+    refines,
 )
 from seqtrain.proposal.roles import columns_named, command_naming, likeliest_labels
 
@@ -134,8 +135,7 @@ class _Finder:
         labels = list[ColumnProfile]()
         if self.has_labels:
             is_sparse, possible = bool(self.labels), self._labels(id, within)
-            labels = [x for x in possible if determines(id, x, labelled=is_sparse)]
-            labels = [x for x in labels if not determines(x, id)]
+            labels = [x for x in possible if refines(id, x, labelled=is_sparse)]
         if self.has_labels and not labels:
             return False
         are_named = all(map(_is_named, id.parts))

@@ -25,7 +25,11 @@ from seqtrain.proposal.label_files import label_file, pattern_of, refuse_other_n
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import (
+    ReadingProgress,
+    read_alone,
+    read_table,
+)
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting
@@ -217,7 +221,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
 
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
     """Return the error about a file of labels that has another number of rows, and no key."""
-    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    other = read_alone(path, progress)
     return DataError(
         f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
         f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
@@ -264,8 +268,7 @@ def joined_by_key(
     splits = {split_of(path) or "train" for path in files}
     if not are_files or len(files) != 2 or len(names) < 2 or splits != {"train"}:
         return None
-    plain = FileLayout({}, InitOptions())
-    tables = [read_table([path], plain, progress, is_train=False) for path in files]
+    tables = [read_alone(path, progress) for path in files]
     for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
         join, _ = _join_of(table, other.path, progress)
         key = None if join is None else table.column(str(join["on"]))
@@ -425,7 +428,7 @@ def _with_label_file(
         return None
     if options.get("path") or options.get("join"):
         return None
-    own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
+    own = read_alone(recordings[0], progress)
     names = [column.name_text for column in own.columns]
     if have_label(own) or any(str(name) in names for name in options.named("label")):
         return None

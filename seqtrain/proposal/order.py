@@ -62,20 +62,25 @@ MOST_TOTALS = 2
 class Order:
     """Columns that sort rows: the first one, and each of the others where those before are equal.
 
+    An order without columns is false: rows stay as they are in the file.
+
     Args:
-        columns: The columns, at least one.
+        columns: The columns.
     """
 
     def __init__(self, *columns: ColumnProfile) -> None:
         self.columns = columns
 
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
     @property
-    def name(self) -> Name | list[Name]:
-        """Value of data.order: a column, or a list of columns."""
+    def name(self) -> Name | list[Name] | None:
+        """Value of data.order: a column, a list of columns, or None."""
         names = [column.name for column in self.columns]
         if len(names) == 1:
             return names[0]
-        return names
+        return names or None
 
     @property
     def shown(self) -> str:
@@ -112,6 +117,15 @@ class Order:
         places = np.empty(len(rows))
         places[rows] = np.cumsum(np.any(changes, axis=0))
         return np.where(np.isnan(self.keys).any(axis=0), np.nan, places)
+
+    def sort(self, ids: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+        """Return the index of the rows, id by id, those of an id in this order.
+
+        Args:
+            ids: Code of the id of each row.
+        """
+        keys = [self.numbers] if self else []
+        return np.lexsort((*keys, ids))
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -192,8 +206,8 @@ class IdRows:
         return bool(len(gaps) and np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps))
 
 
-def find_order(columns: Columns, id: ColumnProfile) -> Order | None:
-    """Return the columns that sort the rows of an id, or None if none do.
+def find_order(columns: Columns, id: ColumnProfile) -> Order:
+    """Return the columns that sort the rows of an id. The order is empty if none do.
 
     Dates come before times and numbers, and then the column with most distinct values. If rows of
     an id are equal in this column, or if it is a time of day next to a day, several columns sort
@@ -248,7 +262,7 @@ def _level(column: ColumnProfile) -> int | None:
     return None if column.has_decimals else level
 
 
-def _order_by_levels(best: ColumnProfile | None, columns: Columns, rows: IdRows) -> Order | None:
+def _order_by_levels(best: ColumnProfile | None, columns: Columns, rows: IdRows) -> Order:
     """Return the order by columns from coarse to fine ones, such as a date and a time of day.
 
     It begins with the best single column, unless rows with a coarser level aren't sorted by this
@@ -259,7 +273,7 @@ def _order_by_levels(best: ColumnProfile | None, columns: Columns, rows: IdRows)
         columns: Columns with a level.
         rows: Rows to look at.
     """
-    alone, chosen = None, list[ColumnProfile]()
+    alone, chosen = Order(), list[ColumnProfile]()
     if best is not None:
         alone = Order(best)
         if rows.are_sorted_by(best) or not _is_within_another(best, columns, rows):

@@ -965,6 +965,14 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
     return bool(used.any())
 
 
+def refines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
+    """Return True if the rows of each value of `one` have one of `other`, but not one each.
+
+    So do the ids of sequences, of which several have one label.
+    """
+    return determines(one, other, labelled=labelled) and not determines(other, one)
+
+
 def seconds_of(texts: Sequence[str], type: str) -> Floats | None:
     """Return the seconds of times of one type, or None if one can't be read.
 

@@ -212,6 +212,11 @@ def read_table(
     return table
 
 
+def read_alone(path: str, progress: ReadingProgress) -> Table:
+    """Read all columns of a file without options of the user, to look what is in it."""
+    return read_table([path], FileLayout({}), progress, is_train=False)
+
+
 def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> Any:
     """Return the source of files, of a folder, or of a table in memory."""
     if files[0].startswith(MEMORY):

@@ -87,7 +87,7 @@ class Roles:
         columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
-        order: Columns that sort them, or None.
+        order: Columns that sort them.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -107,7 +107,7 @@ class Roles:
     columns: Columns = ()
     all_others: bool = False
     id: ColumnProfile | None = None
-    order: Order | None = None
+    order: Order = field(default_factory=Order)
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -127,8 +127,7 @@ class Roles:
 
     def numbers_and_order(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold, and those of the order."""
-        order = () if self.order is None else self.order.columns
-        return list(dict.fromkeys((*self.number_columns(), *order)))
+        return list(dict.fromkeys((*self.number_columns(), *self.order.columns)))
 
     def odd_sequences(self) -> list[ColumnProfile]:
         """Return the columns of the sequence in which cells of another kind can't be read.

@@ -32,6 +32,7 @@ from seqtrain.proposal.profile import (
     ColumnProfile,
     Columns,
     determines,
+    refines,
 )
 from seqtrain.proposal.roles import (
     FEWEST_OWNERS,
@@ -250,7 +251,7 @@ def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     is_block = column.is_contiguous and FEWEST_OWNERS <= column.distinct <= column.rows / 2
     if not column.can_be_label or not (may_own(column) or is_code(column) or is_block):
         return False
-    return determines(column, label) and not determines(label, column)
+    return refines(column, label)
 
 
 def _lists(others: Columns, texts: Columns) -> list[ColumnProfile]:
@@ -458,7 +459,7 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True for times of several rows each, which stand together and have one label."""
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
-    return determines(column, label) and not determines(label, column)
+    return refines(column, label)
 
 
 def _command_for_numbers(numbers: Columns) -> list[str]:

@@ -98,7 +98,7 @@ class StepColumns:
         self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
-        self.first = None if self.order is None else self.order.columns[0]
+        self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.chosen = columns_named(columns, options, "steps")
         self.finds_id = not options.named("id")
@@ -108,7 +108,7 @@ class StepColumns:
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        for column in () if self.order is None else self.order.columns:
+        for column in self.order.columns:
             if column.unit:
                 roles.units[column.name_text] = column.unit
         others = [x for x in self.columns if x not in (self.label, self.first)]
@@ -295,8 +295,8 @@ class StepColumns:
         if column.has_decimals:
             return False
         numbers, ids = self.rows.numbers(column), self.rows.ids
-        within = np.arange(len(ids)) if self.order is None else self.rows.numbers(self.order)
-        by_id = np.lexsort((within, ids))
+        keys = [self.rows.numbers(self.order)] if self.order else []
+        by_id = np.lexsort((*keys, ids))
         by_id = by_id[np.isfinite(numbers[by_id])]
         numbers, ids = numbers[by_id], ids[by_id]
         changes = np.diff(numbers)[np.diff(ids) == 0]
@@ -323,7 +323,7 @@ class StepColumns:
     def _doubts_about_order(self) -> Iterator[str]:
         """Yield doubts about the order, and add the increase of an uneven order to the steps."""
         order = self.order
-        if order is None:
+        if not order:
             yield from self._doubts_without_order()
         elif all(is_known(column, self.id) for column in order.columns):
             steps = self.rows.gaps(order.first)
@@ -381,7 +381,6 @@ class StepColumns:
             steps: Growth of the order from row to row of an id.
         """
         changed = int(np.count_nonzero(steps))
-        assert self.order is not None
         are_newest = np.count_nonzero(steps < 0) >= MOSTLY_NEWEST * max(1, changed)
         if not (are_newest and self.is_sorted):
             return
@@ -439,7 +438,7 @@ class StepColumns:
         for part in self._labelled_parts() if self.finds_id else ():
             options = options_naming("id", [part])
             others = [x for x in self.id.parts if x is not part]
-            if self.order is not None and all(x.kind in ("number", "time") for x in others):
+            if self.order and all(x.kind in ("number", "time") for x in others):
                 options += f" {options_naming('order', [*others, *self.order.columns])}"
             yield (
                 f"all rows of one {part.shown} have one label; if they are one sequence: {options}"
@@ -480,11 +479,10 @@ class StepColumns:
             if column is self.first or 3 * distinct_rows(ids, codes) > rows:
                 continue
             if distinct_rows(ids, codes, times) == rows:
-                order = "" if self.order is None else self.order.shown
                 both = (*self.id.parts, column)
                 yield (
-                    f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
-                    f"sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
+                    f"rows of one {name} have the same {self.order.shown}, one for each "
+                    f"{column.shown}: if a sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
                 )
 
 

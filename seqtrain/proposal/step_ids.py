@@ -20,6 +20,7 @@ from seqtrain.proposal.profile import (
     determines,
     joined_codes,
     joined_column,
+    refines,
 )
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
 
@@ -78,8 +79,7 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
             is_sparse = bool(labels) or mostly_blank(label)
-            is_id = label not in column.parts and determines(column, label, labelled=is_sparse)
-            if is_id and not determines(label, column):
+            if label not in column.parts and refines(column, label, labelled=is_sparse):
                 found.append(column)
                 break
     if not found and options.get("window") is None:
@@ -108,9 +108,8 @@ def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
     for column in columns:
         if column.kind != "time" or FEWEST_PER_TIME * column.distinct > column.rows:
             continue
-        others = [x for x in labels if x is not column and determines(column, x)]
-        has_label = any(not determines(x, column) for x in others)
-        if has_label and find_order([x for x in columns if x is not column], column) is not None:
+        has_label = any(refines(column, x) for x in labels if x is not column)
+        if has_label and find_order([x for x in columns if x is not column], column):
             found.append(column)
     return found
 
@@ -172,7 +171,7 @@ def _may_be_property(column: ColumnProfile, columns: Columns) -> bool:
     if column.distinct > MOST_CLASSES or is_code_or_owner(column) or is_part_of_id(column):
         return False
     others = [x for x in columns if x is not column]
-    return not column.is_contiguous and find_order(others, column) is None
+    return not column.is_contiguous and not find_order(others, column)
 
 
 def may_name_sequences(column: ColumnProfile, columns: Columns) -> bool:
@@ -204,4 +203,4 @@ def is_ordinal(column: ColumnProfile) -> bool:
 def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if a column counts the rows of an id that follow each other."""
     is_id = column is not id and id.can_be_label and id.is_contiguous
-    return is_id and find_order([column], id) is not None
+    return is_id and bool(find_order([column], id))

@@ -13,6 +13,7 @@ from seqtrain.proposal.profile import (
     Columns,
     determines,
     joined_column,
+    refines,
 )
 from seqtrain.proposal.roles import (
     Roles,
@@ -68,7 +69,7 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
     if roles is None and id is not None:
         roles = _roles(columns, id, options)
         may_be_wide = wide_columns(columns) or not have_names(columns)
-        if roles.order is None and not is_requested and may_be_wide:
+        if not (roles.order or is_requested) and may_be_wide:
             return None
     if roles is None and is_requested:
         taken = given[0].parts if given else ()
@@ -133,9 +134,7 @@ def _holds_sequence(columns: Columns) -> bool:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]
     labels = [x for x in columns if x.can_be_label and not is_code(x)]
-    has_id = any(
-        determines(id, label) and not determines(label, id) for id in ids for label in labels
-    )
+    has_id = any(refines(id, label) for id in ids for label in labels)
     return not (has_id and all(map(_are_symbols, possible)))
 
 
@@ -182,28 +181,28 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         doubts = other_labels(possible, label)
     varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
     given = columns_named(columns, options, "order")
-    order = Order(*given) if given else None
-    if order is None and not _is_only_measurement(varying):
+    order = Order(*given)
+    if not order and not _is_only_measurement(varying):
         order = find_order(varying, id)
         has_unread_dates = any(x.kind == "time" and np.isnan(x.numbers).all() for x in varying)
-        if order is not None and all(map(is_time_of_day, order.columns)) and has_unread_dates:
-            order = None  # a time of day comes again on each of the dates
-        if order is None:
+        if order and all(map(is_time_of_day, order.columns)) and has_unread_dates:
+            order = Order()  # a time of day comes again on each of the dates
+        if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 
-def _order_of_channels(varying: Columns, id: ColumnProfile) -> Order | None:
-    """Return the order of rows that hold a number of one channel each, or None.
+def _order_of_channels(varying: Columns, id: ColumnProfile) -> Order:
+    """Return the order of rows that hold a number of one channel each, empty if there is none.
 
     The order begins again in each channel of an id, so it sorts the rows of both together.
     """
     for channel in filter(is_channel, varying):
         others = [x for x in varying if x is not channel]
         order = find_order(others, joined_column([*id.parts, channel]))
-        if order is not None:
+        if order:
             return order
-    return None
+    return Order()
 
 
 def _is_only_measurement(varying: Columns) -> bool:
@@ -238,7 +237,7 @@ def _check_labels(
     changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
     others = [column for column in columns if column not in (*id.parts, label)]
     has_sequence = any(map(can_be_sequence, others))
-    is_sorted = bool(options.named("order")) or find_order(others, id) is not None
+    is_sorted = bool(options.named("order") or find_order(others, id))
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
         window = set_option("data.window={steps: 16, stride: 8, label: last}")
         advice = f"for a label of the last row of each 16 of them, add the option: {window}"
@@ -264,12 +263,12 @@ def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
     choices, is_sorted = list[tuple[bool, str]](), False
     for id in possible:
         order = find_order([x for x in columns if x is not id], id)
-        is_sorted |= order is not None
-        sorting = () if order is None else order.columns[:1]
+        is_sorted |= bool(order)
+        sorting = order.columns[:1]
         option = "".join(f" --order {column.name}" for column in sorting)
         for label in possible:
             may_be = label is not id and label not in sorting
-            if may_be and (order is not None or id.is_contiguous):
+            if may_be and (order or id.is_contiguous):
                 choice = f"  {INIT_COMMAND} --id {id.name} --label {label.name}{option}"
                 choices.append((not id.is_contiguous, choice))
     lines = [choice for _, choice in sorted(choices)] if is_sorted else []
@@ -283,9 +282,8 @@ def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
 def _roles_by_values(roles: Roles) -> str:
     """Return a warning about the roles of columns without names."""
     assert roles.id is not None
-    if roles.order is None:
-        order = ""
-    else:
+    order = ""
+    if roles.order:
         order = f", {roles.order.shown} as the time"
     return (
         f"the columns have no names; by their values, {roles.id.shown} is read as the id{order}, "

@@ -78,7 +78,7 @@ def roles_of(table: Table) -> Roles:
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
     odd = [*odd_numbers(roles)]
-    sorting = () if roles.order is None else roles.order.columns
+    sorting = roles.order.columns
     setting = setting_for_missing([column for column in odd if column not in sorting], table)
     for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
@@ -141,7 +141,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
     roles, doubts = step_table(columns, options), list[str]()
-    if roles is None or roles.order is None:
+    if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:
         roles = _row_roles(table, columns, options, next(iter(labels), None))

@@ -107,19 +107,17 @@ def _windows_of(
     """
     others = [column for column in columns if column not in id.parts]
     named = columns_named(columns, options, "order")
-    order = Order(*named) if named else find_order(others, id)
+    order = Order(*named) or find_order(others, id)
     if is_named:
-        is_id = order is not None or id.is_contiguous
+        is_id = bool(order) or id.is_contiguous
     else:
-        is_id = order is not None and distinct_rows(id.codes, order.codes) == id.rows
+        is_id = bool(order) and distinct_rows(id.codes, order.codes) == id.rows
     if not is_id:
         return None
-    times = np.arange(id.rows) if order is None else order.numbers
-    rows = np.lexsort((times, id.codes))
+    rows = order.sort(id.codes)
     possible = columns_named(columns, options, "label")
     if not possible:
-        sorting = () if order is None else order.columns
-        possible = [x for x in others if x not in sorting and _may_be_state(x, id, rows)]
+        possible = [x for x in others if x not in order.columns and _may_be_state(x, id, rows)]
         possible = likeliest_labels(possible)
     if len(possible) > 1:
         possible = [column for column in possible if column.distinct == 2]
@@ -127,8 +125,8 @@ def _windows_of(
         return None
     label = possible[0]
     runs = label_runs(id.codes[rows], label.codes[rows])
-    first = None if order is None else order.columns[0]
-    is_measured = any(x.is_measured for x in others if x not in (first, label))
+    taken = (*order.columns[:1], label)
+    is_measured = any(x.is_measured for x in others if x not in taken)
     window = options.get("window")
     if window is None and (not is_measured or runs.mean() < SHORTEST_RUN):
         return None
