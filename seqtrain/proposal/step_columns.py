@@ -482,7 +482,8 @@ class StepColumns:
                 both = (*self.id.parts, column)
                 yield (
                     f"rows of one {name} have the same {self.order.shown}, one for each "
-                    f"{column.shown}: if a sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
+                    f"{column.shown}: if a sequence has one {name} and one {column.shown}: "
+                    f"{options_naming('id', both)}"
                 )
 
 
