@@ -24,6 +24,7 @@ from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    TEXT,
     Block,
     Cells,
     Coded,
@@ -276,6 +277,8 @@ class SequenceReader:
         """Return the columns without another meaning, which are the time steps of series."""
         others = {*self.schema.columns_beside_series, FILE, FOLDER}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
+        if not found and len(block.problems) == len(block):  # files that weren't read
+            return {TEXT: [None] * len(block)}
         if not found:
             place = f"{block.file or self.source.name}:{block.lines[0]}"
             raise DataError(f"{place}: no column but the label's; expected a sequence")

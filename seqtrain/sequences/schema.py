@@ -331,7 +331,7 @@ class Schema(Saved):
         required = list(content)
         if self.static is not None:
             required += column_names(self.static)
-        if self.has_columns:
+        if self.has_columns or self.join:  # only required columns are joined
             required, others = required + others, []
         if labelled:
             required += labels
