@@ -165,7 +165,7 @@ def _lines_of_lists(table: Table, column: ColumnProfile) -> list[str]:
     if table.dialect.format != "jsonl" or not os.path.isfile(table.path):
         return []
     code = "k = sys.argv[1]; [print(json.dumps({**row, k: [*zip(*row[k])]})) for row in r]"
-    command, target = rewriting_objects(table, code, column, "steps")
+    command, target = rewriting_objects(table, code, str(column.name), "steps")
     return [f"  {command}", f"  seqtrain init {target}"]
 
 

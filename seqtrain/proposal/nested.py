@@ -59,7 +59,7 @@ def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
     if have_channels and table.dialect.format == "jsonl":
         steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
         code = f"k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) for row in r]"
-        line, target = rewriting_objects(table, code, column, "steps")
+        line, target = rewriting_objects(table, code, str(column.name), "steps")
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
@@ -81,7 +81,7 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
         results = [x.get("result") for x in objects if isinstance(x, dict)]
         if '"choices"' not in json.dumps(results):
             continue
-        line, target = rewriting_objects(table, CHOICES_IN_TASKS, column, "rows")
+        line, target = rewriting_objects(table, CHOICES_IN_TASKS, str(column.name), "rows")
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
             f"  {line}",
@@ -99,7 +99,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     if table.dialect.format != "jsonl" or not os.path.isfile(table.path) or not points:
         return []
     column = points[0]
-    line, target = rewriting_objects(table, WRITING_NUMBERS, column, "points")
+    line, target = rewriting_objects(table, WRITING_NUMBERS, str(column.name), "points")
     return [
         f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
         "write each number as a column:",
@@ -118,7 +118,7 @@ def commands_for_items(table: Table) -> list[str]:
     if table.dialect.format != "jsonl" or not labels or not lists:
         return []
     column = max(lists, key=_items)
-    line, target = rewriting_objects(table, ITEMS, column, "rows")
+    line, target = rewriting_objects(table, ITEMS, str(column.name), "rows")
     options = ["--label", str(labels[0].name), "--sequence", str(column.name)]
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
@@ -127,15 +127,13 @@ def commands_for_items(table: Table) -> list[str]:
     ]
 
 
-def rewriting_objects(
-    table: Table, code: str, column: ColumnProfile, suffix: str
-) -> tuple[str, str]:
+def rewriting_objects(table: Table, code: str, argument: str, suffix: str) -> tuple[str, str]:
     """Return a line for a shell that writes an object per line, and the name of the new file.
 
     Args:
         table: Table of a file of JSON.
         code: Program of Python that prints objects for the rows `r`.
-        column: Column whose name is the argument of the program.
+        argument: Argument of the program, such as the name of a column.
         suffix: Word of the new name.
     """
     path = matching_files(table.path)[0]
@@ -146,7 +144,7 @@ def rewriting_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    command = ["python3", "-c", reading + code, str(column.name)]
+    command = ["python3", "-c", reading + code, argument]
     return rewriting(command, path, suffix, ".jsonl")
 
 

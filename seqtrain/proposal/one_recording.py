@@ -8,6 +8,7 @@ import numpy as np
 
 from seqtrain.proposal.class_files import FEWEST_PIECES
 from seqtrain.proposal.names import is_counting
+from seqtrain.proposal.nested import rewriting_objects
 from seqtrain.proposal.profile import REPEATS, ColumnProfile
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.step_ids import SHORTEST_RUN
@@ -37,7 +38,8 @@ def commands_for_parts(
     """
     others = [column for column in columns if column is not label]
     is_measured = any(column.is_measured for column in others)
-    if not is_measured or not is_plain_table(table, columns):
+    has_objects = table.dialect.format == "jsonl" and os.path.isfile(table.path)
+    if not is_measured or not (has_objects or is_plain_table(table, columns)):
         return []
     runs = np.count_nonzero(np.diff(label.codes)) + 1
     stays = table.rows >= SHORTEST_RUN * runs
@@ -45,11 +47,11 @@ def commands_for_parts(
     again = next((column for column, parts in counters.items() if parts > 1), None)
     if not (counters or (stays and runs >= 2 * label.distinct)):
         return []
-    path = matching_files(table.path)[0]
-    mark = delimiter_of(table)
     names = [str(column.name) for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)
+    if again is not None and has_objects:
+        return []
     if again is not None:
         place = table.columns.index(again) + 1
         rule = f"n && ${place} + 0 < last {{part++}} {{n++; last = ${place} + 0}}"
@@ -62,11 +64,11 @@ def commands_for_parts(
         comment = "no window crosses parts; for another recording, scores may be lower"
     else:
         return []
-    first = table.lines[0]
-    code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
-    code += f"{rule} {{print $0, part + 0}}"
-    command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
-    line, target = rewriting(command, path, "parts")
+    if has_objects:
+        code = f"[print(json.dumps({{**x, sys.argv[1]: n // {size}}})) for n, x in enumerate(r)]"
+        line, target = rewriting_objects(table, code, name, "parts")
+    else:
+        line, target = _numbering(table, name, rule)
     options = shlex.join(["--id", name, "--label", str(label.name)])
     if not stays:
         options += f" --set {shlex.quote(WINDOW)}"
@@ -75,6 +77,21 @@ def commands_for_parts(
         f"  {line}",
         f"  seqtrain init {target} {options}  # {comment}",
     ]
+
+
+def _numbering(table: Table, name: str, rule: str) -> tuple[str, str]:
+    """Return a line for a shell that numbers the parts of csv, and the name of the new file.
+
+    Args:
+        table: The table.
+        name: Name of the new column.
+        rule: Statements of awk that set the number of the part of a row, from 0.
+    """
+    mark, first = delimiter_of(table), table.lines[0]
+    code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
+    code += f"{rule} {{print $0, part + 0}}"
+    command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
+    return rewriting(command, matching_files(table.path)[0], "parts")
 
 
 def is_plain_table(table: Table, columns: Sequence[ColumnProfile]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from seqtrain.proposal.names import (
     level_of,
     may_be_seconds,
 )
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, is_contiguous
+from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, is_contiguous, joined_codes
 from seqtrain.proposal.time_kinds import (
     are_unix_times,
     has_years_last,
@@ -158,7 +159,28 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | N
         finer = [x for x in found.values() if _is_finer(x.numbers[rows], times, ids)]
         best = next(iter(finer), best)
     levels = [x for x in known if _level(x) is not None]
-    return _order_by_levels(best, levels, ids, rows)
+    return _order_by_levels(best, levels, ids, rows) or _order_by_counts(known, ids, rows)
+
+
+def _order_by_counts(
+    columns: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
+) -> Order | None:
+    """Return the order by one or two parts of a sequence and a count in these, or None.
+
+    Such as the number of a line that begins again in each act, whatever its name says. Of parts
+    with one level, such as an act and a scene, the table has the coarse one first.
+    """
+    parts = [x for x in columns if LEVEL_OF_DATES <= (_level(x) or 0) <= PARTS]
+    parts.sort(key=lambda x: _level(x) or 0)
+    counts = [x for x in columns if x not in parts and not x.has_decimals]
+    for coarse in (*combinations(parts, 1), *combinations(parts, 2)):
+        codes = joined_codes([ids, *(x.codes[rows] for x in coarse)])
+        if 2 * (int(codes.max(initial=0)) + 1) > len(codes):
+            continue
+        for column in counts:
+            if counts_rows(column.numbers[rows], codes):
+                return Order(*coarse, column)
+    return None
 
 
 def _can_sort(column: ColumnProfile) -> bool:

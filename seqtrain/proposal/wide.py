@@ -47,7 +47,7 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
         has_words = column.kind == "text"
         stem = NUMBER_IN_COLUMN.sub("", name).strip(" _.")
         is_word = has_words and column.repeats and NUMBER_IN_COLUMN.search(name) is not None
-        if is_word or column.kind in ("number", "amount"):
+        if is_word or column.kind == "amount" or column.is_number:
             by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
     if len(groups) == 1:

@@ -12,7 +12,7 @@ from seqtrain.proposal.names import is_code_or_owner, is_id_or_owner, is_time
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order, find_order
 from seqtrain.proposal.profile import ColumnProfile, determines
-from seqtrain.proposal.roles import Roles, columns_named, likeliest_labels
+from seqtrain.proposal.roles import MOST_CLASSES, Roles, columns_named, likeliest_labels
 from seqtrain.proposal.step_columns import distinct_rows
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -105,6 +105,7 @@ def _windows_of(
         is_id = order is not None or id.is_contiguous
     else:
         is_id = order is not None and distinct_rows(id.codes, order.codes) == id.rows
+        is_id = is_id and not (order is not None and _is_state_of_recording(id, order))
     if not is_id:
         return None
     times = np.arange(id.rows) if order is None else order.numbers
@@ -141,6 +142,16 @@ def _windows_of(
         "steps to your sampling rate"
     )
     return roles
+
+
+def _is_state_of_recording(id: ColumnProfile, order: Order) -> bool:
+    """Return True for few values that come back in rows which a file has in the order of time.
+
+    They are states of one recording, such as on and off.
+    """
+    if id.is_contiguous or id.distinct > MOST_CLASSES:
+        return False
+    return bool((np.diff(order.numbers) > 0).all())
 
 
 def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np.intp]) -> bool:
