@@ -256,7 +256,8 @@ def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list
     grade tells who passed. A class may be a property of a row, so others may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
-    others = [x for x in others if x not in _numbered(columns)]
+    numbered = _numbered(columns)
+    others = [x for x in others if x not in numbered]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [

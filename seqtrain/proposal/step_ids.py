@@ -58,8 +58,8 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
 
     The values of an id repeat, and all rows of one id have one label. At least one label has
     several ids. Of nested columns, the finest is the id. If there is none, a few labels may be
-    mistakes where no windows are asked for. Texts of several words that repeat are no ids, except
-    if their rows stand together and no other column names each row.
+    mistakes where no windows are asked for. Texts of several words are no ids where another column
+    names each row.
 
     Raises:
         DataError: If several columns may be the id.
@@ -72,12 +72,10 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
     targets = labels or possible
-    has_row_ids = any(column.is_unique and column.kind == "text" for column in columns)
+    names_rows = any(x.is_unique and (x.kind == "text" or is_code(x)) for x in columns)
+    possible = [x for x in possible if x.words < FREE_WORDS or not names_rows]
     candidates = given or [
-        x
-        for x in possible
-        if x.name != "" and x.kind != "amount" and x not in taken
-        if x.words < FREE_WORDS or (x.is_contiguous and not has_row_ids)
+        x for x in possible if x.name != "" and x.kind != "amount" and x not in taken
     ]
     if len(candidates) > MOST_CANDIDATES:
         candidates = [x for x in candidates if is_code(x)] or candidates[:MOST_CANDIDATES]

@@ -103,7 +103,7 @@ def test_times_in_wide_columns_are_a_series(tmp_path, monkeypatch, cli):
     config, _ = proposed(written(Path("a.csv"), names, rows))
     assert (config.data.kind, config.data.sequence) == ("features", names[1:-1])
     cli("init", "a.csv", "-o", "c.yaml")
-    assert cli("data", "c.yaml", "--json").json["splits"]["train"]["lengths"]["longest"] == 9
+    assert cli("data", "c.yaml", "--json").json["splits"]["train"]["lengths"]["1.0"] == 9
 
 
 IDS: dict[str, Callable[[int, random.Random], str]] = {
