@@ -112,13 +112,15 @@ def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str]
     if all(map(CLOCK_NAME.fullmatch, names)):
         return "", [], 0
     wide = wide_columns(columns)
-    if len(wide) == len(names) and places_in_time([str(column.name) for column in wide]):
+    if len(wide) == len(names) and places_in_time(tuple(str(column.name) for column in wide)):
         return "", [], 0
     for pattern in STEP_NUMBERS:
         place, by_channel = re.compile(pattern), dict[str, list[str]]()
         for name in names:
             number = place.search(name)
-            channel = place.sub("", name, count=1)
+            channel = name
+            if number is not None:
+                channel = name[: number.start()] + name[number.end() :]
             by_channel.setdefault(channel, []).append(number[0] if number else "")
         by_channel = {name: own for name, own in by_channel.items() if len(own) >= FEWEST_WIDE}
         steps = {tuple(sorted(own)) for own in by_channel.values()}

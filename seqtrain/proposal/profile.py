@@ -140,7 +140,7 @@ class ColumnProfile:
 
         Values that don't repeat, such as texts, stay as they are.
         """
-        if not self.are_texts or 2 * len(self.values) > self.rows:
+        if 2 * len(self.values) > self.rows or not self.are_texts:
             return self
         names = Names()
         table = np.array([names[value] for value in self.values], np.int32)
@@ -347,6 +347,8 @@ class ColumnProfile:
     @cached_property
     def has_decimal_commas(self) -> bool:
         """True if commas are decimal: not all of them can separate thousands, as in 1,000."""
+        if self.kind_counts.keys() <= {"number", "missing"}:
+            return False
         marked = self.values_of("decimal") + self.values_of("grouped")
         if self.kind_counts["amount"] and len(self.units) == 1:
             marked = self._amounts
@@ -387,14 +389,15 @@ class ColumnProfile:
         if self.kind == "series":
             texts = [value for value in self.sampled_values if isinstance(value, str)]
             numbers = [word for text in texts for word in re.split(r"[][\s;]+", text) if word]
+        grouped = GROUPED["," if mark == "." else "."]
+        if any(mark in value and not grouped.fullmatch(value) for value in numbers):
+            return None
         marked = [value for value in numbers if mark in value]
         wholes = [value for value in numbers if mark not in value]
         is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
         if self.kind not in ("number", "amount", "series") or not marked or not wholes or is_long:
             return None
-        if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
-            return marked[0]
-        return None
+        return marked[0]
 
     @cached_property
     def main_kind(self) -> tuple[str, tuple[str, ...]]:
