@@ -35,7 +35,7 @@ from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, unknown_shares
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.blocks import BadCellError
 from seqtrain.text import Summarized, listed, nearest, quote
 
 

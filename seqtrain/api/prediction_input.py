@@ -19,8 +19,8 @@ from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
-from seqtrain.tables.blocks import TEXT
-from seqtrain.tables.cells import BadCellError, CodedColumn
+from seqtrain.tables.blocks import TEXT, BadCellError
+from seqtrain.tables.cells import CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.opening import STDIN

@@ -13,6 +13,7 @@ from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    BadCellError,
     Block,
     Cells,
     Coded,
@@ -22,7 +23,7 @@ from seqtrain.tables.blocks import (
     as_list,
     cells_at,
 )
-from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.cells import text_of
 from seqtrain.tables.formats import columns_of_format
 from seqtrain.text import display_name
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from seqtrain.sequences.columns.scaling import Features
 from seqtrain.sequences.store import Ints
-from seqtrain.tables.blocks import Cells, Name, as_list
-from seqtrain.tables.cells import BadCellError, items_of, numbers_of, objects_of, text_of
+from seqtrain.tables.blocks import BadCellError, Cells, Name, as_list
+from seqtrain.tables.cells import items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of
 from seqtrain.text import listed, quote

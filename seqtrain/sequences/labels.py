@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import Cells, Coded, Name, as_list
+from seqtrain.tables.blocks import BadCellError, Cells, Coded, Name, as_list
 from seqtrain.tables.cells import (
-    BadCellError,
     Names,
     are_marks,
     is_multi_hot,

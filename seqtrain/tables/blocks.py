@@ -197,6 +197,10 @@ class Dialect:
     sheet: str | None = None
 
 
+class BadCellError(ValueError):
+    """Error: a cell can't be read. The text of the exception is the reason."""
+
+
 class UnreadableError(Exception):
     """Error: the rest of a table can't be read.
 

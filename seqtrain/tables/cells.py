@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.tables.blocks import Cells, Coded, Name, as_list
+from seqtrain.tables.blocks import BadCellError, Cells, Coded, Name, as_list
 from seqtrain.tables.json_lines import json_type
-from seqtrain.tables.times import SECOND, BadTimeError, has_one_unit, read_duration
+from seqtrain.tables.times import SECOND, has_one_unit, read_duration
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -139,10 +139,6 @@ BY_BLANKS = re.compile(rf"(?:{IN_QUOTES})(?:\s+(?:{IN_QUOTES}))*")
 NESTED = re.compile(r"[\[\](){}:'\"]")
 """Characters that no list of bare words contains."""
 NUMBERS = {int, float, type(None)}
-
-
-class BadCellError(ValueError):
-    """Error: a cell can't be read. The text of the exception is the reason."""
 
 
 def text_of(cell: Any) -> str:
@@ -601,7 +597,7 @@ def _number_in(cell: Any, decimal: str) -> float | None:
         return None
     try:
         return read_duration(text) / SECOND
-    except BadTimeError:
+    except BadCellError:
         return None
 
 

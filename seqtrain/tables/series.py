@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.tables.blocks import BadCellError
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     MINUS,
-    BadCellError,
     is_number,
     items_of,
     number_of,

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.tables.blocks import Cells, Coded, UnreadableError, as_list
+from seqtrain.tables.blocks import BadCellError, Cells, Coded, UnreadableError, as_list
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
-    BadCellError,
     is_number,
     is_plain,
     number_of,
@@ -25,12 +24,12 @@ from seqtrain.tables.cells import (
 from seqtrain.tables.times import (
     DATE,
     DURATION,
+    FORMS,
     NUMBER,
-    READERS,
     SECOND,
     TIME_TYPES,
-    BadTimeError,
     read_duration,
+    read_moment,
 )
 from seqtrain.text import quote
 
@@ -65,14 +64,14 @@ def read_time(cell: Any, type: str) -> tuple[Time | None, bool | None]:
         - True if a date has a time zone, False if it has none. None for other types.
 
     Raises:
-        BadTimeError: If the cell isn't of this type, or infinite.
+        BadCellError: If the cell isn't of this type, or infinite.
     """
     if type == NUMBER:
         return _read_number(cell), None
-    text = _text(cell)
+    text = text_of(cell).strip()
     if type == DURATION:
         return read_duration(text), None
-    return READERS[type](text)
+    return read_moment(text, type)
 
 
 def possible_types(cell: Any) -> set[str]:
@@ -81,7 +80,7 @@ def possible_types(cell: Any) -> set[str]:
     for type in TIME_TYPES:
         try:
             time, _ = read_time(cell, type)
-        except BadTimeError:
+        except BadCellError:
             continue
         if time is not None:
             found.add(type)
@@ -162,7 +161,7 @@ class TimeColumn:
         for row, cell in enumerate(as_list(cells)):
             try:
                 times.append(self._read(cell, int(lines[row])))
-            except (BadTimeError, BadCellError) as error:
+            except BadCellError as error:
                 times.append(0)
                 problems[row] = str(error)
         return _narrow(times), problems
@@ -201,7 +200,7 @@ class TimeColumn:
         """Return the time in a cell. The first cell decides the type unless it is given.
 
         Raises:
-            BadCellError, BadTimeError: If the cell can't be read.
+            BadCellError: If the cell can't be read.
         """
         text = cell
         if isinstance(cell, str) and is_number(with_point(cell, self.decimal)):
@@ -211,14 +210,14 @@ class TimeColumn:
             self.type = max(possible_types(text), default=None)
         try:
             time, has_zone = read_time(text, self.type or NUMBER)
-        except BadTimeError:
+        except BadCellError:
             time, has_zone = None, None
         if self.type in (None, NUMBER) and isinstance(cell, str):
             time = self._number_within(text, time)
         if time is None:
             expected = TIME_TYPES.get(self.type or "", f"a number or {TIME_TYPES[DATE]}")
             as_in = ", as in train's first row" if self.is_given else ""
-            raise BadTimeError(f"found {quote(str(cell))}; expected {expected}{as_in}")
+            raise BadCellError(f"found {quote(str(cell))}; expected {expected}{as_in}")
         if has_zone is not None:
             self._check_zone(text, line, has_zone=has_zone)
         return time
@@ -264,7 +263,7 @@ def sorting_times(columns: Sequence[TimeColumn]) -> list[npt.NDArray[Any]]:
     A date and a time of day in the column after it are one time.
     """
     found = [column.times() for column in columns]
-    if len(columns) > 1 and columns[0].type in READERS and columns[1].type == DURATION:
+    if len(columns) > 1 and columns[0].type in FORMS and columns[1].type == DURATION:
         moments = map(operator.add, found[0].tolist(), found[1].tolist())
         found[:2] = [_narrow(list(moments))]
     return found
@@ -303,30 +302,20 @@ def _read_number(cell: Any) -> Time | None:
     if ordinal is not None:
         return int(ordinal[1])
     found = plain_numbers([cell.strip() if isinstance(cell, str) else cell])
-    try:
-        number = number_of(cell) if found is None else float(found[0])
-    except BadCellError as error:
-        raise BadTimeError(str(error)) from None
+    number = number_of(cell) if found is None else float(found[0])
     # In other columns, a time of day is a number of seconds, and true is 1.
     is_other = isinstance(cell, str) and found is None and number == number
     if is_other or number in (float("inf"), float("-inf")):
-        raise BadTimeError(f"found {quote(str(cell))}; expected a finite number")
+        raise BadCellError(f"found {quote(str(cell))}; expected a finite number")
     if number != number:
         return None
     return number
 
 
-def _text(cell: Any) -> str:
-    try:
-        return text_of(cell).strip()
-    except BadCellError as error:
-        raise BadTimeError(str(error)) from None
-
-
 def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
     """Return the nanoseconds of ISO dates without a zone, or None.
 
-    It is ten times as fast as `read_date`.
+    It is ten times as fast as `read_moment`.
     """
     try:
         if not ISO_DATES.fullmatch("\n".join([*cells, ""])):

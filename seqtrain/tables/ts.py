@@ -12,6 +12,7 @@ from seqtrain.tables.blocks import (
     LABEL,
     ROWS,
     TEXT,
+    BadCellError,
     Block,
     Cells,
     Dialect,
@@ -20,7 +21,6 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     batched,
 )
-from seqtrain.tables.cells import BadCellError
 from seqtrain.tables.delimited import Form, Record, blocks_of_records
 from seqtrain.tables.opening import TextLines
 from seqtrain.tables.series import Series, series_of_channels
