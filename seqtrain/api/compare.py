@@ -265,7 +265,7 @@ def compare_variants(
 ) -> Comparison:
     """Return the measurements of all variants. The arguments are those of `compare`, resolved."""
     results = {name: VariantResult(name, _setting(keys)) for name, keys in VARIANTS.items()}
-    trainers = dict[str, Trainer]()
+    trainers = {}
     for name, result in results.items():
         try:
             trainers[name] = new_trainer(name, config, data, device)
@@ -477,7 +477,7 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
     Returns:
         The name, or None if no variant with right logits was measured in training; and the reason.
     """
-    speeds: dict[str, Speed] = {}
+    speeds = {}
     for result in results:
         difference = result.largest_difference
         if result.training and difference is not None and difference <= LARGEST_ROUNDING:

@@ -239,7 +239,7 @@ def sequence_column(table: Any, names: list[str], sequence: str | None) -> list[
         found = quote(", ".join(names))
         raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
     name = sequence or names[0]
-    cells = list[Any]()
+    cells = []
     for block in TableSource(table, "X").blocks(Selection((name,))):
         cells += as_list(block.columns[name])
     return cells

@@ -73,7 +73,7 @@ def report(
     sources = [data] if isinstance(data, str) else []
     check_destination(target, "file", parameter("output"), force=force, sources=sources)
     named: Any = runs if isinstance(runs, list | tuple) else [runs]
-    chosen: list[RunLike] = []
+    chosen = []
     for run in named:
         chosen += members(directory_of(run).path) or [run]
     if not chosen:

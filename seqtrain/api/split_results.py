@@ -76,7 +76,7 @@ def predicted_rows(found: Labelled, explain: int = 0) -> list[PredictedExample]:
     fitted = found.classifier.preprocessing
     decided, sure = found.classifier.decide(found.probabilities)
     examples = _read_again(found)
-    rows = list[PredictedExample]()
+    rows = []
     for index, example in enumerate(examples):
         row = PredictedExample(
             line=example.line,
@@ -199,7 +199,7 @@ def _read_again(found: Labelled) -> list[Example]:
     """
     wanted = dict.fromkeys(found.store.lines.tolist())
     known = found.classifier.preprocessing.label_set
-    examples: dict[int, Example] = {}
+    examples = {}
     for source, (_, start) in zip(found.files, found.store.files, strict=True):
         name = source.name if len(found.files) > 1 else None
         for number, example in numbered_sequences(source, start, found.digests, known):

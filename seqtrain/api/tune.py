@@ -301,7 +301,7 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
     """
     start, monitor = time.monotonic(), study.config.training.monitor
     epochs, state, problem = 0, "complete", None
-    reported = list[float]()
+    reported = []
     scored: dict[str, Any] = {}
 
     def follow(event: Event) -> None:

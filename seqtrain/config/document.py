@@ -180,7 +180,7 @@ class _Reader:
             return [
                 self.value_of(item, item, (*path, number)) for number, item in enumerate(node.value)
             ]
-        values: dict[str, Any] = {}
+        values = {}
         lines: dict[str, int] = {}
         for name, inner in node.value:
             if not isinstance(name, yaml.ScalarNode):

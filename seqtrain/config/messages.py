@@ -112,7 +112,7 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
     The names of types in pydantic's path are left out. If a small mapping such as {fold: 1, of: 3}
     lacks a key or has an unknown one, the path is that of the mapping.
     """
-    path: list[str | int] = []
+    path = []
     for step in detail["loc"]:
         is_index = isinstance(values, list) and isinstance(step, int)
         if is_index or (isinstance(values, dict) and step in values):

@@ -199,7 +199,7 @@ def fit_calibration(
     temperature = fit_temperature(logits, labels, weights)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
     probabilities = logits.double().softmax(dim=1)
-    classes, thresholds = list[list[CoveragePoint]](), list[float]()
+    classes, thresholds = [], []
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
         classes = class_points(probabilities, has_class, weights)
@@ -281,7 +281,7 @@ def _calibrate_multi_label(
         for index in (counts >= FEWEST_OF_A_CLASS).nonzero().flatten().tolist():
             own, has = probabilities[:, index], has_class[:, index]
             thresholds[index] = best_threshold(own, has, weights)
-    points = list[list[CoveragePoint]]()
+    points = []
     if classes <= MOST_CLASSES:
         points = class_points(probabilities, has_class, weights)
     return Calibration(

@@ -75,7 +75,7 @@ def occlusion_weights(
     if steps is None and length == 1:
         falls[0] = float(found[0]) - float(of_equal)
     by_segment = np.split(np.array(falls[: len(segments) * columns]), len(segments))
-    weights = list[float]()
+    weights = []
     for segment, own in zip(segments, by_segment, strict=True):
         weights += (own / len(segment)).tolist() * len(segment)
     return weights, falls[len(segments) * columns :]

@@ -70,7 +70,7 @@ def score_branches(
     """
     logits = check_finite(network.combine(branches), store)
     together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
-    by_branch = dict[str, Scores]()
+    by_branch = {}
     if len(branches) > 1:
         for name, own in zip(network.branch_names, branches, strict=True):
             decision = None
@@ -256,7 +256,7 @@ def _class_scores(
     }
     if outcome.multi_label or (thresholds.size and thresholds.min() < thresholds.max()):
         columns["threshold"] = thresholds.reshape(-1, len(names)).mean(axis=0).tolist()
-    scores: dict[str, dict[str, float | int]] = {}
+    scores = {}
     for index, name in enumerate(names):
         scores[name] = {column: values[index] for column, values in columns.items()}
         if index in ranks:
@@ -303,7 +303,7 @@ def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, floa
     if labels.ndim == 1:
         blocks = (block for block, _ in double_blocks(logits, labels))
         scores = torch.cat([x.log_softmax(1) for x in blocks])
-    ranks = dict[int, tuple[float, float]]()
+    ranks = {}
     for index in range(logits.shape[1]):
         _, counts, hits = threshold_curve(scores[:, index], has_class(labels, index))
         if not 0 < hits[-1] < counts[-1]:
@@ -362,7 +362,7 @@ def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]
     ]
     ends = torch.unique(ordered[last])
     groups = (lengths[:, None] > ends).sum(1)
-    rows = list[dict[str, float | int]]()
+    rows = []
     for group in range(len(ends)):
         own, right = lengths[groups == group], correct[groups == group]
         row = {"min": int(own.min()), "max": int(own.max()), "num_examples": len(own)}

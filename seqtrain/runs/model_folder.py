@@ -170,7 +170,7 @@ def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
     Args:
         tensors: Tensors by name, of the types in TYPES.
     """
-    header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
+    header, blocks, end = {}, [], 0
     for name, tensor in tensors.items():
         flat = tensor.detach().cpu().contiguous().view(-1)
         begin, end = end, end + flat.nbytes
@@ -259,7 +259,7 @@ def _read_preprocessing(saved: VerifiedFolder, description: Description) -> Prep
         ValueError: If values contradict each other or the files.
         CheckpointError: If a file is missing or damaged.
     """
-    rules, lists = description.preprocessing, dict[str, Any]()
+    rules, lists = description.preprocessing, {}
     if rules.kind != "features" or rules.row_features is not None:
         content = saved.read(VOCABULARY)
         lists = Vocabularies.read(saved.path / VOCABULARY, content).model_dump()

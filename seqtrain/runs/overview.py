@@ -119,7 +119,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
         ConfigError: If the config is wrong and `problems` is None.
         CheckpointError: If metrics.jsonl is damaged.
     """
-    config: dict[str, Any] = {}
+    config = {}
     try:
         config = values_by_key(run.config())
     except ConfigError as error:

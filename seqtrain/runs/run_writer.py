@@ -192,7 +192,7 @@ class RunWriter:
         There is at most one warning that all predictions are of one class.
         """
         session = self.session
-        found, of_one_class = list(session.result.notes), list[str]()
+        found, of_one_class = list(session.result.notes), []
         scored = {"validation": session.result.validation, "test": session.result.test}
         for split, scores in scored.items():
             if scores is not None:

@@ -72,7 +72,7 @@ def read_content(
         "features": partial(series_of, decimal=decimal),
     }
     read = readers[kind]
-    parts = list[Sequence[Any]]()
+    parts = []
     for name, cells in columns.items():
         found = as_list(cells)
         are_texts = kind == "text" and set(map(type, found)) <= {str}
@@ -110,7 +110,7 @@ def _read_each(
         problems: Maps the index of each row that can't be used to the reason.
         nothing: Value of such rows.
     """
-    found = list[Any]()
+    found = []
     for row, cell in enumerate(cells):
         value = nothing
         if row not in problems:
@@ -127,7 +127,7 @@ def _read_each(
 
 def _wide(columns: dict[Name, Cells], problems: dict[int, str], decimal: str) -> list[Features]:
     """Return series whose steps, or whose channels, are in several columns."""
-    numbers = list[Features]()
+    numbers = []
     for cells in columns.values():
         values, wrong = numbers_of(cells, decimal)
         if wrong:

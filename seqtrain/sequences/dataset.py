@@ -87,7 +87,7 @@ def _with_schemas(sources: list[tuple[str, Input]]) -> list[tuple[str, Input]]:
     neither labels nor groups and weights.
     """
     trained = completed_schema([source for key, source in sources if key == "data.train"])
-    found = list[tuple[str, Input]]()
+    found = []
     for key, source in sources:
         own, labelled = source.schema, True
         if key.startswith("data."):

@@ -108,7 +108,7 @@ class Example(NamedTuple):
                 folder are recordings, of which it is the id.
             whole_files: True if each file of a folder is one sequence.
         """
-        places = list[str]()
+        places = []
         if self.file is not None and "file" not in copied:
             is_sequence = whole_files and resolve_format(self.file, "auto") != "fasta"
             places = ["file"] if is_sequence else ["file", "line"]
@@ -232,7 +232,7 @@ def in_chunks(
         parts: Parts of the input, as they are read.
         is_urgent: Function that returns True if a part that was read should wait for no other.
     """
-    waiting, count, problem = list[Sequences](), 0, None
+    waiting, count, problem = [], 0, None
     while True:
         try:
             part = next(parts, None)
@@ -286,7 +286,7 @@ def joined(parts: Sequence[Sequences]) -> Sequences:
     if len(parts) == 1:
         return parts[0]
     names = dict.fromkeys(name for part in parts for name in part.kept or ())
-    problems, end = dict[int, str](), 0
+    problems, end = {}, 0
     for part in parts:
         problems.update({end + row: reason for row, reason in part.problems.items()})
         end += len(part)
@@ -360,7 +360,7 @@ class RowProblems:
         Lines are sorted by file name and line number. At most SHOWN_ROWS problems are shown, and at
         most SHOWN_ROWS places of each.
         """
-        lines = list[str]()
+        lines = []
         for (first, *others), problem in sorted((own, x) for x, own in self._places.items()):
             file, line = first
             text = f"{file}:{line}: {problem}"

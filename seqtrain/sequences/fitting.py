@@ -58,7 +58,7 @@ def fit_preprocessing(
         DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.
     """
     rules, parts = _fit_labels(known, rules, labels, parts)
-    vectors = list[WordVectors]()
+    vectors = []
     data = config.data
     limits = VocabularyLimits(data.min_count, data.max_vocab_size, data.number_bins)
     if rules.row_features is not None and encoder.static is not None:

@@ -274,9 +274,9 @@ class LabelReader:
         self, columns: Mapping[Name, Cells]
     ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
         """Return the same for one column per label, whose cell is 1 if the row has the label."""
-        codes = list[int]()
+        codes = []
         for row in zip(*map(as_list, columns.values()), strict=True):
-            own, problem = list[str](), None
+            own, problem = [], None
             for name, cell in zip(columns, row, strict=True):
                 try:
                     if mark_of(cell):

@@ -123,7 +123,7 @@ class Loader:
 
     def _parts(self, source: Input) -> Iterator[Sequences]:
         """Yield the sequences of an input. The first part has a series with a step, if any has."""
-        waiting, column = list[Sequences](), self.encoder.sequence
+        waiting, column = [], self.encoder.sequence
         for part in SequenceReader(source, self.labels).read():
             waiting.append(part)
             has_width = not isinstance(column, TableEncoder) or column.width is not None

@@ -152,7 +152,7 @@ def fit_ngrams(
     Raises:
         DataError: If all sequences are too short for an n-gram.
     """
-    found = list[list[Ints]]()
+    found = []
     for part_values, part_offsets in _parts(values, offsets):
         for rows, keys in row_keys(part_values, part_offsets, columns):
             found.append(_counted(rows, keys))

@@ -69,7 +69,7 @@ def plan_epoch_of_groups(
     rank, group = rows_in_groups(groups)
     at_once = max(1, _pool_size(lengths, batching) * GROUP_BATCHES // POOL_BATCHES)
     company = generator.permutation(int(group.max()) + 1)[group] // at_once
-    batches: list[Ints] = []
+    batches = []
     for rows in _rounds(company, rank):
         rows = generator.permutation(rows)
         if batching.bucketing:

@@ -97,7 +97,7 @@ class PretrainedEncoder:
     ) -> None:
         self.folder = Path(folder)
         check_folder(self.folder)
-        self.digests, total = dict[str, str](), hashlib.sha256()
+        self.digests, total = {}, hashlib.sha256()
         for name in used_files(self.folder):
             path = str(self.folder / name)
             self.digests[path] = file_digest(path)

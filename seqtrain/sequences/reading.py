@@ -243,8 +243,8 @@ class SequenceReader:
             problems: Maps the index of each row that can't be used to the reason. The method adds
                 rows whose cells it can't read.
         """
-        names, steps = list(self.schema.steps or ()), list[Any]()
-        offsets, owners = [0], list[int]()
+        names, steps = list(self.schema.steps or ()), []
+        offsets, owners = [0], []
         for row, cell in enumerate(as_list(cells)):
             items = [] if row in problems or cell in (None, "") else items_of(cell)
             odd = "no list" if items is None else _odd_object(items, names)

@@ -295,7 +295,7 @@ class Schema(Saved):
             "weight": _as_tuple(self.weight),
             "label": self.label_columns,
         }
-        found = dict[Column, str]()
+        found = {}
         for key, names in columns.items():
             found.update(dict.fromkeys(names, f"data.{key}"))
         return found
@@ -435,7 +435,7 @@ class Schema(Saved):
         It joins files of its folder, or of the folder above if that has no such file, as recordings
         in a folder of their own beside a file about them.
         """
-        folder, joins = os.path.dirname(path), list[dict[str, Any]]()
+        folder, joins = os.path.dirname(path), []
         for each in self.join:
             name = str(each["file"])
             file, above = os.path.join(folder, name), os.path.join(os.path.dirname(folder), name)

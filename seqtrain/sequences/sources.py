@@ -147,7 +147,7 @@ def with_given_data(
     values = {name: _config_value(x) or MEMORY + name for name, x in given.items()}
     overrides = [f"data.{name}={flow(value)}" for name, value in values.items()]
     config = resolved_config(config, overrides=overrides)
-    found = list[Input]()
+    found = []
     for name, table in tables.items():
         schema = Schema.from_config(config.data, MEMORY + name)
         source = table_source(table, schema, name)
@@ -213,7 +213,7 @@ def files_of(key: str, value: object, again: str | None = None) -> list[str]:
     """
     if isinstance(value, str) and value.startswith(MEMORY):
         return [table_named(value, key, again).path]
-    files: list[str] = []
+    files = []
     for name in names_of(value):
         found = matching_files(name)
         if not found:

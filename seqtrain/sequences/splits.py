@@ -50,7 +50,7 @@ def hold_out(
     else:
         first = first_equal_rows(keys)
         left = np.asarray(keys != BLANK)
-    rows, found = int(left.sum()), dict[str, Ints]()
+    rows, found = int(left.sum()), {}
     for name, part in parts.items():
         if isinstance(part, float):
             share = min(part * rows / max(1, int(left.sum())), 1.0)
@@ -193,7 +193,7 @@ def _choose_sets(rows: int, sizes: Ints, order: Ints) -> Ints:
         sizes: Number of rows of each set.
         order: Indices of the sets in the order in which they are tried.
     """
-    chosen: list[int] = []
+    chosen = []
     total = 0
     for one, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
         if total >= rows:

@@ -226,7 +226,7 @@ def stacked(
     """
     parts = list(stores)
     filled = [part for part in parts if len(part)] or parts[:1]
-    found: dict[str, Any] = {}
+    found = {}
     for name in ARRAYS:
         arrays = {index: getattr(part, name) for index, part in enumerate(filled)}
         absent = [index for index, array in arrays.items() if array is None]

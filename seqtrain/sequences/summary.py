@@ -64,7 +64,7 @@ class SplitSummary:
 
 def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     """Return the summary of each split, by its name."""
-    train, found = data.splits["train"], dict[str, SplitSummary]()
+    train, found = data.splits["train"], {}
     sets, times = np.unique(train.combinations, return_counts=True)
     majority = sets[times.argmax()]
     for name, store in data.splits.items():
@@ -101,7 +101,7 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
         batching: Section batching of the config. Its `bucketing` is ignored.
         seed: Seed of the batches.
     """
-    lengths, shares = data.splits["train"].lengths, list[float]()
+    lengths, shares = data.splits["train"].lengths, []
     for on in (False, True):
         own = batching.model_copy(update={"bucketing": on})
         batches = plan_epoch(lengths, own, seed=seed, epoch=0)
@@ -124,7 +124,7 @@ def warnings(
         summaries: Summary of each split, by its name.
         config: Config of the data.
     """
-    said, train = list[str](), data.splits["train"]
+    said, train = [], data.splits["train"]
     if "validation" not in data.splits:
         idle = without_effect(config)
         unused = f"; without effect: {listed(idle)}" if idle else ""
@@ -197,7 +197,7 @@ def _conflicts(train: SequenceStore) -> Iterator[str]:
     labels, place = train.combinations, train.place
     if len(train.files) == 1:
         place = replace(train, files=()).place
-    total, groups, pairs = 0, 0, list[str]()
+    total, groups, pairs = 0, 0, []
     for rows in equal_rows(train.keys):
         others = np.array(rows)[labels[rows] != labels[rows[0]]]
         if len(others):

@@ -132,7 +132,7 @@ def read_vectors(
     if os.path.isdir(path):
         return _read_folder(path, vocabulary, keep, is_token)
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
-    values: dict[int, npt.NDArray[np.float32]] = {}
+    values = {}
     more: list[str] = []
     words = 0
     with _opened(path) as (lines, size):

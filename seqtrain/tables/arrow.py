@@ -97,7 +97,7 @@ def blocks_of_batches(batches: Iterable[Any], selection: Selection, schema: Any)
     paths, classes, end = _selected(selection, schema), _class_names(schema), 0
     for batch in batches:
         first, end = end, end + batch.num_rows
-        columns: dict[Name, Cells] = {}
+        columns = {}
         for name, (outer, *inner) in paths.items():
             column = batch.column(batch.schema.get_field_index(outer))
             if inner:

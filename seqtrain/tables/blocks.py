@@ -273,7 +273,7 @@ def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
     If reading fails, the rows before the failure are yielded first: a prediction that was read is
     also written.
     """
-    part = list[T]()
+    part = []
     try:
         for row in rows:
             part.append(row)

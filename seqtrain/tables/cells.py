@@ -251,7 +251,7 @@ def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
     if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
         values, codes = np.unique(cells, return_inverse=True)
         return without_values(Coded(codes.astype(np.int32), values.tolist()), missing)
-    found = list[Any]()
+    found = []
     for cell in as_list(cells):
         is_value = isinstance(cell, str | int | float | Decimal)
         is_missing = is_value and name_of(text_of(cell).strip()) in missing
@@ -324,7 +324,7 @@ def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64
         found = plain_numbers(cells)
     if found is not None and not (np.abs(found) > FLOAT32_MAX).any():
         return found, {}
-    numbers, problems = np.full(len(cells), np.nan), dict[int, str]()
+    numbers, problems = np.full(len(cells), np.nan), {}
     for row, cell in enumerate(as_list(cells)):
         try:
             numbers[row] = number_of(cell, decimal)
@@ -514,7 +514,7 @@ def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> 
 
 
 def _texts_of(cells: Sequence[Any]) -> tuple[list[str], dict[int, str]]:
-    texts, problems = list[str](), dict[int, str]()
+    texts, problems = [], {}
     for at, cell in enumerate(cells):
         try:
             texts.append(text_of(cell))
@@ -539,7 +539,7 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
         words = inner.split()
     else:
         return None
-    items = list[Any]()
+    items = []
     for word in words:
         items.append(_unescaped(word) if word[0] in "'\"" else _bare_item(word))
     is_quoted = any(word[0] in "'\"" for word in words)

@@ -131,7 +131,7 @@ def blocks_of_records(
         header: True if the first record names the columns.
         form: Form of the file.
     """
-    blanks = list[Record]()
+    blanks = []
     first = next(records, None)
     while first is not None and first[1] == [""] and first[2] is None:
         blanks.append(first)
@@ -379,7 +379,7 @@ def find_delimiter(head: list[str]) -> str:
         marks.append(marks.pop(0))
     at_ends = [mark for mark in marks if all(x.find(mark) == len(x) - 1 for x in lines)]
     marks.sort(key=at_ends.__contains__)  # a mark that only ends each line divides no fields
-    agreeing = dict[str, int]()
+    agreeing = {}
     for mark in marks:
         counts = _counts_in_header(first, mark) - {0}
         agreeing[mark] = sum(line.count(mark) in counts for line in lines)

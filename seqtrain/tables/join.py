@@ -90,7 +90,7 @@ class JoinedSource(Source):
             DataError: If a file can't be read, a file that is joined row by row has another number
                 of rows, or a required column is nowhere.
         """
-        tables, unreadable = list[_JoinedTable](), list[DataError]()
+        tables, unreadable = [], []
         for join in self.joins:
             try:
                 tables.append(_JoinedTable(join, selection))
@@ -276,7 +276,7 @@ class _JoinedTable:
         The row of an unknown key is -1.
         """
         codes, unreadable = self._keys.codes_of(keys)
-        rows, names, right = list[int](), self._keys.known.spellings, self.join.right
+        rows, names, right = [], self._keys.known.spellings, self.join.right
         for row, reason in unreadable.items():
             problems.setdefault(row, reason)
         for row, code in enumerate(codes.tolist()):
@@ -313,7 +313,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
             columns ``{left, right}``, or "row"; `header` tells if a file that is joined row by row
             names its columns.
     """
-    found = list[Join]()
+    found = []
     for each in joins:
         path, on = for_split(str(each["file"]), source.path), each["on"]
         if on == ROW:

@@ -151,7 +151,7 @@ def _nested(
     objects: Sequence[Any], name: str, missing: dict[int, list[str]], key: str | None = None
 ) -> list[Any]:
     """Return a field of each object, or None and an entry of `missing` where it isn't there."""
-    cells = list[Any]()
+    cells = []
     for row, fields in enumerate(objects):
         try:
             cells.append(field_of(fields, name, key=key))

@@ -157,7 +157,7 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
     """
     needs_label = LABEL in (selection.required or ())
     for part in batched(records, rows):
-        lines, parts, problems = list[int](), list[tuple[str, Any]](), dict[int, str]()
+        lines, parts, problems = [], [], {}
         for row, (line, (text, label, reason), problem) in enumerate(part):
             lines.append(line)
             parts.append((text, label))

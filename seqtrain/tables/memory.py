@@ -110,7 +110,7 @@ class TableSource(Source):
         """Return the cells of a column, or of a field `a.b` of objects."""
         if name not in self.columns:
             first, _, rest = name.partition(".")
-            fields = list[Any]()
+            fields = []
             for each in as_list(self._cells(first)):
                 try:
                     fields.append(field_of(each or {}, rest))

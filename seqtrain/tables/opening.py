@@ -180,7 +180,7 @@ def guess_encoding(path: str) -> str | None:
     """
     import chardet
 
-    lines, size = list[bytes](), 0
+    lines, size = [], 0
     with open_input(path) as stream:
         for line in stream:
             try:

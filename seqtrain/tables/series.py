@@ -95,7 +95,7 @@ def series_of_channels(texts: Sequence[str]) -> Series:
     Raises:
         BadCellError: If a value isn't a number, or the channels have different lengths.
     """
-    channels = list[Series]()
+    channels = []
     for text in texts:
         values = numbers_in(text.split(",") if text.strip() else [])
         channels.append(float32(values[:, None]))

@@ -185,7 +185,7 @@ class FileSource(Source):
         """Return the SHA-256 of the file, or one of the names and contents of several."""
         if not self.has_files:
             return self.parts[0].digest()
-        content, root = list[bytes](), self.path if os.path.isdir(self.path) else "."
+        content, root = [], self.path if os.path.isdir(self.path) else "."
         for part in self.parts:
             name = os.fsencode(os.path.relpath(part.path, root)).replace(os.fsencode(os.sep), b"/")
             content.append(b"%b\0%b\n" % (name, part.digest().encode()))
@@ -228,7 +228,7 @@ def open_source(
         raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
     if len(paths) == 1 and not isinstance(path, str):
         name = paths[0]
-    parts = list[SourceFile]()
+    parts = []
     for each in paths:
         if each == STDIN or not (whole_files or os.path.isdir(each)):
             parts.append(SourceFile(each, dialect))
@@ -313,7 +313,7 @@ def matching_files(name: str) -> list[str]:
     if "**" not in name:
         return sorted(glob.glob(name))
     parts, root = Path(name).parts, Path(Path(name).anchor)
-    found = list[str]()
+    found = []
     for path in root.glob(os.path.relpath(name, root) if root.anchor else name):
         if not any(part.startswith(".") for part in path.parts if part not in parts):
             found.append(str(path))
@@ -369,7 +369,7 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
     entries, shown = folder_entries(path), display_name(path)
     folders = [name for name, is_folder in entries if is_folder]
     in_folders = [name for name in folders if name not in UNLABELLED]
-    parts = list[SourceFile]()
+    parts = []
     for name, is_folder in entries:
         label = _class_of(name)
         is_list_of_links = label.startswith("urls_") and label.removeprefix("urls_") in folders
@@ -407,7 +407,7 @@ def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) ->
 
 
 def _files_below(folder: str) -> list[str]:
-    found = list[str]()
+    found = []
     for name, is_folder in folder_entries(folder):
         path = os.path.join(folder, name)
         found += _files_below(path) if is_folder else [path]

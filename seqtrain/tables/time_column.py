@@ -76,7 +76,7 @@ def read_time(cell: Any, type: str) -> tuple[Time | None, bool | None]:
 
 def possible_types(cell: Any) -> set[str]:
     """Return the keys of `TIME_TYPES` as which a cell can be read, none for a blank cell."""
-    found = set[str]()
+    found = set()
     for type in TIME_TYPES:
         try:
             time, _ = read_time(cell, type)
@@ -157,7 +157,7 @@ class TimeColumn:
             if dates is not None:
                 self._check_zone(cells[0], int(lines[0]), has_zone=False)
                 return dates, {}
-        times, problems = list[Any](), dict[int, str]()
+        times, problems = [], {}
         for row, cell in enumerate(as_list(cells)):
             try:
                 times.append(self._read(cell, int(lines[row])))

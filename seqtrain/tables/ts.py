@@ -23,7 +23,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.delimited import Form, Record, blocks_of_records
 from seqtrain.tables.opening import TextLines
-from seqtrain.tables.series import Series, series_of_channels
+from seqtrain.tables.series import series_of_channels
 from seqtrain.text import counted, quote
 
 ATTRIBUTE = re.compile(
@@ -56,7 +56,7 @@ def read_ts(
     names = selection.among([TEXT, LABEL] if has_labels else [TEXT])
     num_channels = 0
     for part in batched(texts, rows):
-        series, labels, problems = list[Series](), list[str | None](), dict[int, str]()
+        series, labels, problems = [], [], {}
         for row, (line, text) in enumerate(part):
             channels = text.split(":")
             labels.append(channels.pop().strip() if has_labels else None)
@@ -121,7 +121,7 @@ def read_arff(
 
 def _arff_records(lines: TextLines) -> Iterator[Record]:
     """Yield the names of the attributes, then the fields of each row."""
-    names, in_data = list[str](), False
+    names, in_data = [], False
     for line, text in lines.numbered():
         if not text.strip() or text.lstrip().startswith("%"):
             continue
@@ -146,7 +146,7 @@ def _arff_records(lines: TextLines) -> Iterator[Record]:
 def _fields(text: str) -> list[str]:
     """Return the fields of a row, separated by commas, or by tabs in files without commas."""
     field = COMMA_FIELD if "," in text or "\t" not in text else TAB_FIELD
-    fields, end = list[str](), -1
+    fields, end = [], -1
     while end < len(text):
         found = field.match(text, end + 1)
         assert found is not None  # the pattern matches any text

@@ -44,7 +44,7 @@ def write_predictions(
     """
     report, unknown, undecided = EncodingReport(), 0, 0
     predictions = _predictions(classifier, rows, options, source, report)
-    first = list[Any]()
+    first = []
     for prediction in predictions:
         first.append(prediction)
         if not keeps_all(rows.keep) or prediction.example.kept is not None:

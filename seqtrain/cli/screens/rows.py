@@ -116,7 +116,7 @@ class RowFormat:
         if self.format == "jsonl":
             return self._json_values(prediction)
         shown = "" if self.is_undecided(prediction) else prediction.label
-        row: dict[str, Any] = {}
+        row = {}
         for rank, name in enumerate(list(prediction.probabilities)[: self.top_k or 0], start=1):
             if rank == 1 and self.threshold is not None:
                 row[f"label_{rank}"] = shown

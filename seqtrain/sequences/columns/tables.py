@@ -210,7 +210,7 @@ class ColumnTable(Saved):
             missing: Policy for missing numbers.
             standardize: Attribute of the table.
         """
-        tokens, numbers = list[TokenColumn](), list[NumberColumn]()
+        tokens, numbers = [], []
         for name, own in kinds.items():
             options = own if isinstance(own, dict) else {}
             if "token" in own:
@@ -236,7 +236,7 @@ class ColumnTable(Saved):
         """Return the tokens of each vocabulary, by column, under the name of the kind."""
         if self.kind == "features":
             return {}
-        lists = dict[str, list[str]]()
+        lists = {}
         for column, vocabulary in zip(self.tokens, self.vocabularies, strict=True):
             lists[column.name] = list(vocabulary.tokens)
         return {self.kind: lists}
@@ -248,7 +248,7 @@ class ColumnTable(Saved):
             ValueError: If the list of a column is missing, or isn't a vocabulary.
         """
         own = lists.get(self.kind) or {}
-        tokens = list[TokenColumn]()
+        tokens = []
         for column in self.tokens:
             vocabulary = Vocabulary(tuple(own.get(column.name, ())))
             tokens.append(replace(column, vocabulary=vocabulary))
@@ -318,7 +318,7 @@ class ColumnTable(Saved):
         """
         values = {name: getattr(part, self.array) for name, part in parts.items()}
         train = values["train"]
-        tokens = list[TokenColumn]()
+        tokens = []
         for number, column in enumerate(self.tokens):
             index = encoder.indexes[number]
             vocabulary, ids = fit_vocabulary(
@@ -378,7 +378,7 @@ class ColumnTable(Saved):
             values: Final ids and numbers as read, as `TableEncoder.encode` returns them.
         """
         cells, count = self._cells(values), len(self.tokens)
-        parts, indicators = [values[:, :count]], list[Array]()
+        parts, indicators = [values[:, :count]], []
         for column in self.numbers:
             numbers, absent = column.standardized(cells)
             parts.append(numbers)

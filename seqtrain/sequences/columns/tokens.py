@@ -87,7 +87,7 @@ class TokenEncoder:
             cells = [cell if row not in problems else cell[:0] for row, cell in enumerate(cells)]
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
-        of_cells, known = list[bytes](), self._ids.__getitem__
+        of_cells, known = [], self._ids.__getitem__
         for pieces in self._tokenizer.pieces(cells):
             try:
                 of_cells.append(b"".join(map(known, pieces)))
