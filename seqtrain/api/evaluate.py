@@ -91,8 +91,7 @@ class Labelled:
     @property
     def probabilities(self) -> Tensor:
         """Probability of each class, (B, C) float64."""
-        found: Tensor = self.classifier.network.probabilities(self.scored[0])
-        return found
+        return self.classifier.network.probabilities(self.scored[0])
 
     def by_share(self) -> list[dict[str, float]]:
         """Return scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them.

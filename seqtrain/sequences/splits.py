@@ -66,8 +66,7 @@ def hold_out(
 def first_equal_rows(keys: Ints) -> Ints:
     """Return for each row the number of the first row that has the same key, (B,)."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    rows: Ints = first[inverse].astype(row_numbers(0).dtype)
-    return rows
+    return first[inverse].astype(row_numbers(0).dtype)
 
 
 def equal_rows(keys: Ints) -> list[list[int]]:

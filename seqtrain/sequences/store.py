@@ -55,14 +55,12 @@ def blocks(array: Array) -> Iterator[Array]:
 
 def counts_of(ids: Array, size: int) -> Ints:
     """Return how often each id from 0 to `size` - 1 occurs, (size,)."""
-    counts: Ints = np.bincount(ids, minlength=size)
-    return counts
+    return np.bincount(ids, minlength=size)
 
 
 def row_numbers(count: int) -> Ints:
     """Return the numbers from 0 to `count` - 1, as int32 if they fit, else as int64."""
-    numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
-    return numbers
+    return np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
 
 
 def true_rows(chosen: Mask) -> Ints:
@@ -148,8 +146,7 @@ class SequenceStore(_Dataset):
     @cached_property
     def lengths(self) -> Ints:
         """Number of steps of each sequence, (B,)."""
-        found: Ints = np.diff(self.offsets)
-        return found
+        return np.diff(self.offsets)
 
     @cached_property
     def combinations(self) -> Ints:

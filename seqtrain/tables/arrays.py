@@ -276,8 +276,7 @@ def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]
         lengths = _numbers(arrays, "lengths", "integers (B,)", (1,), "iu")
         if len(lengths) != len(x) or (lengths < 0).any() or (lengths > x.shape[1]).any():
             raise _unfit("lengths", f"{len(x)} lengths of at most {x.shape[1]}", lengths)
-        found: npt.NDArray[np.bool_] = np.arange(x.shape[1]) < lengths[:, None]
-        return found
+        return np.arange(x.shape[1]) < lengths[:, None]
     is_known = np.asarray(~np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
     return np.cumsum(is_known[:, ::-1], axis=1)[:, ::-1] > 0
 

@@ -105,8 +105,7 @@ def problems_at(problems: dict[int, str], rows: npt.NDArray[np.int64]) -> dict[i
 
 def as_list(cells: Cells) -> list[Any]:
     """Return cells as a list of Python values. A missing cell of a coded column is None."""
-    values: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
-    return values
+    return cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
 
 
 @dataclass(frozen=True)
