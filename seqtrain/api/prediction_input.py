@@ -82,7 +82,7 @@ def input_parts(
 
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
     """Return the columns to keep, with indexes where the model names its columns by index."""
-    numbers: dict[str, Column] = {str(name): name for name in schema.id_columns}
+    numbers = {str(name): name for name in schema.id_columns}
     if all(isinstance(column, int) for column in schema.sequence_columns):
         numbers |= {name: int(name) for name in map(str, keep) if name.isdecimal()}
     return [numbers.get(str(name), name) for name in keep]

@@ -117,7 +117,7 @@ def check_options(overrides: Sequence[str]) -> None:
     Raises:
         ConfigError: If a key is unknown, or a value is wrong. The error names all problems.
     """
-    values: dict[str, Any] = {"data": {"train": "train"}}
+    values = {"data": {"train": "train"}}
     places: Places = {}
     for option in overrides:
         _apply_override(values, places, option)

@@ -210,7 +210,7 @@ class RunWriter:
         """
         session = self.session
         progress, monitor = session.progress, session.config.training.monitor
-        end: dict[str, Any] = {
+        end = {
             "event": "end",
             "epochs": progress.epoch,
             "best_epoch": session.best_epoch,

@@ -105,7 +105,7 @@ class Preprocessing(Saved):
 
         The result maps keys of the section data to their values.
         """
-        found: dict[str, Any] = {"kind": self.kind, "static": self.schema.static}
+        found = {"kind": self.kind, "static": self.schema.static}
         if self.row_features is not None:
             found["missing"] = self.row_features.missing
         found |= self.sequence.settings()

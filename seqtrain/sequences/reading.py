@@ -197,8 +197,8 @@ class SequenceReader:
         problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
             self._check_columns(block)
-        ids: Coded | None = None
-        offsets: Ints | None = None
+        ids = None
+        offsets = None
         if schema.id is not None:
             ids = self._ids.read(block, problems)[0]
             for name, times in zip(schema.order_columns, self._times, strict=True):

@@ -189,7 +189,7 @@ class Schema(Saved):
             path: Path of the file.
             whole_files: Attribute `whole_files` of the result.
         """
-        named: dict[str, Any] = {name: getattr(data, name) for name in OF_CONFIG}
+        named = {name: getattr(data, name) for name in OF_CONFIG}
         named["join"] = tuple(data.join or ())
         named["sequence"] = data.sequence
         for key in ("sequence", "id", "order"):

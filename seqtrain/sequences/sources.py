@@ -355,9 +355,7 @@ def numbered_sequences(
 
 
 def _named(config: Config) -> list[tuple[str, object]]:
-    values: list[tuple[str, object]] = [
-        (f"data.{name}", getattr(config.data, name)) for name in SPLITS
-    ]
+    values = [(f"data.{name}", getattr(config.data, name)) for name in SPLITS]
     more = config.pretraining.data or []
     values += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
     vectors = config.model.vectors

@@ -198,7 +198,7 @@ def _rows_that_fit(file: Any, names: set[str], size: int) -> int:
     chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
     read = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
     refuse_bomb(ALL_COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in read), size)
-    largest: int = 1
+    largest = 1
     for chunk in read:
         if chunk.physical_type == "BYTE_ARRAY":
             largest = max(largest, chunk.total_uncompressed_size * chunk.num_values)

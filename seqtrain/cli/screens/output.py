@@ -73,7 +73,7 @@ def _predictions(
     report: EncodingReport,
 ) -> Iterator[Any]:
     """Return an iterator over a `Prediction` per row, or `StepPredictions` with --steps."""
-    arguments: dict[str, Any] = {"report": report, **options}
+    arguments = {"report": report, **options}
     if not rows.steps:
         return predict(source, classifier, **arguments)
     slow = one_model(classifier, "--steps").network.whole_sequence_key

@@ -134,7 +134,7 @@ class RowFormat:
     def _json_values(self, prediction: Prediction) -> dict[str, Any]:
         """Return the values of a prediction by the keys of its JSON object."""
         rounded = {name: round(share, 6) for name, share in prediction.probabilities.items()}
-        row: dict[str, Any] = {"label": "" if self.is_undecided(prediction) else prediction.label}
+        row = {"label": "" if self.is_undecided(prediction) else prediction.label}
         if self.separator is not None:
             row["labels"] = list(prediction.labels)
         elif self.threshold is not None:
