@@ -34,9 +34,10 @@ from seqtrain.runs.memory import check_memory
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import LINEAGE, ResumePoint, StartingPoint, find_starting_point
 from seqtrain.sequences.dataset import PreparedData, prepare, weighted
-from seqtrain.sequences.sources import check_files, split_sources, with_given_data
+from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.tables.formats import MEMORY
 from seqtrain.training.advice import nothing_left, training_advice
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
@@ -157,9 +158,9 @@ def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
     A classifier that was loaded from no folder, such as an estimator's, is saved in a temporary
     folder.
     """
-    if init_from is None or isinstance(init_from, str | PathLike):
-        if init_from is None:
-            return None
+    if init_from is None:
+        return None
+    if isinstance(init_from, str | PathLike):
         return Path(init_from)
     if isinstance(init_from, Run) or init_from.path.exists():
         return init_from.path
@@ -358,7 +359,7 @@ def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> 
         ConfigError: If train isn't a table in memory, if there isn't a weight for each of its rows,
             or if a weight is negative or isn't finite, or all are 0.
     """
-    if any(source.table is None for source in split_sources(config.data, "train")):
+    if not str(config.data.train).startswith(MEMORY):
         problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
         raise ConfigError(f"sample_weight: {problem}")
     try:

@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seqtrain.errors import DataError, RunError, ran_out_of_memory
 from seqtrain.sequences.precision import float32_products
-from seqtrain.sequences.store import Ints, SequenceStore, StoredSequence, store_of_items
+from seqtrain.sequences.store import Ints, SequenceStore, StoredSequence, joined_stores
 from seqtrain.sequences.transfer import move_together
 from seqtrain.sequences.vocabulary import WordGrams
 
@@ -278,7 +278,9 @@ def _store_of(rows: SequenceStore | Sequence[StoredSequence]) -> SequenceStore:
         raise DataError("collate: found no sequences; expected at least one for a batch")
     if isinstance(rows, SequenceStore):
         return rows
-    return store_of_items(rows)
+    # Items of one or more stores, as a torch ConcatDataset returns them.
+    sources = (item.source for item in rows)
+    return joined_stores([store.__getitems__(np.array([row])) for store, row in sources])
 
 
 def _steps_tensor(values: npt.NDArray[Any]) -> Tensor:

@@ -113,9 +113,8 @@ class Encoder:
     ) -> None:
         self.rules, self.keeps_texts = rules, keeps_texts or rules.pretrained is not None
         self.sequence: Any = rules.sequence.encoder()
-        if rules.row_features is None:
-            self.static = None
-        else:
+        self.static = None
+        if rules.row_features is not None:
             self.static = rules.row_features.encoder()
         self.groups = {} if groups is None else groups
 
@@ -192,10 +191,7 @@ class Encoder:
         rules = self.rules
         if rules.row_features is not None:
             store = rules.row_features.finalize(store)
-        store = rules.sequence.finalize(store, self.sequence)
-        if rules.pretrained is None:
-            return store
-        return rules.with_vectors(store)
+        return rules.with_vectors(rules.sequence.finalize(store, self.sequence))
 
     def _apply_policy(
         self, is_odd: Mask, lengths: Ints, problems: dict[int, str], report: EncodingReport
@@ -315,19 +311,15 @@ def encode_for_prediction(
     report = EncodingReport() if report is None else report
     groups = dict[str, int]()
     is_first = True
-    if bad_rows is None:
-        if rules.schema.bad_rows == "drop":
-            bad_rows = "blank"
-        else:
-            bad_rows = "error"
+    is_blank = bad_rows == "blank" or (bad_rows is None and rules.schema.bad_rows == "drop")
     for part in parts:
-        if not len(part.lines):
+        if not len(part):
             continue
         encoder = Encoder(rules, groups=groups)  # it numbers the unknown words of one part
         store = encoder.finalize(encoder.encode(part, part.lines, report, keep_bad=True))
         ending = [row for row, reason in part.problems.items() if reason != EMPTY]
         fault = None
-        if ending and bad_rows != "blank":
+        if ending and not is_blank:
             first = min(ending)
             problem = f"{part.place(first, name)}: {part.problems[first]}"
             fault = DataError(problem, *(advice if first or not is_first else ()))
@@ -337,7 +329,7 @@ def encode_for_prediction(
             report.unanswered += 1
             if report.unanswered <= SHOWN_ROWS:
                 report.shown.append(f"{part.place(index, name)}: {reason}")
-        if len(part.lines):
+        if len(part):
             yield part, store
         if fault is not None:
             raise fault

@@ -72,7 +72,6 @@ class Example(NamedTuple):
         line: Line of the file on which the row begins, from 1. For binary formats, the number of
             the row. If the example can't be used, it is the line of the problem.
         file: File inside the folder that was read, or None if the input is one file.
-        group: Name of the group (conversation, session) to which the sequence belongs, or None.
         kept: Cells that prediction copies to its output, by column. None if no cells are copied.
         problem: Reason why the row can't be used, or None if it can.
         static: Row features as one step, or None.
@@ -85,7 +84,6 @@ class Example(NamedTuple):
     labels: tuple[str, ...] | None
     line: int
     file: str | None = None
-    group: str | None = None
     kept: dict[str, Any] | None = None
     problem: str | None = None
     static: Steps | None = None
@@ -177,7 +175,6 @@ class Sequences:
             labels=_value(self.labels, index),
             line=int(self.lines[index]),
             file=_value(self.files, index),
-            group=_value(self.groups, index) or None,
             kept=kept,
             problem=problem,
             static=static,

@@ -22,8 +22,6 @@ from seqtrain.tables.lines import FASTTEXT_LABEL
 from seqtrain.tables.opening import STDIN
 from seqtrain.text import quote
 
-CHARACTERS = ("char",)
-"""Tokenizers whose vocabulary shows which characters train has."""
 LONGEST_SIGN = 100_000
 """Number of characters of the first line that can show a format."""
 HEADERS = {"@relation": "arff", "@problemname": "ts"}
@@ -142,19 +140,18 @@ def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
         yield f"is Excel's {line.strip()}", _reading("csv")
     if FASTTEXT_LABEL.match(start) and fitted.kind != "features":
         yield "begins with __label__", _reading("fasttext")
-    if start[:1] == ">" and _lacks(fitted, ">"):
+    if start[:1] == ">" and _begins_no_sequence(fitted):
         yield "begins a record of FASTA", _reading("fasta")
     yield from _signs_of_json(start, fitted)
     yield from _signs_of_columns(line, fitted)
 
 
-def _lacks(fitted: Preprocessing, mark: str) -> bool:
-    """Return True if no sequence of train can begin with a mark of a format."""
+def _begins_no_sequence(fitted: Preprocessing) -> bool:
+    """Return True if no sequence of train can begin with the mark of a FASTA record, ">"."""
     if fitted.schema.format == "fasta":
         return True
-    if fitted.sequence.tokenizer_name not in CHARACTERS or fitted.vocabulary is None:
-        return False
-    return mark not in fitted.vocabulary.index
+    vocabulary, tokenizer = fitted.vocabulary, fitted.sequence.tokenizer_name
+    return tokenizer == "char" and vocabulary is not None and ">" not in vocabulary.index
 
 
 def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
@@ -227,18 +224,9 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
             continue
         if schema.label < len(fields) > 1 and fields[schema.label] in classes:
             yield f"has the label {quote(fields[schema.label])} in column {schema.label}", advice
-    if schema.has_columns and not schema.is_wide and "\t" in line.strip() and _lacks_tabs(fitted):
-        yield "has a tab, as a row of a table", _reading("tsv")
-
-
-def _lacks_tabs(fitted: Preprocessing) -> bool:
-    """Return True for texts and symbols of train in which no tab is a token."""
     vocabulary = fitted.vocabulary
-    return (
-        fitted.kind in ("text", "tokens")
-        and vocabulary is not None
-        and ("\t" not in vocabulary.index)
-    )
+    if schema.has_columns and "\t" in line.strip() and vocabulary and "\t" not in vocabulary.index:
+        yield "has a tab, as a row of a table", _reading("tsv")
 
 
 def _names(columns: tuple[int | str, ...]) -> list[str]:

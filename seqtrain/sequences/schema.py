@@ -34,6 +34,7 @@ ColumnKinds: TypeAlias = dict[str, Any]
 
 OF_CONFIG = (
     "kind",
+    "sequence",
     "group",
     "weight",
     "id",
@@ -191,7 +192,6 @@ class Schema(Saved):
         """
         named = {name: getattr(data, name) for name in OF_CONFIG}
         named["join"] = tuple(data.join or ())
-        named["sequence"] = data.sequence
         for key in ("sequence", "id", "order"):
             if isinstance(named[key], list):
                 named[key] = tuple(named[key])
@@ -201,7 +201,7 @@ class Schema(Saved):
             named["label"] = data.label
         schema = cls(
             **named,
-            format=_saved_format(resolve_format(path, data.format) or data.format),
+            format=saved_format(resolve_format(path, data.format) or data.format),
             by_name=data.format == "auto",
             whole_files=whole_files,
         )
@@ -214,9 +214,8 @@ class Schema(Saved):
     @property
     def names_columns(self) -> bool:
         """True if a column is identified by its name, False if all are by their index."""
-        named = {*self.sequence_columns, *self.label_columns, self.group, self.weight}
-        named.update(column_names(self.static))
-        return any(isinstance(each, str) for each in named - {REST})
+        named = {*self.sequence_columns, *self.columns_beside_series} - {REST, ""}
+        return any(isinstance(each, str) for each in named)
 
     @property
     def columns_beside_series(self) -> set[Column | None]:
@@ -227,11 +226,7 @@ class Schema(Saved):
     @cached_property
     def label_columns(self) -> tuple[Column, ...]:
         """Columns of the labels. Empty if the format determines their place."""
-        if self.one_hot is not None:
-            return self.one_hot
-        if self.label is None:
-            return ()
-        return (self.label,)
+        return self.one_hot or _as_tuple(self.label)
 
     @cached_property
     def sequence_columns(self) -> tuple[Column, ...]:
@@ -244,11 +239,9 @@ class Schema(Saved):
         if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
             return (*keys, *own)
-        if isinstance(self.sequence, tuple):
-            return (*keys, *self.sequence)
         if self.sequence is None:
             return ()
-        return (*keys, self.sequence)
+        return (*keys, *_as_tuple(self.sequence))
 
     @cached_property
     def id_columns(self) -> tuple[Column, ...]:
@@ -350,15 +343,6 @@ class Schema(Saved):
             selection = Selection(tuple(chosen), tuple(others), rest=rest, keys=keys)
         return ColumnRoles(content, labels, tuple(required), selection)
 
-    def for_file(self, path: str) -> Schema:
-        """Return the schema of another labelled file, whose ending determines the format.
-
-        An unknown ending changes nothing. If `by_name` is False, the format stays the same.
-        """
-        if not self.by_name:
-            return self
-        return replace(self, format=_saved_format(resolve_format(path, "auto") or self.format))
-
     def for_input(
         self,
         path: str,
@@ -408,11 +392,12 @@ class Schema(Saved):
                     )
                 else:
                     format = "lines"
-        changed: dict[str, Any] = {"format": format, "whole_files": whole_files}
-        if delimiter is not None:
-            changed["delimiter"] = delimiter
-        if encoding is not None:
-            changed["encoding"] = encoding
+        changed: dict[str, Any] = {
+            "format": format,
+            "whole_files": whole_files,
+            "delimiter": delimiter or self.delimiter,
+            "encoding": encoding or self.encoding,
+        }
         schema = self
         if any(getattr(self, name) != value for name, value in changed.items()):
             schema = replace(self, **changed)
@@ -481,7 +466,7 @@ def _as_tuple(columns: Column | tuple[Column, ...] | None) -> tuple[Column, ...]
     return (columns,)
 
 
-def _saved_format(name: str) -> str:
+def saved_format(name: str) -> str:
     """Return the format that is saved: a table in memory and a file of word vectors have none."""
     if name == IN_MEMORY:
         return "jsonl"

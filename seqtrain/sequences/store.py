@@ -77,7 +77,7 @@ class StoredSequence(tuple[Array, "int | Array"]):
     """One sequence of a store: the pair (steps, encoded labels).
 
     Attributes:
-        source: The store and the row number. `store_of_items` copies the other arrays from there.
+        source: The store and the row number. `collate` copies the other arrays from there.
     """
 
     source: tuple[SequenceStore, int]
@@ -284,13 +284,3 @@ def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
         spellings=store.spellings,
         words=store.words,
     )
-
-
-def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
-    """Return sequences as one store.
-
-    Args:
-        items: Items of one or more stores, as a torch ConcatDataset returns them.
-    """
-    parts = [store.__getitems__(np.array([row])) for store, row in (x.source for x in items)]
-    return joined_stores(parts)
