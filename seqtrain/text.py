@@ -121,6 +121,11 @@ def one_line(problem: str) -> str:
     return shorten(line, PROBLEM_LENGTH)
 
 
+def reason_of(error: Exception) -> str:
+    """Return the first line of the message of an exception, or the name of its class."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as "1 row", "0 rows" or "1,200 rows".
 

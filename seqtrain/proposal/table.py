@@ -22,6 +22,7 @@ from seqtrain.tables.blocks import (
     Name,
     as_list,
     cells_at,
+    with_codes,
 )
 from seqtrain.tables.cells import text_of
 from seqtrain.tables.formats import columns_of_format
@@ -154,9 +155,7 @@ class _GrowingColumn(dict[Any, int]):
 
     def add(self, cells: Cells) -> None:
         """Append cells."""
-        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-            values, places = np.unique(cells, return_inverse=True)
-            cells = Coded(places.astype(np.int32), values.tolist())
+        cells = with_codes(cells)
         if isinstance(cells, Coded):
             table = [*map(self.code, cells.values), self[""] if -1 in cells.codes else 0]
             self._append_codes(np.array(table, dtype=np.int32)[cells.codes])

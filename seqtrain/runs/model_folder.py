@@ -39,7 +39,7 @@ from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, gram_columns
 from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.sequences.pretrained import ENCODER_FILES, POOLING, PretrainedEncoder, used_files
 from seqtrain.sequences.vocabulary import BUCKETS
-from seqtrain.text import shorten
+from seqtrain.text import reason_of, shorten
 
 MODEL_VERSION: Final = 5
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -336,7 +336,7 @@ def _read_weights(
 def _short_message(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return invalid(error)
-    return shorten((str(error).splitlines() or [type(error).__name__])[0], 80)
+    return shorten(reason_of(error), 80)
 
 
 def pack_model(model: Model) -> dict[str, bytes]:

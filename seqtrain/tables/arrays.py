@@ -32,6 +32,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
 )
 from seqtrain.tables.opening import refuse_bomb
+from seqtrain.text import reason_of
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 NPY = b"\x93NUMPY"
@@ -166,10 +167,7 @@ def _load(stream: Any) -> dict[str, AnyArray]:
     except MemoryError:
         raise UnreadableError(None, "the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
-        if str(error):
-            reason = str(error).splitlines()[0]
-        else:
-            reason = type(error).__name__
+        reason = reason_of(error)
         if "allow_pickle" in reason:
             raise UnreadableError(None, OBJECTS) from None
         raise UnreadableError(None, f"not a sound npz file of plain arrays ({reason})") from None

@@ -103,6 +103,14 @@ def problems_at(problems: dict[int, str], rows: npt.NDArray[np.int64]) -> dict[i
     return {new: problems[row] for new, row in enumerate(rows.tolist()) if row in problems}
 
 
+def with_codes(cells: Cells) -> Cells:
+    """Return an array of numbers as codes into its distinct ones, and other cells as they are."""
+    if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+        values, codes = np.unique(cells, return_inverse=True)
+        return Coded(codes.astype(np.int32), values.tolist())
+    return cells
+
+
 def as_list(cells: Cells) -> list[Any]:
     """Return cells as a list of Python values. A missing cell of a coded column is None."""
     return cells.tolist() if isinstance(cells, np.ndarray) else list(cells)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.tables.blocks import BadCellError, Cells, Coded, Name, as_list
+from seqtrain.tables.blocks import BadCellError, Cells, Coded, Name, as_list, with_codes
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.times import SECOND, has_one_unit, read_duration
 from seqtrain.text import quote
@@ -246,11 +246,9 @@ def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
         cells: The cells. Lists among them stay as they are.
         missing: Names of the cells that are missing, as `name_of` returns them.
     """
+    cells = with_codes(cells)
     if isinstance(cells, Coded):
         return Coded(cells.codes, [*without_values(cells.values, missing)])
-    if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-        values, codes = np.unique(cells, return_inverse=True)
-        return without_values(Coded(codes.astype(np.int32), values.tolist()), missing)
     found = []
     for cell in as_list(cells):
         is_value = isinstance(cell, str | int | float | Decimal)
@@ -283,9 +281,7 @@ class CodedColumn:
 
     def codes_of(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
         """Return the codes of cells, and the reason for each that can't be read, by its index."""
-        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-            values, codes = np.unique(cells, return_inverse=True)
-            cells = Coded(codes.astype(np.int32), values.tolist())
+        cells = with_codes(cells)
         if isinstance(cells, Coded):
             texts, problems = _texts_of(cells.values)
             # A missing cell has code -1, which takes the last code of this table.
@@ -554,23 +550,18 @@ def _bare_item(word: str) -> Any:
         return PRINTED_VALUES[word]
     if WHOLE.fullmatch(word):
         return int(word)
-    if len(word) > 1 and word[0] == "0" and word[1] != ".":
-        number = None
-    else:
-        number = _parsed(word)
-    if number is None:
+    number = _parsed(word)
+    if number is None or (len(word) > 1 and word[0] == "0" and word[1] != "."):
         return word
     return number
 
 
 def _unescaped(literal: str) -> str:
     """Return the text of a string literal of Python."""
-    try:
-        if "\\" in literal:
+    if "\\" in literal:
+        with suppress(ValueError, SyntaxError):
             return str(ast.literal_eval(literal))
-        return literal[1:-1]
-    except (ValueError, SyntaxError):
-        return literal[1:-1]
+    return literal[1:-1]
 
 
 def _number_in(cell: Any, decimal: str) -> float | None:

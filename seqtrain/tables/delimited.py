@@ -148,8 +148,7 @@ def blocks_of_records(
         records = (record for record in records if record[1] != [""] or record[2])
     if form.has_comments:
         records = (record for record in records if not columns.is_comment(record[1]))
-    for part in batched(records, rows):
-        yield columns.block(part)
+    yield from map(columns.block, batched(records, rows))
 
 
 class _Columns:

@@ -24,7 +24,7 @@ from seqtrain.tables.blocks import (
 from seqtrain.tables.delimited import index_of_names, names_in
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.tables.python_values import python_value
-from seqtrain.text import listed, quote
+from seqtrain.text import listed, quote, reason_of
 
 FIRST_ROWS = 20
 """Number of rows among which the header is searched."""
@@ -50,11 +50,7 @@ def read_xlsx(
     except (SeqtrainError, UnreadableError):
         raise
     except Exception as error:  # openpyxl raises errors of many classes for a damaged file
-        if str(error):
-            reason = str(error).splitlines()[0]
-        else:
-            reason = type(error).__name__
-        raise UnreadableError(None, f"not a sound xlsx file ({reason})") from None
+        raise UnreadableError(None, f"not a sound xlsx file ({reason_of(error)})") from None
 
 
 def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int) -> Iterator[Block]:
