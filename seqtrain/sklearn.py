@@ -46,7 +46,7 @@ from seqtrain.config.schema import Config
 from seqtrain.engines.devices import select_device
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 from seqtrain.tables.memory import columns_of
 from seqtrain.text import nearest
 from seqtrain.training.events import EpochEvent

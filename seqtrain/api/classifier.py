@@ -13,7 +13,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from seqtrain.api.named_runs import RunLike, directory_of
@@ -35,7 +34,7 @@ from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, unknown_shares
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.blocks import BadCellError, Features
 from seqtrain.text import Summarized, listed, nearest, quote
 
 
@@ -231,7 +230,7 @@ class Classifier(Summarized):
 
     def embed(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
-    ) -> npt.NDArray[np.float32]:
+    ) -> Features:
         """Return a vector for each sequence, (B, H), for search, clustering or other models.
 
         It is the pooled hidden state of the recurrent branch, before the last layer. The row of a

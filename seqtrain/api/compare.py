@@ -35,8 +35,9 @@ from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files, with_given_data
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.tables.blocks import Ints
 from seqtrain.training.loop import update
 from seqtrain.training.trainer import Trainer
 

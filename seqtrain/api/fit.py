@@ -35,8 +35,8 @@ from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import LINEAGE, ResumePoint, StartingPoint, find_starting_point
 from seqtrain.sequences.dataset import PreparedData, prepare, weighted
 from seqtrain.sequences.sources import check_files, with_given_data
-from seqtrain.sequences.store import Array
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.tables.blocks import Array
 from seqtrain.tables.formats import MEMORY
 from seqtrain.training.advice import nothing_left, training_advice
 from seqtrain.training.events import EpochEvent, UpdateEvent

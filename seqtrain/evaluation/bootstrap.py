@@ -10,17 +10,14 @@ N examples, K distinct outcomes, C classes, R resamples.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array, Floats, Ints
 
 RESAMPLES = 5000
 SHARE = 0.95
 """Share of the resamples whose difference is inside the interval."""
 LARGEST_BLOCK = 2**22
 """Largest number of counts in memory at one time."""
-
-_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         outcomes = np.eye(int(outcomes.max()) + 1, dtype=bool)[outcomes]
     true, predicted = outcomes[:, 0], (outcomes[:, 1], outcomes[:, 2])
 
-    def scores(times: npt.NDArray[np.int64]) -> _Floats:
+    def scores(times: Ints) -> Floats:
         """Return accuracy and F1 of a and b in R resamples, (classifier, metric, R)."""
         found = [
             _scores(times.astype(np.float64), true, own, micro=multi_label) for own in predicted
@@ -91,7 +88,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     return differences
 
 
-def _scores(times: _Floats, labels: Array, predicted: Array, *, micro: bool) -> _Floats:
+def _scores(times: Floats, labels: Array, predicted: Array, *, micro: bool) -> Floats:
     """Return accuracy and F1 of one classifier in R resamples, (2, R).
 
     Args:

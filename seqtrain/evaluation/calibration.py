@@ -28,7 +28,7 @@ from seqtrain.model.calibration import COOLEST, HOTTEST, LogitCalibration, Share
 from seqtrain.model.network import combined
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.labels import FEWEST_OF_A_CLASS
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 
 LEVELS = 100
 """Largest number of points in `Calibration.coverage`."""

@@ -19,7 +19,8 @@ from seqtrain.model.carried import carried_groups
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_epoch_of_groups, plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Limits of a sample: number of sequences, steps of all sequences, and steps of one sequence."""

@@ -27,7 +27,8 @@ from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 
 SHARES = 10
 """Number of shares in `score_prefixes`: it scores after each tenth of a sequence."""

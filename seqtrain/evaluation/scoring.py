@@ -25,7 +25,8 @@ from seqtrain.metrics import METRICS, Outcome
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.labels import has_class, unknown_rows
-from seqtrain.sequences.store import Array, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Array
 
 LENGTH_GROUPS = 5
 """Largest number of groups in `Scores.by_length`."""

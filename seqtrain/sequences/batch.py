@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqtrain.errors import DataError, RunError, ran_out_of_memory
 from seqtrain.sequences.precision import float32_products
-from seqtrain.sequences.store import Ints, SequenceStore, StoredSequence, joined_stores
+from seqtrain.sequences.store import SequenceStore, StoredSequence, joined_stores
 from seqtrain.sequences.transfer import move_together
 from seqtrain.sequences.vocabulary import WordGrams
+from seqtrain.tables.blocks import Array, Codes, Ints
 
 SomeGrams = TypeVar("SomeGrams", bound="Grams")
 Result = TypeVar("Result")
@@ -104,7 +104,7 @@ class Spellings(Grams):
         return replace(self, numbers=sort_and_pack(self.numbers, lengths)[0].data)
 
 
-def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | None:
+def spellings(numbers: Codes, words: WordGrams) -> Spellings | None:
     """Return the character n-grams of the unknown words of a batch, or None if it has none.
 
     Args:
@@ -283,7 +283,7 @@ def _store_of(rows: SequenceStore | Sequence[StoredSequence]) -> SequenceStore:
     return joined_stores([store.__getitems__(np.array([row])) for store, row in sources])
 
 
-def _steps_tensor(values: npt.NDArray[Any]) -> Tensor:
+def _steps_tensor(values: Array) -> Tensor:
     """Return steps as a tensor: ids as int64, numbers as float32."""
     if values.dtype == np.int32:
         values = values.astype(np.int64)
@@ -417,7 +417,7 @@ def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
         raise ValueError(f"row {row}: found length {int(lengths[row])}; expected 1 to {longest}")
 
 
-def _padded(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> npt.NDArray[Any]:
+def _padded(values: Array, lengths: Ints, fill: int = 0) -> Array:
     """Return the steps row by row, (B, T) or (B, T, C)."""
     valid = np.arange(lengths.max()) < lengths[:, None]
     padded = np.full((*valid.shape, *values.shape[1:]), fill, values.dtype)

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.sequences.columns.scaling import Features
-from seqtrain.sequences.store import Ints
-from seqtrain.tables.blocks import BadCellError, Cells, Name, as_list
+from seqtrain.tables.blocks import BadCellError, Cells, Features, Ints, Name, as_list
 from seqtrain.tables.cells import items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +25,11 @@ from seqtrain.sequences.schema import EVERY, Schema
 from seqtrain.sequences.sentinels import sentinel_doubts, sentinels_of
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import PartSize, hold_out
-from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of, joined_stores, true_rows
+from seqtrain.sequences.store import SequenceStore, counts_of, joined_stores, true_rows
 from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
 from seqtrain.sequences.word_vectors import WordVectors
-from seqtrain.tables.blocks import REST
+from seqtrain.tables.blocks import REST, Array, Ints
 from seqtrain.text import listed, quote
 
 
@@ -98,7 +97,7 @@ def _with_schemas(sources: list[tuple[str, Input]]) -> list[tuple[str, Input]]:
     return found
 
 
-def weighted(data: PreparedData, config: DataConfig, weights: npt.NDArray[Any]) -> PreparedData:
+def weighted(data: PreparedData, config: DataConfig, weights: Array) -> PreparedData:
     """Return the data with weights of the rows of train, which multiply those of data.weight.
 
     Rows of train that are held out for other splits have them, too.

@@ -17,9 +17,9 @@ from seqtrain.sequences.keys import keys_of
 from seqtrain.sequences.labels import UNKNOWN, LabelArray, unknown_rows
 from seqtrain.sequences.lengths import EMPTY
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Array, Ints, Mask, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import UNK, runs
-from seqtrain.tables.blocks import Coded
+from seqtrain.tables.blocks import Array, Coded, Ints, Mask
 from seqtrain.text import counted, quote
 
 WITHOUT_LABEL = "the row has no label, but every row of train has one"

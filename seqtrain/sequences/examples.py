@@ -10,13 +10,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.columns.scaling import Features
-from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import runs
-from seqtrain.tables.blocks import Coded, cells_at, problems_at
+from seqtrain.tables.blocks import Coded, Features, Ints, cells_at, problems_at
 from seqtrain.tables.formats import resolve_format
 from seqtrain.text import counted
 
@@ -147,7 +144,7 @@ class Sequences:
     groups: Coded | None = None
     ids: Coded | None = None
     static: Steps | None = None
-    weights: npt.NDArray[np.float32] | None = None
+    weights: Features | None = None
     kept: dict[str, Sequence[Any]] | None = None
     files: Coded | None = None
     last_lines: Ints | None = None

@@ -10,16 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.content import joined_turns
 from seqtrain.sequences.examples import Sequences, Steps, entries
 from seqtrain.sequences.labels import BLANK_LABEL
 from seqtrain.sequences.schema import Column, Schema, number_columns, token_columns
-from seqtrain.sequences.store import Ints, Mask
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Block, Coded
+from seqtrain.tables.blocks import Array, Block, Coded, Ints, Mask
 from seqtrain.tables.cells import CodedColumn, Names, name_of, note_problems
 from seqtrain.tables.time_column import TimeColumn, sorting_times
 from seqtrain.text import delimited_line, quote
@@ -97,7 +95,7 @@ def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequenc
     order = sorted_rows(ids, moments)
     offsets = np.searchsorted(ids[order], np.arange(len(names) + 1))
 
-    def check(what: str, values: npt.NDArray[Any], texts: list[str] | None = None) -> None:
+    def check(what: str, values: Array, texts: list[str] | None = None) -> None:
         """Add a problem for each row whose value isn't that of the first row of its id.
 
         Args:
@@ -219,9 +217,9 @@ def _ids_of(rows: Sequences) -> tuple[Ints, list[str]]:
     return ranks[ids], [rows.ids.values[code].strip() for code in found[order].tolist()]
 
 
-def _has_label(labels: Coded) -> npt.NDArray[np.bool_]:
+def _has_label(labels: Coded) -> Mask:
     """Return a mask of the rows with at least one label, (N,)."""
-    found: npt.NDArray[np.bool_] = np.array([bool(each) for each in labels.values] + [False])
+    found: Mask = np.array([bool(each) for each in labels.values] + [False])
     return found[labels.codes]
 
 
@@ -240,7 +238,7 @@ def _labels_of(rows: Sequences, labels: Coded, ids: Ints, first: Ints) -> Coded:
     return Coded(found, labels.values)
 
 
-def sorted_rows(ids: Ints, times: list[npt.NDArray[Any]]) -> Ints:
+def sorted_rows(ids: Ints, times: list[Array]) -> Ints:
     """Return the rows sorted by id, then by their times, then by their place in the file."""
     keys = [ids]
     for each in times:

@@ -13,11 +13,10 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import BadCellError, Cells, Coded, Name, as_list
+from seqtrain.tables.blocks import Array, BadCellError, Cells, Coded, Codes, Ints, Name, as_list
 from seqtrain.tables.cells import (
     Names,
     are_marks,
@@ -33,7 +32,7 @@ from seqtrain.text import counted, listed, quote
 
 Labels: TypeAlias = tuple[str, ...]
 """The labels of one example."""
-LabelArray: TypeAlias = npt.NDArray[Any]
+LabelArray: TypeAlias = Array
 """Encoded labels: (B,) class indices, or (B, C) int8 marks of a multi-label task."""
 
 BLANK_LABEL = "the label is blank"
@@ -254,7 +253,7 @@ class LabelReader:
             self._name(label)
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
 
-    def read(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[Codes, dict[int, str]]:
         """Return the code of each cell, or -1 for a cell without labels, and the bad cells.
 
         Returns:
@@ -270,9 +269,7 @@ class LabelReader:
             return self._checked(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
         return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
 
-    def read_marks(
-        self, columns: Mapping[Name, Cells]
-    ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def read_marks(self, columns: Mapping[Name, Cells]) -> tuple[Codes, dict[int, str]]:
         """Return the same for one column per label, whose cell is 1 if the row has the label."""
         codes = []
         for row in zip(*map(as_list, columns.values()), strict=True):
@@ -328,9 +325,7 @@ class LabelReader:
             lines[MOST_SPELLINGS:] = [f"{counted(more, 'more label')} with several spellings"]
         return lines
 
-    def _checked(
-        self, codes: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def _checked(self, codes: Codes) -> tuple[Codes, dict[int, str]]:
         bad = np.flatnonzero(codes < -1)
         problems = {int(row): self._reasons[-2 - codes[row]] for row in bad}
         return np.maximum(codes, -1), problems
@@ -466,7 +461,7 @@ def unknown_rows(labels: Any) -> Any:
     return ((labels == ABSENT_WITH_UNKNOWN) | (labels == PRESENT_WITH_UNKNOWN)).any(1)
 
 
-def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
+def class_counts(labels: LabelArray, classes: int) -> Ints:
     """Return the number of rows that have each class, (C,).
 
     Args:
@@ -475,7 +470,7 @@ def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
     """
     if labels.ndim == 1:
         return np.bincount(labels[labels >= 0], minlength=classes)
-    counts: npt.NDArray[np.int64] = (labels > 0).sum(axis=0)
+    counts: Ints = (labels > 0).sum(axis=0)
     return counts
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seqtrain.sequences.saved import Saved
-from seqtrain.sequences.store import Ints
+from seqtrain.tables.blocks import Ints
 from seqtrain.text import counted, duration
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.store import Ints, run_starts
+from seqtrain.sequences.store import run_starts
 from seqtrain.sequences.vocabulary import BUCKETS, PAD, WordGrams
+from seqtrain.tables.blocks import Array, Features, Ints
 
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
@@ -71,7 +71,7 @@ class NgramVocabulary:
 
     columns: tuple[GramColumn, ...]
     keys: Ints
-    idf: npt.NDArray[np.float32]
+    idf: Features
 
     def __post_init__(self) -> None:
         for _, shortest, longest in self.columns:
@@ -136,9 +136,7 @@ def extended_keys(keys: Ints, ids: Ints) -> Ints:
     return mixed ^ ((mixed >> 32) & LOW_HALF)
 
 
-def fit_ngrams(
-    values: npt.NDArray[Any], offsets: Ints, *columns: GramColumn, most: int
-) -> NgramVocabulary:
+def fit_ngrams(values: Array, offsets: Ints, *columns: GramColumn, most: int) -> NgramVocabulary:
     """Return the vocabulary of the most frequent n-grams of sequences.
 
     Among equally frequent n-grams, smaller keys are chosen first.
@@ -168,13 +166,13 @@ def fit_ngrams(
     return NgramVocabulary(columns, keys, _idf(holders, offsets))
 
 
-def _idf(holders: Ints, offsets: Ints) -> npt.NDArray[np.float32]:
+def _idf(holders: Ints, offsets: Ints) -> Features:
     idf = np.log(len(offsets) / (1 + holders)) + 1
     return idf.astype(np.float32)
 
 
 def with_spelling(
-    vocabulary: NgramVocabulary, words: npt.NDArray[np.int64], offsets: Ints, grams: WordGrams
+    vocabulary: NgramVocabulary, words: Ints, offsets: Ints, grams: WordGrams
 ) -> NgramVocabulary:
     """Return the vocabulary with character n-grams within words as additional features.
 
@@ -196,8 +194,8 @@ def with_spelling(
 
 
 def words_of_steps(
-    ids: npt.NDArray[Any],
-    spellings: npt.NDArray[Any] | None,
+    ids: Array,
+    spellings: Array | None,
     known: WordGrams,
     unknown: WordGrams | None,
 ) -> tuple[Ints, WordGrams]:
@@ -218,7 +216,7 @@ def words_of_steps(
 
 
 def row_keys(
-    values: npt.NDArray[Any], offsets: Ints, columns: Iterable[GramColumn]
+    values: Array, offsets: Ints, columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield the n-grams of sequences: one pair of arrays for each column and size of n-grams.
 
@@ -280,7 +278,7 @@ def _summed(keys: Ints, *columns: Ints) -> list[Ints]:
     return [keys[starts], *(np.add.reduceat(column[order], starts) for column in columns)]
 
 
-def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
+def _parts(values: Array, offsets: Ints) -> Iterator[tuple[Array, Ints]]:
     """Yield the values and the offsets of sequences, in parts of about CHUNK_STEPS steps.
 
     A longer sequence is a part by itself. The offsets of a part start at 0.
@@ -310,15 +308,15 @@ class NgramValues:
 
     rows: Ints
     ngrams: Ints
-    values: npt.NDArray[np.float32]
+    values: Features
 
 
 def ngram_values(
-    ids: npt.NDArray[Any],
+    ids: Array,
     offsets: Ints,
     vocabulary: NgramVocabulary,
     words: WordGrams | None = None,
-    spellings: npt.NDArray[Any] | None = None,
+    spellings: Array | None = None,
     unknown: WordGrams | None = None,
 ) -> NgramValues:
     """Return the known n-grams of sequences, and their values.

@@ -3,7 +3,8 @@
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.sequences.store import Ints, row_numbers
+from seqtrain.sequences.store import row_numbers
+from seqtrain.tables.blocks import Ints
 
 POOL_BATCHES = 50
 """Number of batches of a pool: the rows that `plan_epoch` sorts by length together."""

@@ -11,17 +11,15 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError, missing_package
 from seqtrain.files.reading import json_of, read_file
+from seqtrain.tables.blocks import Features
 from seqtrain.tables.opening import file_digest
 from seqtrain.text import display_name, quote
-
-Vectors: TypeAlias = npt.NDArray[np.float32]
 
 ENCODER_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 """Files that an encoder's folder must have. Nothing else of the folder is used but POOLING."""
@@ -142,7 +140,7 @@ class PretrainedEncoder:
             tokenizer = _truncating_tokenizer(self.folder, self._config)
             self._parts = tokenizer, model.to(_device(self.device))
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str]) -> Features:
         """Return the vector of each text, (B, E).
 
         Many texts are looked up in the cache first. On a terminal, a bar shows the progress.
@@ -170,7 +168,7 @@ class PretrainedEncoder:
             _save_vectors(path, vectors)
         return vectors
 
-    def _encode_chunk(self, texts: list[str]) -> Vectors:
+    def _encode_chunk(self, texts: list[str]) -> Features:
         import torch
 
         # An exported script, which needs neither, has no configs and plans.
@@ -469,7 +467,7 @@ def _digest_of(encoder: PretrainedEncoder, texts: Sequence[str]) -> str:
     return total.hexdigest()
 
 
-def _load_vectors(path: Path, shape: tuple[int, int]) -> Vectors | None:
+def _load_vectors(path: Path, shape: tuple[int, int]) -> Features | None:
     try:
         vectors = np.load(path, allow_pickle=False)
         os.utime(path)
@@ -479,7 +477,7 @@ def _load_vectors(path: Path, shape: tuple[int, int]) -> Vectors | None:
     return vectors if is_sound and np.isfinite(vectors).all() else None
 
 
-def _save_vectors(path: Path, vectors: Vectors) -> None:
+def _save_vectors(path: Path, vectors: Features) -> None:
     """Write vectors, completely or not at all. A folder that can't be written is no error."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -20,13 +20,13 @@ from seqtrain.sequences.schema import (
     number_columns,
     token_columns,
 )
-from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
     Block,
     Cells,
     Coded,
+    Ints,
     Name,
     UnreadableError,
     as_list,

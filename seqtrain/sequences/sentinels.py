@@ -10,7 +10,7 @@ import numpy as np
 
 from seqtrain.config.document import set_options
 from seqtrain.sequences.schema import EVERY
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 from seqtrain.tables.cells import is_number
 from seqtrain.text import counted, listed, quote
 

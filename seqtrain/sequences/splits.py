@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtrain.sequences.store import Ints, Mask, row_numbers, true_rows
+from seqtrain.sequences.store import row_numbers, true_rows
+from seqtrain.tables.blocks import Ints, Mask
 
 PartSize: TypeAlias = float | Mapping[str, Any]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""

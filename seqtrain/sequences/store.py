@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.vocabulary import WordGrams, runs
+from seqtrain.tables.blocks import Array, Codes, Features, Ints, Mask
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = (
@@ -129,14 +127,14 @@ class SequenceStore(_Dataset):
     labels: Array
     lines: Ints
     groups: Ints | None = None
-    spellings: npt.NDArray[np.int32] | None = None
+    spellings: Codes | None = None
     words: WordGrams | None = None
     files: FileLines = ()
     keys: Ints | None = None
-    static: npt.NDArray[np.float32] | None = None
-    vectors: npt.NDArray[np.float32] | None = None
+    static: Features | None = None
+    vectors: Features | None = None
     texts: npt.NDArray[np.object_] | None = None
-    weights: npt.NDArray[np.float32] | None = None
+    weights: Features | None = None
     last_lines: Ints | None = None
     left_out: Ints | None = None
 

@@ -18,9 +18,9 @@ from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
 from seqtrain.sequences.splits import BLANK, equal_rows
-from seqtrain.sequences.store import Ints, SequenceStore, counts_of
+from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import LABEL, Ints
 from seqtrain.tables.cells import WHOLE, is_multi_hot, is_number, names_missing
 from seqtrain.text import counted, listed, quote
 

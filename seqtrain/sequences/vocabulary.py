@@ -16,6 +16,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.tables.blocks import Codes, Ints
+
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
 BUCKETS = 2**15
@@ -24,9 +26,7 @@ MOST_GRAMS = 1024
 """Largest number of n-grams of a word. Further ones are left out."""
 
 
-def runs(
-    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def runs(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     """Return the indices of runs of consecutive entries of an array, one run after the other.
 
     Args:
@@ -123,12 +123,12 @@ class TokenIndex(dict[str, int]):
 
 def fit_vocabulary(
     index: TokenIndex,
-    counts: npt.NDArray[np.int64],
+    counts: Ints,
     *,
     min_count: int,
     max_size: int,
     known: Vocabulary | None = None,
-) -> tuple[Vocabulary, npt.NDArray[np.int32]]:
+) -> tuple[Vocabulary, Codes]:
     """Choose a vocabulary by frequency. Equally frequent tokens are chosen in sorted order.
 
     Args:
@@ -169,15 +169,13 @@ class WordGrams:
         offsets: Index in `buckets` of the first n-gram of each word, then G: (V + 1,).
     """
 
-    buckets: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
+    buckets: Codes
+    offsets: Ints
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def gather(
-        self, words: npt.NDArray[np.integer[Any]]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def gather(self, words: npt.NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
         """Return the n-grams of some words.
 
         Args:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.sequences.store import Ints
-from seqtrain.tables.blocks import Codes
+from seqtrain.tables.blocks import Codes, Ints
 
 
 @dataclass(frozen=True)

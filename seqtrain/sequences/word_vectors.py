@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from itertools import chain, takewhile
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.vector_folder import VectorFolder
 from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
-from seqtrain.tables.blocks import UnreadableError, located
+from seqtrain.tables.blocks import Features, Ints, UnreadableError, located
 from seqtrain.tables.cells import FLOAT32_MAX, is_number
 from seqtrain.tables.opening import TextLines, open_input
 from seqtrain.text import counted, display_name, quote
@@ -81,8 +80,8 @@ class WordVectors:
         coverage: Figures about the file.
     """
 
-    rows: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float32]
+    rows: Ints
+    values: Features
     coverage: Coverage
 
 
@@ -245,7 +244,7 @@ def _split(number: int, text: str, size: int) -> tuple[str, str]:
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 
-def _parse(number: int, word: str, fields: list[str]) -> npt.NDArray[np.float32]:
+def _parse(number: int, word: str, fields: list[str]) -> Features:
     """Return the vector of a word, (E,).
 
     Args:

@@ -11,10 +11,9 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.tables.blocks import (
     INPUT_WORDS,
@@ -24,9 +23,11 @@ from seqtrain.tables.blocks import (
     SPLIT_VALUES,
     TARGET_WORDS,
     TEXT,
+    Array,
     Block,
     Cells,
     Dialect,
+    Mask,
     Name,
     Selection,
     UnreadableError,
@@ -34,7 +35,6 @@ from seqtrain.tables.blocks import (
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.text import reason_of
 
-AnyArray: TypeAlias = npt.NDArray[Any]
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 OBJECTS = (
@@ -138,7 +138,7 @@ def labels_file(path: str) -> str:
     return ""
 
 
-def _load(stream: Any) -> dict[str, AnyArray]:
+def _load(stream: Any) -> dict[str, Array]:
     """Return the arrays in a file, by the names `X`, `values`, `offsets`, `lengths` and `labels`.
 
     Arrays of Python objects are refused, as their loading could run code.
@@ -173,7 +173,7 @@ def _load(stream: Any) -> dict[str, AnyArray]:
         raise UnreadableError(None, f"not a sound npz file of plain arrays ({reason})") from None
 
 
-def _known(loaded: Any) -> dict[str, AnyArray]:
+def _known(loaded: Any) -> dict[str, Array]:
     """Return the arrays of an npz file whose names are known.
 
     Raises:
@@ -238,7 +238,7 @@ def _dividing(splits: dict[str, dict[str, str]]) -> str:
     return f"python3 -c {command} {{file}} && seqtrain init {files}"
 
 
-def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
+def _sequences(arrays: dict[str, Array]) -> list[Array]:
     """Return the sequences of a file, each (T,) or (T, C).
 
     Raises:
@@ -265,7 +265,7 @@ def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
     return [values[start:end] for start, end in pairwise(borders.tolist())]
 
 
-def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]:
+def _steps_of(x: Array, arrays: dict[str, Array]) -> Mask:
     """Return a mask of the steps of padded series that aren't padding, (B, T).
 
     Without `lengths`, missing values at the end of a row are padding.
@@ -280,12 +280,12 @@ def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]
 
 
 def _numbers(
-    arrays: dict[str, AnyArray],
+    arrays: dict[str, Array],
     key: str,
     expected: str,
     dimensions: tuple[int, ...],
     kinds: str = "iuf",
-) -> AnyArray:
+) -> Array:
     """Return an array of numbers.
 
     Args:
@@ -306,7 +306,7 @@ def _numbers(
     return found
 
 
-def _labels(labels: AnyArray, rows: int, steps: int = 0) -> Cells:
+def _labels(labels: Array, rows: int, steps: int = 0) -> Cells:
     """Return the label of each row.
 
     Labels of two dimensions mark classes by 0 and 1. If each row has one 1, as in one-hot arrays,
@@ -341,9 +341,9 @@ def _labels(labels: AnyArray, rows: int, steps: int = 0) -> Cells:
     return found
 
 
-def _unfit(key: str, expected: str, array: AnyArray) -> UnreadableError:
+def _unfit(key: str, expected: str, array: Array) -> UnreadableError:
     return UnreadableError(None, f"{key}: expected {expected}, found {array.dtype} {array.shape}")
 
 
-def _missing(key: str, arrays: dict[str, AnyArray]) -> UnreadableError:
+def _missing(key: str, arrays: dict[str, Array]) -> UnreadableError:
     return UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED_ARRAYS}")

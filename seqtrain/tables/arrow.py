@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import missing_package
 from seqtrain.tables.blocks import (
     ROWS,
+    Array,
     Block,
     Cells,
     Coded,
@@ -141,7 +141,7 @@ def cells_of(column: Any) -> Cells:
         return Coded(codes, [False, True])
     is_number = types.is_floating(kind) or (types.is_integer(kind) and not column.null_count)
     if is_number:
-        numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        numbers: Array = column.to_numpy(zero_copy_only=False)
         return numbers
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(column)

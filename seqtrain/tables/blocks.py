@@ -43,8 +43,13 @@ TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
 
 Name: TypeAlias = str | int
 """Name of a column, or its index from 0."""
+Array: TypeAlias = npt.NDArray[Any]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 Codes: TypeAlias = npt.NDArray[np.int32]
-Lines: TypeAlias = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Features: TypeAlias = npt.NDArray[np.float32]
+"""Numbers as a model reads them."""
 T = TypeVar("T")
 
 
@@ -66,7 +71,7 @@ class Coded:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.cells())
 
-    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> Coded:
+    def __getitem__(self, rows: slice | Array) -> Coded:
         """Return the column of some rows, by their indices or by a mask."""
         return Coded(self.codes[rows], self.values)
 
@@ -83,11 +88,11 @@ class Coded:
         return [values[code] for code in self.codes.tolist()]
 
 
-Cells: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any] | Coded
+Cells: TypeAlias = list[Any] | tuple[Any, ...] | Array | Coded
 """The cells of a column: as written, as an array with a type, or as codes."""
 
 
-def cells_at(cells: Any, rows: npt.NDArray[np.int64] | slice) -> Any:
+def cells_at(cells: Any, rows: Ints | slice) -> Any:
     """Return the cells of some rows, by their indices or as a slice."""
     if isinstance(cells, list | tuple):
         if isinstance(rows, slice):
@@ -96,7 +101,7 @@ def cells_at(cells: Any, rows: npt.NDArray[np.int64] | slice) -> Any:
     return cells[rows]
 
 
-def problems_at(problems: dict[int, str], rows: npt.NDArray[np.int64]) -> dict[int, str]:
+def problems_at(problems: dict[int, str], rows: Ints) -> dict[int, str]:
     """Return the problems of some rows, by the index that each row has among these."""
     if not problems:
         return {}
@@ -127,11 +132,11 @@ class Block:
         problems: Maps the index of each row that can't be read to the reason. The cells of such a
             row hold what could be read of it, and are "" or None otherwise.
         file: Path of the file, as messages show it, or None for a table in memory.
-        spilled: Lines of the rows with cells in columns without names at the end of the header.
+        spilled: Ints of the rows with cells in columns without names at the end of the header.
     """
 
     columns: dict[Name, Cells]
-    lines: Lines
+    lines: Ints
     problems: dict[int, str] = field(default_factory=dict)
     file: str | None = None
     spilled: Sequence[int] = ()
@@ -139,7 +144,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def at(self, rows: npt.NDArray[np.int64] | slice) -> Block:
+    def at(self, rows: Ints | slice) -> Block:
         """Return some rows of the block, by their indices or as a slice."""
         columns = {name: cells_at(cells, rows) for name, cells in self.columns.items()}
         problems = problems_at(self.problems, np.arange(len(self))[rows])

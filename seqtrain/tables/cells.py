@@ -10,10 +10,18 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.tables.blocks import BadCellError, Cells, Coded, Name, as_list, with_codes
+from seqtrain.tables.blocks import (
+    BadCellError,
+    Cells,
+    Coded,
+    Codes,
+    Floats,
+    Name,
+    as_list,
+    with_codes,
+)
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.times import SECOND, has_one_unit, read_duration
 from seqtrain.text import quote
@@ -279,7 +287,7 @@ class CodedColumn:
     def __init__(self, name_of: Callable[[str], str] = name_of) -> None:
         self.known = Names(name_of)
 
-    def codes_of(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def codes_of(self, cells: Cells) -> tuple[Codes, dict[int, str]]:
         """Return the codes of cells, and the reason for each that can't be read, by its index."""
         cells = with_codes(cells)
         if isinstance(cells, Coded):
@@ -303,7 +311,7 @@ def note_problems(problems: dict[int, str], name: Name, found: Mapping[int, str]
         problems.setdefault(row, f"{name}: {reason}")
 
 
-def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64], dict[int, str]]:
+def numbers_of(cells: Cells, decimal: str = ".") -> tuple[Floats, dict[int, str]]:
     """Return the number in each cell, and the reason for each that can't be read, by its index.
 
     A missing number is NaN.
@@ -348,7 +356,7 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     return number
 
 
-def plain_numbers(cells: Cells) -> npt.NDArray[np.float64] | None:
+def plain_numbers(cells: Cells) -> Floats | None:
     """Return the numbers in cells that are all numbers, or all texts of numbers, or else None."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "iufb":
@@ -496,7 +504,7 @@ def _mark(item: Any) -> str:
     return {"true": "1", "false": "0"}.get(name, name)
 
 
-def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> dict[int, str]:
+def problems_of_rows(codes: Codes, problems: dict[int, str]) -> dict[int, str]:
     """Return the problem of each row whose value has one.
 
     Args:

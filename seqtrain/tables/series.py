@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.blocks import Array, BadCellError, Floats
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     MINUS,
@@ -119,7 +119,7 @@ def joined_channels(parts: Sequence[Series]) -> Series:
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def numbers_in(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
+def numbers_in(cells: Sequence[Any]) -> Floats:
     """Return the number in each cell, (N,), with NaN for each missing number.
 
     Raises:
@@ -133,7 +133,7 @@ def numbers_in(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
     return found
 
 
-def float32(values: npt.NDArray[Any]) -> Series:
+def float32(values: Array) -> Series:
     """Return values (T, C) as float32. NaN stays NaN.
 
     Raises:

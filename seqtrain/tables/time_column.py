@@ -8,9 +8,17 @@ from collections.abc import Iterable, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from seqtrain.tables.blocks import BadCellError, Cells, Coded, UnreadableError, as_list
+from seqtrain.tables.blocks import (
+    Array,
+    BadCellError,
+    Cells,
+    Coded,
+    Features,
+    Ints,
+    UnreadableError,
+    as_list,
+)
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     is_number,
@@ -113,11 +121,11 @@ class TimeColumn:
     def __init__(self, type: str | None = None, decimal: str = ".") -> None:
         self.type, self.is_given = type, type is not None
         self.decimal = decimal
-        self._parts = list[npt.NDArray[Any]]()
+        self._parts = list[Array]()
         self._around: tuple[str, str] | None = None
         self._zones = dict[bool, tuple[int, str]]()
 
-    def add(self, cells: Cells, lines: npt.NDArray[np.int64]) -> dict[int, str]:
+    def add(self, cells: Cells, lines: Ints) -> dict[int, str]:
         """Append cells, and return the reason for each that can't be read, by its index.
 
         Args:
@@ -131,9 +139,7 @@ class TimeColumn:
         self._parts.append(times)
         return problems
 
-    def times_of(
-        self, cells: Cells, lines: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[Any], dict[int, str]]:
+    def times_of(self, cells: Cells, lines: Ints) -> tuple[Array, dict[int, str]]:
         """Return the times of cells, and the reason for each that can't be read, by its index.
 
         The time of a cell that can't be read is 0. Arguments and errors are those of `add`.
@@ -166,16 +172,14 @@ class TimeColumn:
                 problems[row] = str(error)
         return _narrow(times), problems
 
-    def times(self) -> npt.NDArray[Any]:
+    def times(self) -> Array:
         """Return the time of each row, (N,): nanoseconds or numbers, none of them rounded."""
         parts = [part for part in self._parts if len(part)] or [np.zeros(0)]
         if len({part.dtype.kind for part in parts}) == 1:
             return np.concatenate(parts)
         return _narrow(np.concatenate([part.astype(object) for part in parts]).tolist())
 
-    def growth(
-        self, times: npt.NDArray[Any], starts: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.float32], dict[int, str]]:
+    def growth(self, times: Array, starts: Ints) -> tuple[Features, dict[int, str]]:
         """Return the increase of the time from step to step, and the steps where it is too large.
 
         It is 0 for the first step of a sequence, and in seconds between dates and durations.
@@ -257,7 +261,7 @@ class TimeColumn:
         raise UnreadableError(line, f"{found}: {advice}")
 
 
-def sorting_times(columns: Sequence[TimeColumn]) -> list[npt.NDArray[Any]]:
+def sorting_times(columns: Sequence[TimeColumn]) -> list[Array]:
     """Return the times by which rows are sorted, (N,) each, those that decide first at first.
 
     A date and a time of day in the column after it are one time.
@@ -269,7 +273,7 @@ def sorting_times(columns: Sequence[TimeColumn]) -> list[npt.NDArray[Any]]:
     return found
 
 
-def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
+def exact_numbers(cells: Cells) -> Array | None:
     """Return cells as an array of numbers, or None if one isn't a number or would be rounded."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "iuf" and np.isfinite(cells).all():
@@ -312,7 +316,7 @@ def _read_number(cell: Any) -> Time | None:
     return number
 
 
-def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
+def _iso_times(cells: list[Any]) -> Ints | None:
     """Return the nanoseconds of ISO dates without a zone, or None.
 
     It is ten times as fast as `read_moment`.
@@ -329,7 +333,7 @@ def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
     return None
 
 
-def _narrow(times: list[Any]) -> npt.NDArray[Any]:
+def _narrow(times: list[Any]) -> Array:
     """Return times as int64 or float64 if this rounds none of them, or else as Python numbers."""
     types = set(map(type, times))
     if types == {int} and max(map(abs, times)) < 2**63:

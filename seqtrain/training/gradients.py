@@ -10,7 +10,8 @@ from torch import Tensor
 
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Batch, augmented, collate
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 from seqtrain.training.losses import Losses
 from seqtrain.training.processes import sum_gradients
 from seqtrain.training.trainer import Trainer

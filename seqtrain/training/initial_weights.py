@@ -13,9 +13,10 @@ from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.batch import memory_errors
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Array, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.sequences.word_vectors import WordVectors
+from seqtrain.tables.blocks import Array
 from seqtrain.text import counted, listed
 
 

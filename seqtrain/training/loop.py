@@ -18,7 +18,8 @@ from seqtrain.errors import RunError
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.plan import padding_fraction
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.gradients import changed_rows, compute_gradients

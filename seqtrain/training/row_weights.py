@@ -19,7 +19,8 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import rare_class
-from seqtrain.sequences.store import Array, SequenceStore, joined_stores
+from seqtrain.sequences.store import SequenceStore, joined_stores
+from seqtrain.tables.blocks import Array
 from seqtrain.text import quote
 
 

@@ -23,7 +23,8 @@ from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.plan import plan_epoch, plan_epoch_of_groups
-from seqtrain.sequences.store import Array, Ints, SequenceStore, split_sequences
+from seqtrain.sequences.store import SequenceStore, split_sequences
+from seqtrain.tables.blocks import Array, Ints
 from seqtrain.training.events import Phase
 from seqtrain.training.losses import Losses, example_losses
 from seqtrain.training.progress import Progress

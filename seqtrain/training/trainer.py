@@ -22,7 +22,8 @@ from seqtrain.model.carried import CarriedStates
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.dataset import PreparedData
-from seqtrain.sequences.store import Array, Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Array, Ints
 from seqtrain.training.events import Phase
 from seqtrain.training.initial_weights import initial_network
 from seqtrain.training.processes import SINGLE, Processes

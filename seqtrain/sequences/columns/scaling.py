@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.saved import Saved
-from seqtrain.sequences.store import Array, Ints, blocks
+from seqtrain.sequences.store import blocks
+from seqtrain.tables.blocks import Array, Features, Ints
 
-Features: TypeAlias = npt.NDArray[np.float32]
 Missing: TypeAlias = Literal["error", "mask", "last"]
 Standardize: TypeAlias = Literal["train", "series", "both"]
 

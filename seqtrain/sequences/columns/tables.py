@@ -20,7 +20,6 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import (
     LAST,
-    Features,
     Missing,
     Scale,
     Standardize,
@@ -30,7 +29,7 @@ from seqtrain.sequences.columns.scaling import (
 from seqtrain.sequences.columns.tokens import Parts, VocabularyLimits
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.saved import Saved, refuse
-from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks, counts_of
+from seqtrain.sequences.store import SequenceStore, blocks, counts_of
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
     UNFITTED,
@@ -39,6 +38,7 @@ from seqtrain.sequences.vocabulary import (
     Vocabulary,
     fit_vocabulary,
 )
+from seqtrain.tables.blocks import Array, Features, Ints
 from seqtrain.text import counted
 
 LARGEST_ID = 2**24
