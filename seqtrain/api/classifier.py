@@ -34,7 +34,7 @@ from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, unknown_shares
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.tables.blocks import BadCellError, Features
+from seqtrain.tables.blocks import BadCellError, Float32s
 from seqtrain.text import Summarized, listed, nearest, quote
 
 
@@ -230,7 +230,7 @@ class Classifier(Summarized):
 
     def embed(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
-    ) -> Features:
+    ) -> Float32s:
         """Return a vector for each sequence, (B, H), for search, clustering or other models.
 
         It is the pooled hidden state of the recurrent branch, before the last layer. The row of a

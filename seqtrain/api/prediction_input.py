@@ -19,7 +19,7 @@ from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
-from seqtrain.tables.blocks import TEXT, BadCellError
+from seqtrain.tables.blocks import TEXT, BadCellError, Reasons
 from seqtrain.tables.cells import CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
@@ -115,7 +115,7 @@ def memory_parts(
         own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
         columns = f"the model reads the columns {listed(own)}"
         raise DataError(f"sequences: {columns}; give a table")
-    problems, cells = dict[int, str](), list[Any]()
+    problems, cells = Reasons(), list[Any]()
     for row, each in enumerate(sequences):
         try:
             cells.append(given_cell(each, fitted.kind))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.tables.blocks import Array, Floats, Ints
+from seqtrain.tables.blocks import Array, Float64s, Ints
 
 RESAMPLES = 5000
 SHARE = 0.95
@@ -63,7 +63,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         outcomes = np.eye(int(outcomes.max()) + 1, dtype=bool)[outcomes]
     true, predicted = outcomes[:, 0], (outcomes[:, 1], outcomes[:, 2])
 
-    def scores(times: Ints) -> Floats:
+    def scores(times: Ints) -> Float64s:
         """Return accuracy and F1 of a and b in R resamples, (classifier, metric, R)."""
         found = [
             _scores(times.astype(np.float64), true, own, micro=multi_label) for own in predicted
@@ -88,7 +88,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     return differences
 
 
-def _scores(times: Floats, labels: Array, predicted: Array, *, micro: bool) -> Floats:
+def _scores(times: Float64s, labels: Array, predicted: Array, *, micro: bool) -> Float64s:
     """Return accuracy and F1 of one classifier in R resamples, (2, R).
 
     Args:

@@ -14,7 +14,7 @@ from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.tables.blocks import Coded, Floats
+from seqtrain.tables.blocks import Coded, Float64s
 
 DRAWN_LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144, 0)
 """Time steps of the sequences. Length-1 rows are mixed with longer ones, to exercise packing."""
@@ -116,7 +116,7 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
         tokens.append(Coded(draw.integers(len(values), size=length).astype(np.int32), values))
     scales = table.scales().values()
     means, deviations = [mean for mean, _ in scales], [deviation for _, deviation in scales]
-    numbers: Floats = draw.normal(means, deviations, (length, len(means)))
+    numbers: Float64s = draw.normal(means, deviations, (length, len(means)))
     if table.has_indicators:
         numbers[draw.random(numbers.shape) < 0.1] = np.nan
     clipped = numbers.clip(-LARGEST_FLOAT, LARGEST_FLOAT).astype(np.float32)

@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.tables.blocks import BadCellError, Cells, Features, Ints, Name, as_list
+from seqtrain.tables.blocks import (
+    BadCellError,
+    CellsByName,
+    Float32s,
+    Ints,
+    Reasons,
+    as_list,
+)
 from seqtrain.tables.cells import items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of
@@ -35,8 +42,8 @@ TEXT_FIELDS = (
 
 
 def read_content(
-    columns: dict[Name, Cells],
-    problems: dict[int, str],
+    columns: CellsByName,
+    problems: Reasons,
     *,
     kind: str,
     decimal: str = ".",
@@ -96,7 +103,7 @@ def _read_each(
     read: Callable[[Any], Any],
     cells: Iterable[Any],
     where: str,
-    problems: dict[int, str],
+    problems: Reasons,
     nothing: Any,
 ) -> list[Any]:
     """Return what is read of each cell, and add the cells that can't be read to the problems.
@@ -123,7 +130,7 @@ def _read_each(
     return found
 
 
-def _wide(columns: dict[Name, Cells], problems: dict[int, str], decimal: str) -> list[Features]:
+def _wide(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32s]:
     """Return series whose steps, or whose channels, are in several columns."""
     numbers = []
     for cells in columns.values():
@@ -223,7 +230,7 @@ def _symbol(item: Any) -> str:
     raise BadCellError(f"expected strings or integers in the list, found {found}")
 
 
-def _without_missing_ends(numbers: Features) -> list[Features]:
+def _without_missing_ends(numbers: Float32s) -> list[Float32s]:
     """Return the rows of a table, (B, T), as series (T, 1) without missing numbers at the end."""
     known = ~np.isnan(numbers)
     last = numbers.shape[1] - known[:, ::-1].argmax(axis=1)

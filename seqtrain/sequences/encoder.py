@@ -19,7 +19,7 @@ from seqtrain.sequences.lengths import EMPTY
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import UNK, runs
-from seqtrain.tables.blocks import Array, Coded, Ints, Mask
+from seqtrain.tables.blocks import Array, Coded, Ints, Mask, Reasons
 from seqtrain.text import counted, quote
 
 WITHOUT_LABEL = "the row has no label, but every row of train has one"
@@ -194,7 +194,7 @@ class Encoder:
         return rules.with_vectors(rules.sequence.finalize(store, self.sequence))
 
     def _apply_policy(
-        self, is_odd: Mask, lengths: Ints, problems: dict[int, str], report: EncodingReport
+        self, is_odd: Mask, lengths: Ints, problems: Reasons, report: EncodingReport
     ) -> Mask:
         """Return a mask of the sequences that aren't dropped, (B,).
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.vocabulary import runs
-from seqtrain.tables.blocks import Coded, Features, Ints, cells_at, problems_at
+from seqtrain.tables.blocks import Coded, Float32s, Ints, Reasons, cells_at, problems_at
 from seqtrain.tables.formats import resolve_format
 from seqtrain.text import counted
 
@@ -35,7 +35,7 @@ class Steps:
     """
 
     tokens: tuple[Coded, ...]
-    numbers: Features
+    numbers: Float32s
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -140,11 +140,11 @@ class Sequences:
     lines: Ints
     labels: Coded | None = None
     offsets: Ints | None = None
-    problems: dict[int, str] = field(default_factory=dict)
+    problems: Reasons = field(default_factory=dict)
     groups: Coded | None = None
     ids: Coded | None = None
     static: Steps | None = None
-    weights: Features | None = None
+    weights: Float32s | None = None
     kept: dict[str, Sequence[Any]] | None = None
     files: Coded | None = None
     last_lines: Ints | None = None

@@ -17,7 +17,7 @@ from seqtrain.sequences.labels import BLANK_LABEL
 from seqtrain.sequences.schema import Column, Schema, number_columns, token_columns
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Array, Block, Coded, Ints, Mask
+from seqtrain.tables.blocks import Array, Block, Coded, Ints, Mask, Reasons
 from seqtrain.tables.cells import CodedColumn, Names, name_of, note_problems
 from seqtrain.tables.time_column import TimeColumn, sorting_times
 from seqtrain.text import delimited_line, quote
@@ -36,7 +36,7 @@ class IdColumns:
         self._columns = {name: CodedColumn(lambda text: name_of(text.strip())) for name in names}
         self._joined: Any = Names(self._text_of)  # type: ignore[arg-type] # of tuples of codes
 
-    def read(self, block: Block, problems: dict[int, str]) -> tuple[Coded, Mask]:
+    def read(self, block: Block, problems: Reasons) -> tuple[Coded, Mask]:
         """Return the ids of the rows of a block, and a mask of those that are blank in a column.
 
         The code of a blank id is -1 if its row can't be read.
@@ -176,7 +176,7 @@ def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, A
     is_first[1:] = np.diff(windows.owners) != 0
     is_bad = np.isin(windows.owners, list(found.problems))
     windows = windows.at(np.flatnonzero(is_first | ~is_bad))
-    problems = dict[int, str]()
+    problems = Reasons()
     own = replace(rows.at(order[windows.starts]), problems=problems)
     if rows.labels is not None and codes is not None:
         labels = windows.labels(codes, str(window.get("label", "last")))

@@ -16,7 +16,17 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import Array, BadCellError, Cells, Coded, Codes, Ints, Name, as_list
+from seqtrain.tables.blocks import (
+    Array,
+    BadCellError,
+    Cells,
+    Coded,
+    Codes,
+    Ints,
+    Name,
+    Reasons,
+    as_list,
+)
 from seqtrain.tables.cells import (
     Names,
     are_marks,
@@ -253,7 +263,7 @@ class LabelReader:
             self._name(label)
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
 
-    def read(self, cells: Cells) -> tuple[Codes, dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[Codes, Reasons]:
         """Return the code of each cell, or -1 for a cell without labels, and the bad cells.
 
         Returns:
@@ -269,7 +279,7 @@ class LabelReader:
             return self._checked(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
         return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
 
-    def read_marks(self, columns: Mapping[Name, Cells]) -> tuple[Codes, dict[int, str]]:
+    def read_marks(self, columns: Mapping[Name, Cells]) -> tuple[Codes, Reasons]:
         """Return the same for one column per label, whose cell is 1 if the row has the label."""
         codes = []
         for row in zip(*map(as_list, columns.values()), strict=True):
@@ -325,7 +335,7 @@ class LabelReader:
             lines[MOST_SPELLINGS:] = [f"{counted(more, 'more label')} with several spellings"]
         return lines
 
-    def _checked(self, codes: Codes) -> tuple[Codes, dict[int, str]]:
+    def _checked(self, codes: Codes) -> tuple[Codes, Reasons]:
         bad = np.flatnonzero(codes < -1)
         problems = {int(row): self._reasons[-2 - codes[row]] for row in bad}
         return np.maximum(codes, -1), problems

@@ -20,7 +20,7 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.sequences.store import run_starts
 from seqtrain.sequences.vocabulary import BUCKETS, PAD, WordGrams
-from seqtrain.tables.blocks import Array, Features, Ints
+from seqtrain.tables.blocks import Array, Float32s, Ints
 
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
@@ -71,7 +71,7 @@ class NgramVocabulary:
 
     columns: tuple[GramColumn, ...]
     keys: Ints
-    idf: Features
+    idf: Float32s
 
     def __post_init__(self) -> None:
         for _, shortest, longest in self.columns:
@@ -166,7 +166,7 @@ def fit_ngrams(values: Array, offsets: Ints, *columns: GramColumn, most: int) ->
     return NgramVocabulary(columns, keys, _idf(holders, offsets))
 
 
-def _idf(holders: Ints, offsets: Ints) -> Features:
+def _idf(holders: Ints, offsets: Ints) -> Float32s:
     idf = np.log(len(offsets) / (1 + holders)) + 1
     return idf.astype(np.float32)
 
@@ -308,7 +308,7 @@ class NgramValues:
 
     rows: Ints
     ngrams: Ints
-    values: Features
+    values: Float32s
 
 
 def ngram_values(

@@ -17,7 +17,7 @@ import numpy as np
 
 from seqtrain.errors import DataError, missing_package
 from seqtrain.files.reading import json_of, read_file
-from seqtrain.tables.blocks import Features
+from seqtrain.tables.blocks import Float32s
 from seqtrain.tables.opening import file_digest
 from seqtrain.text import display_name, quote
 
@@ -140,7 +140,7 @@ class PretrainedEncoder:
             tokenizer = _truncating_tokenizer(self.folder, self._config)
             self._parts = tokenizer, model.to(_device(self.device))
 
-    def encode(self, texts: Sequence[str]) -> Features:
+    def encode(self, texts: Sequence[str]) -> Float32s:
         """Return the vector of each text, (B, E).
 
         Many texts are looked up in the cache first. On a terminal, a bar shows the progress.
@@ -168,7 +168,7 @@ class PretrainedEncoder:
             _save_vectors(path, vectors)
         return vectors
 
-    def _encode_chunk(self, texts: list[str]) -> Features:
+    def _encode_chunk(self, texts: list[str]) -> Float32s:
         import torch
 
         # An exported script, which needs neither, has no configs and plans.
@@ -467,7 +467,7 @@ def _digest_of(encoder: PretrainedEncoder, texts: Sequence[str]) -> str:
     return total.hexdigest()
 
 
-def _load_vectors(path: Path, shape: tuple[int, int]) -> Features | None:
+def _load_vectors(path: Path, shape: tuple[int, int]) -> Float32s | None:
     try:
         vectors = np.load(path, allow_pickle=False)
         os.utime(path)
@@ -477,7 +477,7 @@ def _load_vectors(path: Path, shape: tuple[int, int]) -> Features | None:
     return vectors if is_sound and np.isfinite(vectors).all() else None
 
 
-def _save_vectors(path: Path, vectors: Features) -> None:
+def _save_vectors(path: Path, vectors: Float32s) -> None:
     """Write vectors, completely or not at all. A folder that can't be written is no error."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     try:

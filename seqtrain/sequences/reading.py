@@ -25,9 +25,10 @@ from seqtrain.tables.blocks import (
     FOLDER,
     Block,
     Cells,
+    CellsByName,
     Coded,
     Ints,
-    Name,
+    Reasons,
     UnreadableError,
     as_list,
     located,
@@ -235,7 +236,7 @@ class SequenceReader:
             found.files = Coded(np.full(rows, len(self._files) - 1, np.int32), self._files)
         return found
 
-    def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
+    def _objects(self, cells: Cells, problems: Reasons) -> tuple[Steps, Ints]:
         """Return the time steps of cells that are lists of objects, and their offsets.
 
         Args:
@@ -257,7 +258,7 @@ class SequenceReader:
             offsets.append(len(steps))
         columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
         columns = self._plain_cells(columns)
-        wrong = dict[int, str]()
+        wrong = Reasons()
         found = self._steps.read(columns, wrong, len(steps))
         for step, reason in sorted(wrong.items()):
             row = owners[step]
@@ -272,7 +273,7 @@ class SequenceReader:
             missing = missing_columns(needed, present, self.schema.keys_of_columns)
             raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
-    def _others(self, block: Block) -> dict[Name, Cells]:
+    def _others(self, block: Block) -> CellsByName:
         """Return the columns without another meaning, which are the time steps of series."""
         others = {*self.schema.columns_beside_series, FILE, FOLDER}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
@@ -307,7 +308,7 @@ class SequenceReader:
         types = self.schema.order_types if self.schema.order_columns else ()
         return [TimeColumn(type, self.schema.decimal) for type in types]
 
-    def _add_times(self, name: Column, times: TimeColumn, block: Block) -> dict[int, str]:
+    def _add_times(self, name: Column, times: TimeColumn, block: Block) -> Reasons:
         """Append the times of a block, and return the reason for each that can't be read.
 
         Args:
@@ -343,7 +344,7 @@ class FeatureReader:
         self._tokens = {name: CodedColumn(_token_of) for name in token_columns(kinds)}
         self._numbers = [name for name in number_columns(kinds) if kinds[name] != "order"]
 
-    def read(self, columns: dict[Column, Cells], problems: dict[int, str], rows: int) -> Steps:
+    def read(self, columns: dict[Column, Cells], problems: Reasons, rows: int) -> Steps:
         """Return the cells of a block as steps, and add its bad rows to `problems`.
 
         Args:
@@ -359,7 +360,7 @@ class FeatureReader:
         return Steps(tuple(tokens), numbers)
 
 
-def coded(column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]) -> Coded:
+def coded(column: CodedColumn, name: Column, cells: Cells, problems: Reasons) -> Coded:
     """Return the cells of a column as codes, and add those that can't be read to the problems."""
     codes, wrong = column.codes_of(cells)
     note_problems(problems, name, wrong)

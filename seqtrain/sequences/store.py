@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.vocabulary import WordGrams, runs
-from seqtrain.tables.blocks import Array, Codes, Features, Ints, Mask
+from seqtrain.tables.blocks import Array, Codes, Float32s, Ints, Mask
 
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -131,10 +131,10 @@ class SequenceStore(_Dataset):
     words: WordGrams | None = None
     files: FileLines = ()
     keys: Ints | None = None
-    static: Features | None = None
-    vectors: Features | None = None
+    static: Float32s | None = None
+    vectors: Float32s | None = None
     texts: npt.NDArray[np.object_] | None = None
-    weights: Features | None = None
+    weights: Float32s | None = None
     last_lines: Ints | None = None
     left_out: Ints | None = None
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.pretrained import load_tokenizer
-from seqtrain.tables.blocks import Array, Features
+from seqtrain.tables.blocks import Array, Float32s
 from seqtrain.text import display_name, listed, quote
 
 EMBEDDINGS = re.compile(
@@ -51,7 +51,7 @@ class VectorFolder:
         added = self._tokenizer.get_added_tokens_decoder().values()
         self._special = {each.content for each in added}
 
-    def vectors_of(self, words: Sequence[str]) -> Features:
+    def vectors_of(self, words: Sequence[str]) -> Float32s:
         """Return the vector of each word, (K, E). It is NaN for a word of unknown pieces only."""
         vectors = np.full((len(words), self.size), np.nan, np.float32)
         encodings = self._tokenizer.encode_batch(list(words), add_special_tokens=False)

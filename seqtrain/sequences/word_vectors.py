@@ -18,7 +18,7 @@ from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.vector_folder import VectorFolder
 from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
-from seqtrain.tables.blocks import Features, Ints, UnreadableError, located
+from seqtrain.tables.blocks import Float32s, Ints, UnreadableError, located
 from seqtrain.tables.cells import FLOAT32_MAX, is_number
 from seqtrain.tables.opening import TextLines, open_input
 from seqtrain.text import counted, display_name, quote
@@ -81,7 +81,7 @@ class WordVectors:
     """
 
     rows: Ints
-    values: Features
+    values: Float32s
     coverage: Coverage
 
 
@@ -244,7 +244,7 @@ def _split(number: int, text: str, size: int) -> tuple[str, str]:
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 
-def _parse(number: int, word: str, fields: list[str]) -> Features:
+def _parse(number: int, word: str, fields: list[str]) -> Float32s:
     """Return the vector of a word, (E,).
 
     Args:

@@ -26,9 +26,9 @@ from seqtrain.tables.blocks import (
     Array,
     Block,
     Cells,
+    CellsByName,
     Dialect,
     Mask,
-    Name,
     Selection,
     UnreadableError,
 )
@@ -77,7 +77,7 @@ def read_arrays(
             shape.
     """
     arrays = _load(stream)
-    columns: dict[Name, Cells] = {}
+    columns: CellsByName = {}
     steps = arrays.get("X")
     if steps is not None and steps.ndim in (1, 2) and "labels" not in arrays:
         table = steps if steps.ndim == 2 else steps[:, None]
@@ -106,7 +106,7 @@ def read_whole_array(
     arrays = _load(stream)
     if "X" not in arrays or arrays["X"].ndim not in (1, 2):
         raise UnreadableError(None, "expected one array (T,) or (T, C) in a file of a folder")
-    columns: dict[Name, Cells] = {TEXT: [arrays["X"]]}
+    columns: CellsByName = {TEXT: [arrays["X"]]}
     yield Block({name: columns[name] for name in selection.among(columns)}, np.ones(1, np.int64))
 
 

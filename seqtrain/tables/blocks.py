@@ -47,9 +47,9 @@ Array: TypeAlias = npt.NDArray[Any]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Codes: TypeAlias = npt.NDArray[np.int32]
 Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Features: TypeAlias = npt.NDArray[np.float32]
-"""Numbers as a model reads them."""
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Float32s: TypeAlias = npt.NDArray[np.float32]
+"""Types of arrays, by the type of their values."""
 T = TypeVar("T")
 
 
@@ -90,6 +90,10 @@ class Coded:
 
 Cells: TypeAlias = list[Any] | tuple[Any, ...] | Array | Coded
 """The cells of a column: as written, as an array with a type, or as codes."""
+CellsByName: TypeAlias = dict[Name, Cells]
+"""Maps columns to their cells."""
+Reasons: TypeAlias = dict[int, str]
+"""Maps the index of each row that can't be used to the reason."""
 
 
 def cells_at(cells: Any, rows: Ints | slice) -> Any:
@@ -101,7 +105,7 @@ def cells_at(cells: Any, rows: Ints | slice) -> Any:
     return cells[rows]
 
 
-def problems_at(problems: dict[int, str], rows: Ints) -> dict[int, str]:
+def problems_at(problems: Reasons, rows: Ints) -> Reasons:
     """Return the problems of some rows, by the index that each row has among these."""
     if not problems:
         return {}
@@ -135,9 +139,9 @@ class Block:
         spilled: Ints of the rows with cells in columns without names at the end of the header.
     """
 
-    columns: dict[Name, Cells]
+    columns: CellsByName
     lines: Ints
-    problems: dict[int, str] = field(default_factory=dict)
+    problems: Reasons = field(default_factory=dict)
     file: str | None = None
     spilled: Sequence[int] = ()
 

@@ -17,8 +17,9 @@ from seqtrain.tables.blocks import (
     Cells,
     Coded,
     Codes,
-    Floats,
+    Float64s,
     Name,
+    Reasons,
     as_list,
     with_codes,
 )
@@ -287,7 +288,7 @@ class CodedColumn:
     def __init__(self, name_of: Callable[[str], str] = name_of) -> None:
         self.known = Names(name_of)
 
-    def codes_of(self, cells: Cells) -> tuple[Codes, dict[int, str]]:
+    def codes_of(self, cells: Cells) -> tuple[Codes, Reasons]:
         """Return the codes of cells, and the reason for each that can't be read, by its index."""
         cells = with_codes(cells)
         if isinstance(cells, Coded):
@@ -305,13 +306,13 @@ class CodedColumn:
         return np.fromiter(map(self.known.__getitem__, found), np.int32, len(found)), problems
 
 
-def note_problems(problems: dict[int, str], name: Name, found: Mapping[int, str]) -> None:
+def note_problems(problems: Reasons, name: Name, found: Mapping[int, str]) -> None:
     """Add the problems of a column to those of the rows. The first problem of a row stays."""
     for row, reason in found.items():
         problems.setdefault(row, f"{name}: {reason}")
 
 
-def numbers_of(cells: Cells, decimal: str = ".") -> tuple[Floats, dict[int, str]]:
+def numbers_of(cells: Cells, decimal: str = ".") -> tuple[Float64s, Reasons]:
     """Return the number in each cell, and the reason for each that can't be read, by its index.
 
     A missing number is NaN.
@@ -356,7 +357,7 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     return number
 
 
-def plain_numbers(cells: Cells) -> Floats | None:
+def plain_numbers(cells: Cells) -> Float64s | None:
     """Return the numbers in cells that are all numbers, or all texts of numbers, or else None."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "iufb":
@@ -504,7 +505,7 @@ def _mark(item: Any) -> str:
     return {"true": "1", "false": "0"}.get(name, name)
 
 
-def problems_of_rows(codes: Codes, problems: dict[int, str]) -> dict[int, str]:
+def problems_of_rows(codes: Codes, problems: Reasons) -> Reasons:
     """Return the problem of each row whose value has one.
 
     Args:
@@ -517,7 +518,7 @@ def problems_of_rows(codes: Codes, problems: dict[int, str]) -> dict[int, str]:
     return {row: problems[int(codes[row])] for row in rows.tolist()}
 
 
-def _texts_of(cells: Sequence[Any]) -> tuple[list[str], dict[int, str]]:
+def _texts_of(cells: Sequence[Any]) -> tuple[list[str], Reasons]:
     texts, problems = [], {}
     for at, cell in enumerate(cells):
         try:

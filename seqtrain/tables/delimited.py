@@ -17,9 +17,10 @@ from seqtrain.tables.blocks import (
     REST,
     ROWS,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
     Name,
+    Reasons,
     Selection,
     UnreadableError,
     batched,
@@ -201,7 +202,7 @@ class _Columns:
         problems = {row: reason for row, reason in enumerate(reasons) if reason}
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
-        columns: dict[Name, Cells] = {}
+        columns: CellsByName = {}
         if 2 * len(self.places) > self.width and not self.keeps_rest:  # rows have equal lengths
             fields = list(zip(*rows, strict=True))
             columns = {name: fields[index] for name, index in self.places.items()}
@@ -220,7 +221,7 @@ class _Columns:
         """Return True if a record of a file with comments is one of them."""
         return fields[0].startswith(COMMENTS) and len(fields) != self.width
 
-    def _fitted(self, row: int, fields: list[str], problems: dict[int, str]) -> list[str]:
+    def _fitted(self, row: int, fields: list[str], problems: Reasons) -> list[str]:
         """Return the fields of a row, cut or filled up, and note if they are too many or too few.
 
         A row that can't be decoded is blank: its id isn't known either.

@@ -19,6 +19,7 @@ from seqtrain.tables.blocks import (
     Cells,
     Dialect,
     Name,
+    Reasons,
     Selection,
     Source,
     as_list,
@@ -270,7 +271,7 @@ class _JoinedTable:
                 lines = self._repeated.setdefault(code, [str(self._lines[first])])
                 lines.append(str(self._lines[row]))
 
-    def _partners(self, keys: Cells, problems: dict[int, str]) -> list[int]:
+    def _partners(self, keys: Cells, problems: Reasons) -> list[int]:
         """Return the row of this table for each key, and note the reason where it isn't known.
 
         The row of an unknown key is -1.

@@ -16,9 +16,9 @@ from seqtrain.tables.blocks import (
     ROWS,
     SPLIT_VALUES,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
-    Name,
+    Reasons,
     Selection,
     UnreadableError,
     batched,
@@ -121,11 +121,9 @@ def blocks_of_objects(
         yield Block(columns, np.array(lines, np.int64), problems)
 
 
-def _columns(
-    objects: Sequence[Any], selection: Selection, problems: dict[int, str]
-) -> dict[Name, Cells]:
+def _columns(objects: Sequence[Any], selection: Selection, problems: Reasons) -> CellsByName:
     """Return the selected fields of objects, and note the rows that lack a required one."""
-    columns: dict[Name, Cells] = {}
+    columns: CellsByName = {}
     if selection.required is None:
         for name in dict.fromkeys(name for each in objects for name in each):
             columns[name] = [each.get(name) for each in objects]

@@ -14,9 +14,8 @@ from seqtrain.tables.blocks import (
     ROWS,
     TEXT,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
-    Name,
     Selection,
     batched,
 )
@@ -166,7 +165,7 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
             if problem is not None:
                 problems[row] = problem
         texts, labels = map(list, zip(*parts, strict=True))
-        columns: dict[Name, Cells] = {TEXT: texts}
+        columns: CellsByName = {TEXT: texts}
         if needs_label or any(label is not None for label in labels):
             columns[LABEL] = labels
         chosen = {name: columns[name] for name in selection.among(columns)}

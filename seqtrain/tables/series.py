@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.tables.blocks import Array, BadCellError, Floats
+from seqtrain.tables.blocks import Array, BadCellError, Float64s
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     MINUS,
@@ -119,7 +119,7 @@ def joined_channels(parts: Sequence[Series]) -> Series:
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def numbers_in(cells: Sequence[Any]) -> Floats:
+def numbers_in(cells: Sequence[Any]) -> Float64s:
     """Return the number in each cell, (N,), with NaN for each missing number.
 
     Raises:

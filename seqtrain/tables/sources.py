@@ -25,7 +25,7 @@ from seqtrain.tables.blocks import (
     ROWS,
     TEXT,
     Block,
-    Cells,
+    CellsByName,
     Coded,
     Dialect,
     Name,
@@ -162,7 +162,7 @@ class FileSource(Source):
                 problem = error
             if part.dialect.format != ONE_ROW or not self.has_files:
                 raise problem from None
-            columns: dict[Name, Cells] = {}
+            columns: CellsByName = {}
             for each in selection.required or (TEXT, LABEL):
                 columns[each] = [part.fixed.get(str(each))]
             reason = problem.problems[0].removeprefix(name).partition(": ")[2]

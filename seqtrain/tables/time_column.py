@@ -14,8 +14,9 @@ from seqtrain.tables.blocks import (
     BadCellError,
     Cells,
     Coded,
-    Features,
+    Float32s,
     Ints,
+    Reasons,
     UnreadableError,
     as_list,
 )
@@ -125,7 +126,7 @@ class TimeColumn:
         self._around: tuple[str, str] | None = None
         self._zones = dict[bool, tuple[int, str]]()
 
-    def add(self, cells: Cells, lines: Ints) -> dict[int, str]:
+    def add(self, cells: Cells, lines: Ints) -> Reasons:
         """Append cells, and return the reason for each that can't be read, by its index.
 
         Args:
@@ -139,7 +140,7 @@ class TimeColumn:
         self._parts.append(times)
         return problems
 
-    def times_of(self, cells: Cells, lines: Ints) -> tuple[Array, dict[int, str]]:
+    def times_of(self, cells: Cells, lines: Ints) -> tuple[Array, Reasons]:
         """Return the times of cells, and the reason for each that can't be read, by its index.
 
         The time of a cell that can't be read is 0. Arguments and errors are those of `add`.
@@ -179,7 +180,7 @@ class TimeColumn:
             return np.concatenate(parts)
         return _narrow(np.concatenate([part.astype(object) for part in parts]).tolist())
 
-    def growth(self, times: Array, starts: Ints) -> tuple[Features, dict[int, str]]:
+    def growth(self, times: Array, starts: Ints) -> tuple[Float32s, Reasons]:
         """Return the increase of the time from step to step, and the steps where it is too large.
 
         It is 0 for the first step of a sequence, and in seconds between dates and durations.

@@ -14,9 +14,8 @@ from seqtrain.tables.blocks import (
     TEXT,
     BadCellError,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
-    Name,
     Selection,
     UnreadableError,
     batched,
@@ -75,7 +74,7 @@ def read_ts(
                 problem = str(error)
             if problem is not None:
                 problems[row] = problem
-        columns: dict[Name, Cells] = {TEXT: series, LABEL: labels}
+        columns: CellsByName = {TEXT: series, LABEL: labels}
         chosen = {name: columns[name] for name in names}
         yield Block(chosen, np.array([line for line, _ in part], np.int64), problems)
 

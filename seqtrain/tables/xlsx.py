@@ -14,7 +14,7 @@ from seqtrain.errors import ConfigError, SeqtrainError, missing_package
 from seqtrain.tables.blocks import (
     ROWS,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
     Name,
     Selection,
@@ -78,7 +78,7 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
         advice = _advice(book, sheet.title)
         raise UnreadableError(line, *(problem + advice for problem in error.problems)) from None
     for part in batched(chain(first[start:], filled), rows):
-        columns: dict[Name, Cells] = {}
+        columns: CellsByName = {}
         for name in names:
             index = places[name]
             columns[name] = [

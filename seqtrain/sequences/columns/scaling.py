@@ -9,7 +9,7 @@ import numpy as np
 
 from seqtrain.sequences.saved import Saved
 from seqtrain.sequences.store import blocks
-from seqtrain.tables.blocks import Array, Features, Ints
+from seqtrain.tables.blocks import Array, Float32s, Ints
 
 Missing: TypeAlias = Literal["error", "mask", "last"]
 Standardize: TypeAlias = Literal["train", "series", "both"]
@@ -85,7 +85,7 @@ class Scale(Saved):
         std = np.where(is_known, np.where(std > SMALLEST_STD, std, 1.0), default.std[0])
         return cls(tuple(mean.tolist()), tuple(std.tolist()))
 
-    def apply(self, values: Features, rows: Array | None = None) -> tuple[Features, Array]:
+    def apply(self, values: Float32s, rows: Array | None = None) -> tuple[Float32s, Array]:
         """Return the standardized numbers, (N, C), and a mask of the missing ones.
 
         Missing numbers become 0.
@@ -102,13 +102,13 @@ class Scale(Saved):
         if rows is not None:
             mean, std = mean[rows, None], std[rows, None]
         exact = (values - mean) / std
-        numbers: Features = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
+        numbers: Float32s = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
         absent = np.isnan(numbers)
         numbers[absent] = 0
         return numbers, absent
 
 
-def carry_forward(numbers: Features, lengths: Ints, growth: Array | None) -> Features:
+def carry_forward(numbers: Float32s, lengths: Ints, growth: Array | None) -> Float32s:
     """Fill missing numbers with the last ones seen in the same sequence.
 
     Args:

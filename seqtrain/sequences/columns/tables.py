@@ -38,7 +38,7 @@ from seqtrain.sequences.vocabulary import (
     Vocabulary,
     fit_vocabulary,
 )
-from seqtrain.tables.blocks import Array, Features, Ints
+from seqtrain.tables.blocks import Array, Float32s, Ints, Reasons
 from seqtrain.text import counted
 
 LARGEST_ID = 2**24
@@ -142,7 +142,7 @@ class NumberColumn(Saved):
             present = np.unique(np.quantile(numbers[~absent], np.linspace(0, 1, bins + 1)))
         return tuple(present.tolist())
 
-    def standardized(self, cells: ColumnValues) -> tuple[Features, Array]:
+    def standardized(self, cells: ColumnValues) -> tuple[Float32s, Array]:
         """Return the standardized numbers, (N, 1), and a mask of the missing ones, which are 0."""
         numbers = cells[self.name][:, None]
         if self.by is None or self.scale_by_token is None:
@@ -344,7 +344,7 @@ class ColumnTable(Saved):
             table = replace(table, numbers=known.numbers, since=known.since)
         return table, {name: table.finalize(part) for name, part in parts.items()}
 
-    def _scaled(self, train: Features, bins: int | None) -> ColumnTable:
+    def _scaled(self, train: Float32s, bins: int | None) -> ColumnTable:
         """Return the table with the scales of train, whose vectors have final ids."""
         cells = self._cells(self._observed(train))
         sizes = {column.name: len(column.vocabulary or ()) for column in self.tokens}
@@ -371,7 +371,7 @@ class ColumnTable(Saved):
         found: Any = {self.array: vectors}
         return replace(store, **found)
 
-    def vectors_of(self, values: Features) -> Features:
+    def vectors_of(self, values: Float32s) -> Float32s:
         """Return the encoded vectors, (N, K).
 
         Args:
@@ -390,23 +390,23 @@ class ColumnTable(Saved):
             parts += indicators
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
-    def _cells(self, values: Features) -> ColumnValues:
+    def _cells(self, values: Float32s) -> ColumnValues:
         return dict(zip(self.names, values.T, strict=False))
 
-    def numbers_read(self, values: Features) -> Features:
+    def numbers_read(self, values: Float32s) -> Float32s:
         """Return the numbers of encoded steps as read, NaN for missing ones, (N, F)."""
         return self._observed(values)[:, len(self.tokens) :]
 
-    def _observed(self, values: Features) -> Features:
+    def _observed(self, values: Float32s) -> Float32s:
         """Return ids and numbers as read, with NaN for numbers that were carried forward."""
         if not self.carries:
             return values
         first, count = len(self.tokens), len(self.numbers)
-        observed: Features = values[:, : first + count].copy()
+        observed: Float32s = values[:, : first + count].copy()
         observed[:, first:][values[:, first + count : first + 2 * count] > 0] = np.nan
         return observed
 
-    def erase(self, values: Features, column: int) -> None:
+    def erase(self, values: Float32s, column: int) -> None:
         """Mark a column as missing in encoded vectors, in place.
 
         A token becomes <unk>. A number becomes a missing number.
@@ -463,7 +463,7 @@ class TableEncoder:
         """Return a number column for each channel of the series that were encoded."""
         return tuple(NumberColumn(f"channel {i + 1}") for i in range(self.width or 0))
 
-    def encode(self, sequences: Sequences) -> tuple[Features, Ints]:
+    def encode(self, sequences: Sequences) -> tuple[Float32s, Ints]:
         """Return the vectors of all steps, (N, K), and the number of steps of each sequence."""
         steps, problems = sequences.content, sequences.problems
         if sequences.offsets is None:
@@ -472,7 +472,7 @@ class TableEncoder:
             lengths = np.diff(sequences.offsets)
         return self.encode_steps(steps, lengths, problems), lengths
 
-    def _series(self, cells: Sequence[Features], problems: dict[int, str]) -> tuple[Steps, Ints]:
+    def _series(self, cells: Sequence[Float32s], problems: Reasons) -> tuple[Steps, Ints]:
         """Return series, (T, C) each, as steps, and the number of steps of each series.
 
         A series with a wrong number of channels is added to the problems, and gets no steps.
@@ -493,7 +493,7 @@ class TableEncoder:
             lengths[row] = len(own)
         return Steps((), np.concatenate(parts)), lengths
 
-    def encode_steps(self, steps: Steps, lengths: Ints, problems: dict[int, str]) -> Features:
+    def encode_steps(self, steps: Steps, lengths: Ints, problems: Reasons) -> Float32s:
         """Return the vectors of all steps, (N, K).
 
         A vector has the ids of the token columns, then the numbers as read. With
@@ -527,7 +527,7 @@ class TableEncoder:
             values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)[tokens.codes]
         return values
 
-    def _refuse_missing(self, numbers: Features, lengths: Ints, problems: dict[int, str]) -> None:
+    def _refuse_missing(self, numbers: Float32s, lengths: Ints, problems: Reasons) -> None:
         """Add each sequence with a missing number to the problems, at its first one."""
         absent, ends = np.isnan(numbers), np.cumsum(lengths)
         rows = np.flatnonzero(absent.any(axis=1))
@@ -541,7 +541,7 @@ class TableEncoder:
             reason = missing_value(row - int(ends[owner]) + length, length, name)
             problems.setdefault(owner, reason)
 
-    def blank(self) -> Features:
+    def blank(self) -> Float32s:
         """Return the step that replaces an empty cell: <unk> and missing numbers, (1, K)."""
         count = self.width or 0
         unknown = [UNK] * len(self.indexes) + [np.nan] * count
