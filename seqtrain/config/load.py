@@ -189,6 +189,9 @@ def _apply_override(values: dict[str, Any], places: Places, option: str) -> None
     value: Any = Unreadable("expected the form section.key=value, such as training.lr=0.001")
     if equals:
         value = read_option(text)
+    if key.endswith("_separator") and text.strip() == "~":
+        mark = quote(f'{name.strip()}="~"')
+        value = Unreadable(f"found ~, which is null in YAML; for this mark: --set {mark}")
     here = f"--set {shorten(option, 50)}"
     for depth, section in enumerate(sections, 1):
         if not isinstance(values.get(section), dict | Unreadable):

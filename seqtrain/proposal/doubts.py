@@ -1,7 +1,6 @@
 """Doubts about the columns of training data, for `seqtrain init` and `seqtrain data`."""
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -23,11 +22,10 @@ from seqtrain.proposal.roles import (
     owner_of,
     tells_label,
 )
-from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
+from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed, quote
 
 MOST_SHOWN = 3
@@ -138,9 +136,9 @@ def command_without_row(columns: Sequence[ColumnProfile], table: Table) -> str:
         columns: Columns with odd cells in the same rows.
         table: The table.
     """
-    rows, files = np.flatnonzero(columns[0].is_odd), matching_files(table.path)
+    rows, files = np.flatnonzero(columns[0].is_odd), table.files
     is_one = len(rows) == 1 and columns[0].owners is None and len(files) == 1
-    if not is_one or table.dialect.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
+    if not is_one or table.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
         return ""
     return rewriting(["sed", f"{table.lines[rows[0]]}d"], files[0], "rows")[0]
 
@@ -218,7 +216,7 @@ def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Ta
 
     There is none for several files, binary ones, and labels with marks that a format escapes.
     """
-    format, files = table.dialect.format, matching_files(table.path)
+    format, files = table.format, table.files
     marks = JSON_MARKS if format == "jsonl" else CELL_MARKS
     labels = [name for own in groups for name in own]
     is_plain = all(name.isprintable() and marks.isdisjoint(name) for name in labels)
@@ -251,7 +249,7 @@ def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     if owner is None or not is_divided or config.data.group is not None:
         return
     name = owner.name
-    command = shlex.join(["--set", f"data.group={name}"])
+    command = set_option(f"data.group={name}")
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
         f"be too good for a new {name}; to keep them together: {command}"
@@ -276,7 +274,7 @@ def scattered_rows(id: ColumnProfile | None, config: Config) -> Iterator[str]:
 
 def rows_of_totals(table: Table) -> Iterator[str]:
     """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
-    path, format = matching_files(table.path)[0], table.dialect.format
+    path, format = table.file, table.format
     for column in table.columns:
         for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
             code = column.codes[row]
@@ -350,7 +348,7 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
     yield (
         f"{sequences} left out, whose rows have several labels (data.bad_rows: drop), such as "
         f"{name}: {listed(shown)}; to learn them, correct their labels; if {roles.label.shown} may "
-        f"change within {roles.id.shown}: {shlex.join(['--set', window])}"
+        f"change within {roles.id.shown}: {set_option(window)}"
     )
 
 
@@ -362,8 +360,8 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
         if not found:
             continue
         rows = sum(int(column.counts[column.values.index(x)]) for x in found)
-        advice, files = "leave them out", matching_files(table.path)
-        if table.dialect.format == "jsonl" and len(files) == 1:
+        advice, files = "leave them out", table.files
+        if table.format == "jsonl" and len(files) == 1:
             pattern = rf'"{column.name}"\s*:\s*"({"|".join(found)})"'
             command, target = rewriting(["grep", "-vE", pattern], files[0], "answered")
             advice = f"to leave them out: {command}; seqtrain init {target}"

@@ -4,7 +4,7 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import Order, find_order, growth
+from seqtrain.proposal.order import IdRows, Order, find_order
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.row_roles import fields_problem
@@ -90,7 +90,7 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
     roles.warnings += inner.warnings
     if order is not None and counts:
         roles.ignored.append(f"{column.shown}: {order.shown} (the order of the objects)")
-        if (growth(order.numbers, id.codes) < 0).any():
+        if (IdRows(id.codes).steps(order) < 0).any():
             roles.warnings.append(
                 f"the objects in {column.shown} aren't sorted by {order.shown}; they are used in "
                 "the order of their list, so sort them if that isn't the order in time"
@@ -106,5 +106,5 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
 
 
 def _counts_evenly(order: Order, id: ColumnProfile) -> bool:
-    steps = growth(order.numbers, id.codes)
+    steps = IdRows(id.codes).steps(order)
     return len(steps) > 0 and bool(steps.min() == steps.max())

@@ -17,7 +17,7 @@ from seqtrain.proposal.names import (
     level_of,
 )
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import counts_rows, growth, sampled_ids
+from seqtrain.proposal.order import IdRows
 from seqtrain.proposal.profile import (
     ColumnProfile,
     JoinedColumn,
@@ -120,7 +120,7 @@ class _Finder:
         if is_contiguous(codes):
             return True
         others = [x for x in self.numbers if x not in parts]
-        return any(counts_rows(x.numbers[:ROWS_TRIED], codes) for x in others)
+        return any(IdRows(codes).are_counted_by(x) for x in others)
 
     def is_id(self, id: JoinedColumn) -> bool:
         """Return True if all of some columns are an id, and no fewer of them."""
@@ -129,9 +129,8 @@ class _Finder:
         counters = [x for x in self.counters if x not in id.parts]
         others = [x for x in self.numbers if x not in (*id.parts, *counters, *self.labels)]
         within = [x for x in counters if _sorts_rows(x, id)]
-        rows = sampled_ids(id)
         whole = [x for x in others if not x.has_decimals]
-        within += [x for x in whole if counts_rows(x.numbers[rows], id.codes[rows])]
+        within += filter(IdRows(id.codes).are_counted_by, whole)
         if not within and (counters or not id.is_contiguous or self._has_finer_id(id, whole)):
             return False
         labels = list[ColumnProfile]()
@@ -158,12 +157,11 @@ class _Finder:
 
     def _has_finer_id(self, id: JoinedColumn, numbers: Sequence[ColumnProfile]) -> bool:
         """Return True if a number counts the rows of an id with one more column than this one."""
-        rows = sampled_ids(id)
         for column in self.columns:
             if column in id.parts or not (_is_named(column) and _may_be_part(column)):
                 continue
-            codes = JoinedColumn(*id.parts, column).codes[rows]
-            if any(counts_rows(x.numbers[rows], codes) for x in numbers if x is not column):
+            rows = IdRows(JoinedColumn(*id.parts, column).codes)
+            if any(rows.are_counted_by(x) for x in numbers if x is not column):
                 return True
         return False
 
@@ -183,9 +181,8 @@ class _Finder:
 
 def _sorts_rows(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if a column sorts the rows of each id that stand together, or counts others."""
-    rows = sampled_ids(id)
-    numbers, ids = column.numbers[rows], id.codes[rows]
+    rows = IdRows(id.codes)
     if not id.is_contiguous:
-        return counts_rows(numbers, ids)
-    steps = growth(numbers, ids)
+        return rows.are_counted_by(column)
+    steps = rows.steps(column)
     return bool(len(steps) and ((steps >= 0).all() or (steps <= 0).all()) and steps.any())

@@ -103,11 +103,11 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
             continue
         mark = form_of(first_lines(path, dialect), dialect).delimiter
         code = SHORTENING % (mark, mark, index, index, index + 1)
-        command, target = rewriting(["python3", "-c", code], path, "names")
+        line, target = rewriting(["python3", "-c", code], path, "names")
         raise DataError(
             f"{display_name(path)}: {column.shown} has names of recordings with other folders or "
             f"endings, such as {quote(str(column.values[0]), 40)}; to write them without:",
-            f"  {command}",
+            f"  {line}",
             f"  seqtrain init {shlex.join(given)} {target}",
         )
 

@@ -28,7 +28,7 @@ from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import init_line, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
@@ -275,7 +275,7 @@ def joined_by_key(
     for table, other in (tables, tables[::-1]):
         for on in _possible_keys(table, other):
             setting = f"data.join={flow([{'file': other.path, 'on': on}])}"
-            commands.append(f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}")
+            commands.append(init_line(table.path, "--set", setting))
     if not commands:
         for table, other in (tables, tables[::-1]):
             _refuse_repeated_keys(table, other)
@@ -296,14 +296,14 @@ def _refuse_repeated_keys(table: Table, other: Table) -> None:
         is_key = left is not None and left.repeats and _has_values_of(left, key)
         if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
             value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
-            command, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
+            line, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
             setting = f"data.join={flow([{'file': shlex.split(target)[0], 'on': key.name}])}"
             raise DataError(
                 f"{other.name}: {key.shown} has values in several rows, such as {value}, but one "
                 f"row for each belongs to the rows of {table.name}; to leave out rows that are "
                 "equal to others:",
-                f"  {command}",
-                f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}",
+                f"  {line}",
+                init_line(table.path, "--set", setting),
             )
 
 
@@ -470,8 +470,8 @@ def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[
         own = others if inside else [train]
         labelled = _with_label_file(own, others, path, layout.options, progress)
         if labelled is not None:
-            command = shlex.join(["seqtrain", "init", str(labelled.splits["train"]), path])
-            choices.append(Choice(command, labelled))
+            line = init_line(str(labelled.splits["train"]), path)
+            choices.append(Choice(line.strip(), labelled))
     return choices
 
 
@@ -484,7 +484,7 @@ def commands_for_recordings(table: Table) -> list[str]:
         recordings, options = recordings_of([folder]), InitOptions()
         with suppress(DataError):  # the files of the folder aren't about the table
             if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
-                lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
+                lines.append(init_line(folder, table.path))
     if lines:
         lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
     return lines

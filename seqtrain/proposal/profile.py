@@ -132,7 +132,7 @@ class ColumnProfile:
             return self
         names = Names()
         table = np.array([names[value] for value in self.values], np.int32)
-        if len(names.names) == len(self.values):
+        if names.spellings == self.values:
             return self
         found = ColumnProfile(self.name, names.spellings, table[self.codes], self.owners)
         found.written = self
@@ -875,7 +875,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import commands, set_command
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
@@ -144,13 +144,15 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
     recordings = recordings_of(files_of("train", train), layout.options)
     patterns = _path_patterns(recordings, progress) if recordings else []
     files = [train] if isinstance(train, str) else train
-    lines = [
-        f"  {shlex.join(['seqtrain', 'init', *files, '--set', f'data.path={flow(pattern)}'])}"
-        for pattern in patterns
-    ]
+    lines = commands_for_patterns(files, patterns)
     if lines:
         found = f"--label: {label} isn't a column; if a part of the paths is the label:"
         raise DataError(found, *lines)
+
+
+def commands_for_patterns(files: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return a line with a command for each value of data.path."""
+    return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
 
 
 def recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Splits | None:

@@ -33,6 +33,7 @@ from seqtrain.proposal.names import (
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import LABEL_KINDS, ColumnProfile, determines
+from seqtrain.proposal.shell import set_option
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
 from seqtrain.tables.blocks import FILE, FOLDER, Coded
@@ -290,7 +291,7 @@ def _holds_truth_values(column: ColumnProfile) -> bool:
 
 def set_command(setting: str) -> str:
     """Return the user's command with a further setting of the config, for a message."""
-    return either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
+    return either(f"{INIT_COMMAND} {set_option(setting)}", f"settings=[{setting!r}]")
 
 
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:

@@ -47,6 +47,7 @@ from seqtrain.proposal.roles import (
     set_command,
     tells_label,
 )
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.wide import in_order, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
@@ -136,7 +137,7 @@ def row_table(
         joined = flow([x.name for x in (*chosen, *texts)])
         roles.warnings.append(
             f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
-            f"{shlex.join(['--set', f'data.sequence={joined}'])}"
+            f"{set_option(f'data.sequence={joined}')}"
         )
     paths = [x for x in unused if _may_be_path(x)]
     if paths and is_detected_text:

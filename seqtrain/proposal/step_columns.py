@@ -21,16 +21,13 @@ from seqtrain.proposal.names import (
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import (
     NEARLY_ALL,
+    IdRows,
     Order,
-    RowSelection,
-    are_equal,
+    are_even,
     begins_again,
-    counts_rows,
     doubtful_orders,
-    growth,
     is_known,
     other_orders,
-    sampled_ids,
 )
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import (
@@ -49,6 +46,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.time_kinds import (
     has_both_ends,
     has_years_last,
@@ -104,8 +102,7 @@ class StepColumns:
         self.chosen = columns_named(columns, options, "steps")
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
-        self.rows = sampled_ids(self.id)
-        self.ids = self.id.codes[self.rows]
+        self.rows = IdRows(self.id.codes)
 
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
@@ -170,7 +167,7 @@ class StepColumns:
         if not texts and not named:
             return
         numbers = [x for x in self.columns if "number" in roles.steps.get(str(x.name), "")]
-        has_numbers = any(not counts_rows(x.numbers[self.rows], self.ids) for x in numbers)
+        has_numbers = not all(map(self.rows.are_counted_by, numbers))
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
             found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
             if roles.window is None:
@@ -278,7 +275,7 @@ class StepColumns:
         if is_time(column) and not column.word.endswith("order"):
             return True
         order = np.argsort(np.argsort(np.array(list(map(str, column.values)))))
-        steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
+        steps = self.rows.growth(order[column.codes[self.rows.rows]])
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
     def _may_be_time(self, column: ColumnProfile) -> bool:
@@ -296,8 +293,8 @@ class StepColumns:
         """
         if column.has_decimals:
             return False
-        numbers, ids = column.numbers[self.rows], self.ids
-        within = np.arange(len(ids)) if self.order is None else self.order.numbers[self.rows]
+        numbers, ids = self.rows.numbers(column), self.rows.ids
+        within = np.arange(len(ids)) if self.order is None else self.rows.numbers(self.order)
         by_id = np.lexsort((within, ids))
         by_id = by_id[np.isfinite(numbers[by_id])]
         numbers, ids = numbers[by_id], ids[by_id]
@@ -328,17 +325,17 @@ class StepColumns:
         if order is None:
             yield from self._doubts_without_order()
         elif all(is_known(column, self.id) for column in order.columns):
-            steps = growth(order.keys[0][self.rows], self.ids, sort=True)
-            is_even = not len(steps) or are_equal(steps)
+            steps = self.rows.gaps(order.first)
+            is_even = not steps.any() or are_even(steps)
             names = [column.name for column in self.columns]
             is_uneven = not (is_even or is_calendar(order.columns[0]))
             if self.is_sorted and is_uneven and ELAPSED not in names:
                 self.roles.steps[ELAPSED] = "order"
-            steps = growth(order.numbers[self.rows], self.ids)
+            steps = self.rows.steps(order)
             yield from self._newest_first(steps)
             is_mixed = (steps > 0).any() and np.count_nonzero(steps < 0) > len(steps) / 10
             if self.id.is_contiguous and is_mixed and not is_dated(order.columns[0]):
-                option = shlex.join(["--set", "data.order=null"])
+                option = set_option("data.order=null")
                 yield (
                     f"rows of one {self.id.shown} stand together, but not in the order of "
                     f"{order.shown}; if the file has them in time: {option}"
@@ -358,18 +355,18 @@ class StepColumns:
                 yield (
                     f"{order.columns[0].shown} has no {period}: rows of {first} come before those "
                     f"of {last} of one {self.id.shown}; add the date, or keep the order of the "
-                    f"file: {shlex.join(['--set', 'data.order=null'])}"
+                    f"file: {set_option('data.order=null')}"
                 )
-            yield from self._mixed_sequences(order.codes[self.rows])
+            yield from self._mixed_sequences(order.codes[self.rows.rows])
 
     def _undecided_ties(self, order: Order) -> Iterator[str]:
         """Yield options by which times of day may sort rows that are equal in the order."""
-        ties = order.ties(self.ids, self.rows)
+        ties = self.rows.ties(order)
         for column in self.columns:
             if column in order.columns or not is_time_of_day(column) or is_amount(column):
                 continue
             longer = Order(*order.columns, column)
-            if 2 * longer.ties(self.ids, self.rows) < ties:
+            if 2 * self.rows.ties(longer) < ties:
                 names = [word for each in longer.columns for word in ("--order", str(each.name))]
                 yield (
                     f"{counted(ties, 'row')} of one {self.id.shown} with an equal {order.shown} "
@@ -394,7 +391,7 @@ class StepColumns:
         yield (
             f"rows of one {self.id.shown} are newest first in the file, by {name}: data.order "
             f"sorts them from the oldest on{equal}; if it counts down, keep the order of the file: "
-            f"{shlex.join(['--set', 'data.order=null'])}"
+            f"{set_option('data.order=null')}"
         )
 
     def _doubts_without_order(self) -> Iterator[str]:
@@ -473,11 +470,12 @@ class StepColumns:
 
         Many rows of an id have an equal order, each with another value in the column.
         """
-        ids, rows, name = self.ids, len(self.ids), self.id.shown
+        ids, name = self.rows.ids, self.id.shown
+        rows = len(ids)
         if 2 * distinct_rows(ids, times) > rows:
             return
         for column in self.columns:
-            codes = column.codes[self.rows]
+            codes = column.codes[self.rows.rows]
             if column is self.first or 3 * distinct_rows(ids, codes) > rows:
                 continue
             if distinct_rows(ids, codes, times) == rows:
@@ -501,7 +499,7 @@ def distinct_rows(*codes: npt.NDArray[Any]) -> int:
 
 
 def token_that_explains(
-    column: ColumnProfile, tokens: Sequence[ColumnProfile], rows: RowSelection
+    column: ColumnProfile, tokens: Sequence[ColumnProfile], rows: IdRows
 ) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
@@ -513,12 +511,12 @@ def token_that_explains(
         tokens: Columns of tokens from which one is chosen.
         rows: Rows to look at.
     """
-    numbers = column.numbers[rows]
+    numbers = rows.numbers(column)
     present = np.isfinite(numbers)
     ranks = np.unique(numbers[present], return_inverse=True)[1].astype(np.float64)
     found = {}
     for other in tokens:
-        codes = other.codes[rows][present]
+        codes = other.codes[rows.rows][present]
         counts = np.bincount(codes)
         means = np.bincount(codes, ranks) / counts.clip(1)
         if len(codes):

@@ -14,7 +14,7 @@ from seqtrain.proposal.names import (
     is_time,
 )
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import counts_rows, find_order
+from seqtrain.proposal.order import IdRows, find_order
 from seqtrain.proposal.profile import (
     SAMPLE,
     ColumnProfile,
@@ -191,7 +191,7 @@ def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) 
         return True
     others = [x for x in columns if x is not column and x.kind == "number"]
     is_named = is_code_or_owner(column) or is_part_of_id(column)
-    if is_named or any(counts_rows(x.numbers, column.codes) for x in others):
+    if is_named or any(map(IdRows(column.codes).are_counted_by, others)):
         return True
     times = [x for x in columns if (x.kind == "time" or is_time(x)) and not x.is_constant]
     sizes = {len(str(value)) for value in column.values}

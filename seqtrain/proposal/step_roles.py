@@ -1,6 +1,5 @@
 """Roles of columns of a table with a row per time step: id, label, order, steps, row features."""
 
-import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +17,7 @@ from seqtrain.proposal.roles import (
     likeliest_labels,
     other_labels,
 )
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.step_columns import StepColumns
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -238,10 +238,10 @@ def _check_labels(
     has_sequence = any(map(can_be_sequence, others))
     is_sorted = bool(options.named("order")) or find_order(others, id) is not None
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
-        window = shlex.quote("data.window={steps: 16, stride: 8, label: last}")
-        advice = f"for a label of the last row of each 16 of them, add the option: --set {window}"
+        window = set_option("data.window={steps: 16, stride: 8, label: last}")
+        advice = f"for a label of the last row of each 16 of them, add the option: {window}"
     elif has_sequence:
-        group = shlex.join(["--set", f"data.group={id.parts[0].name}"])
+        group = set_option(f"data.group={id.parts[0].name}")
         advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
     else:
         advice = (

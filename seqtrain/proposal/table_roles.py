@@ -38,12 +38,12 @@ from seqtrain.proposal.roles import (
     owner_of,
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
+from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed, quote
 
 FILES_LOOKED_FOR = 20
@@ -70,7 +70,7 @@ def roles_of(table: Table) -> Roles:
         roles.warnings.append(
             f"{listed([column.shown for column in facts])}: columns of the file of labels, which "
             "aren't used, for an input to predict lacks them; to use them: "
-            f"{shlex.join(['--set', f'data.static={flow(types)}'])}"
+            f"{set_option(f'data.static={flow(types)}')}"
         )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
@@ -86,7 +86,7 @@ def roles_of(table: Table) -> Roles:
         elif own[0] in sorting:
             meaning, advice = "they are to be used", "correct this cell, for it sorts the rows"
         elif setting:
-            advice = shlex.join(["--set", setting])
+            advice = set_option(setting)
         roles.warnings.append(
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
             f"{advice}"
@@ -101,7 +101,7 @@ def roles_of(table: Table) -> Roles:
 
 def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
-    options = table.layout.options
+    options = table.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
     used += map(str, options.get("static") or ())
     if options.get("group") is not None:
@@ -114,7 +114,7 @@ def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
 
 def _without_keys(table: Table) -> list[ColumnProfile]:
     """Return the columns of a table but for parts of file names that only find rows elsewhere."""
-    options, keys = table.layout.options, set[str]()
+    options, keys = table.options, set[str]()
     parts = set(re.compile(table.layout.pattern or "").groupindex)
     for join in table.layout.joins:
         on = join["on"]
@@ -125,7 +125,7 @@ def _without_keys(table: Table) -> list[ColumnProfile]:
 
 def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     """Return the roles of some columns of a table."""
-    options = table.layout.options
+    options = table.options
     if not table.has_columns:
         return _fixed_roles(table, columns)
     _check_names(columns, options)
@@ -222,7 +222,7 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
     Raises:
         DataError: The error has the command that reads the files instead.
     """
-    file = matching_files(table.path)[0]
+    file = table.file
     for column in table.columns:
         if column.kind != "text" or not column.is_unique or column is roles.label:
             continue
@@ -234,7 +234,7 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
 
 def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str) -> DataError:
     """Return the error about a column with the names of files in a folder."""
-    names, file = list(map(str, column.values)), matching_files(table.path)[0]
+    names, file = list(map(str, column.values)), table.file
     problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
     if resolve_format(names[0], "auto") not in RECORDINGS:
         return DataError(f"{problem}; to read texts, put the files of each class into a folder")
@@ -245,11 +245,10 @@ def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str
     on: object = column.name
     if not key.isidentifier() or key in (FILE, FOLDER):
         key, on = RECORDING, {"left": RECORDING, "right": column.name}
-    command = ["seqtrain", "init", files, "--label", label]
     pattern = next(key_patterns(key, names[0].count("/"), names[0]))
-    command += ["--set", f"data.path={flow(pattern)}"]
-    command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
-    return DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
+    path, join = f"data.path={flow(pattern)}", f"data.join={flow([{'file': file, 'on': on}])}"
+    line = init_line(files, "--label", label, "--set", path, "--set", join)
+    return DataError(f"{problem}; to read the files:", line)
 
 
 def _folder_with(names: Sequence[str], folder: str) -> str | None:
@@ -264,7 +263,7 @@ def _folder_with(names: Sequence[str], folder: str) -> str | None:
 
 def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
-    options, format = table.layout.options, table.dialect.format
+    options, format = table.options, table.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     for option in ("label", "sequence", "header"):

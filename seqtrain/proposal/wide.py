@@ -1,7 +1,6 @@
 """Columns of one number each that are the time steps of a row: their names, and their order."""
 
 import re
-import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ import numpy as np
 from seqtrain.config.document import flow
 from seqtrain.proposal.profile import ColumnProfile, seconds_of
 from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.proposal.shell import set_option
 from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, MONTHS
 
 DIGITS_ONLY, DECIMALS_IN_NAME = re.compile("[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -152,7 +152,7 @@ def about_backwards(columns: Sequence[ColumnProfile]) -> list[str]:
     is_turned = used != list(columns) and used[::-1] == list(columns)
     if not is_turned or len(counted_back) < len(names) - 1:
         return []
-    setting = shlex.join(["--set", f"data.sequence={flow(names)}"])
+    setting = set_option(f"data.sequence={flow(names)}")
     return [
         f"the names of columns count back: time steps are from {used[0].shown} to "
         f"{used[-1].shown}; if {columns[0].shown} is the first one: {setting}"

@@ -102,7 +102,7 @@ def split_settings(
     else:
         unit = "windows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
-    if os.path.isdir(table.path) and table.dialect.format == "txt":
+    if os.path.isdir(table.path) and table.format == "txt":
         is_whole = holds_whole_files(table.path)
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
@@ -186,7 +186,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
 
 def _format(table: Table) -> tuple[str, str]:
     """Return the value of data.format, and its reason if the name of the files doesn't tell it."""
-    format = table.dialect.format
+    format = table.format
     if format == resolve_format(table.path, "auto"):
         return "auto", ""
     if os.path.isdir(table.path):

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.tables.blocks import (
-    BadCellError,
-    CellsByName,
-    Float32s,
-    Ints,
-    Reasons,
-    as_list,
-)
+from seqtrain.tables.blocks import BadCellError, CellsByName, Float32s, Ints, Name, Reasons, as_list
 from seqtrain.tables.cells import items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of
@@ -84,9 +77,9 @@ def read_content(
         if not are_texts or any(text.startswith("[{") for text in found):
             where = ""
             if isinstance(name, int):
-                where = f"column {name}: " if len(columns) > 1 else ""
+                where = _place_of(name) if len(columns) > 1 else ""
             elif named:
-                where = f"{name}: "
+                where = _place_of(name)
             found = _read_each(read, found, where, problems, read(None))
         parts.append(found)
     if len(parts) == 1:
@@ -130,17 +123,36 @@ def _read_each(
     return found
 
 
+def _place_of(name: Name) -> str:
+    """Return the beginning of a reason that names a column."""
+    if isinstance(name, int):
+        return f"column {name}: "
+    return f"{name}: "
+
+
 def _wide(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32s]:
     """Return series whose steps, or whose channels, are in several columns."""
     numbers = []
     for cells in columns.values():
         values, wrong = numbers_of(cells, decimal)
         if wrong:
-            rows = zip(*map(as_list, columns.values()), strict=True)
-            nothing = np.zeros((0, 1), np.float32)
-            return _read_each(lambda row: channels_of(row, decimal), rows, "", problems, nothing)
+            return _channels(columns, problems, decimal)
         numbers.append(values.astype(np.float32))
     return _without_missing_ends(np.array(numbers).T)
+
+
+def _channels(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32s]:
+    """Return series from columns of which some hold lists, or cells that are no numbers."""
+    rows = list(zip(*map(as_list, columns.values()), strict=True))
+    nothing, found = np.zeros((0, 1), np.float32), dict[int, str]()
+    series = _read_each(lambda row: channels_of(row, decimal), rows, "", found, nothing)
+    for row, reason in found.items():
+        where = ""
+        for name, cell in zip(columns, rows[row], strict=True):
+            if not where and numbers_of([cell], decimal)[1].get(0) == reason:
+                where = _place_of(name)
+        problems.setdefault(row, f"{where}{reason}")
+    return series
 
 
 def sentence_of(cell: Any) -> str:

@@ -112,6 +112,8 @@ TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
 SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
 """A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
+PRINTED_NUMBER = re.compile(r"[-+]?[0-9]\.[0-9]+[eE][-+][0-9]{2}")
+"""A number as numpy.savetxt prints it, 4.000000000000000000e+00, which is spelled plainly: 4."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 PRINTED_VALUES = {"None": None, "nan": None, "True": True, "False": False}
 _UNSIGNED = r"[0-9]+\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+"
@@ -182,7 +184,8 @@ def text_of(cell: Any) -> str:
 def name_of(text: str) -> str:
     """Return the name that a cell stands for, as a token, a label or an id, or "" if it is blank.
 
-    Equal values have one name in every format: "2.0" and "+2" are 2, and "TRUE" is true.
+    Equal values have one name in every format: "2.0", "+2" and "2.000e+00" are 2, and "TRUE" is
+    true.
     """
     if not text or text.isspace():
         return ""
@@ -194,6 +197,8 @@ def name_of(text: str) -> str:
     lower = text.lower()
     if lower in TRUTH:
         return lower
+    if PRINTED_NUMBER.fullmatch(text):
+        return text_of(float(text))
     return text
 
 
@@ -220,7 +225,7 @@ class Names(dict[str, int]):
 
     Attributes:
         names: The name of each code.
-        spellings: The first text of each code.
+        spellings: The first text of each code, or the name of a `PRINTED_NUMBER`.
     """
 
     def __init__(self, name_of: Callable[[str], str] = name_of) -> None:
@@ -234,7 +239,8 @@ class Names(dict[str, int]):
         code = self._codes.setdefault(name, len(self.names))
         if code == len(self.names):
             self.names.append(name)
-            self.spellings.append(text)
+            is_printed = isinstance(text, str) and PRINTED_NUMBER.fullmatch(text)
+            self.spellings.append(name if is_printed else text)
         self[text] = code
         return code
 
@@ -348,7 +354,7 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     """
     number = _number_in(cell, decimal)
     if number is None:
-        advice = "a missing number is a blank cell or NA"
+        advice = "a missing number is a blank cell or NA, or named in data.na_values"
         if _number_in(cell, "," if decimal == "." else ".") is not None:
             advice = f"data.decimal is {decimal!r}: write this mark, or train with the other one"
         raise BadCellError(f"expected a number, found {quote(str(cell))}; {advice}")

@@ -1,5 +1,6 @@
 """Strict YAML in files and in `--set section.key=value`."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -98,6 +99,16 @@ def test_values_of_every_kind():
 def test_what_begins_a_block_in_yaml_is_itself_alone():
     assert load("data.label_separator=|").data.label_separator == "|"
     assert load("data.label_separator= > ").data.label_separator == ">"
+
+
+@pytest.mark.parametrize("key", ["label_separator", "symbol_separator"])
+def test_a_separator_that_is_null_in_yaml_is_refused_with_its_spelling(key):
+    kind = "data.kind=tokens"
+    with pytest.raises(ConfigError, match="null") as refused:
+        load(f"data.{key}=~", kind)
+    (advised,) = shlex.split(str(refused.value).rpartition("--set ")[2])
+    assert getattr(load(advised, kind).data, key) == "~"
+    assert getattr(load(f"data.{key}=null", kind).data, key) is None
 
 
 def test_option_replaces_only_its_key_and_the_last_one_wins():

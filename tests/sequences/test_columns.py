@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqtrain.config import load_config
+from seqtrain.config import config_from_mapping, load_config
 from seqtrain.errors import DataError
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.summary import summarize, warnings
@@ -155,3 +155,20 @@ def test_a_bad_id_of_two_files_takes_no_other_id_with_it(tmp_path, make_config):
     assert [train.place(row).rpartition("/")[2] for row in range(4)] == [
         *("a.jsonl:1", "a.jsonl:2", "b.jsonl:1", "b.jsonl:2"),
     ]
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_a_bad_cell_of_a_wide_table_is_named_with_its_column(tmp_path, header, mark):
+    rows = [[f"{row + step}{mark}5" for step in range(9)] + ["ab"[row % 2]] for row in range(8)]
+    rows[5][3] = "k.A."
+    names = [f"v{step}" for step in range(9)] + ["kind"]
+    lines = [";".join(row) for row in ([names, *rows] if header else rows)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n")
+    label = "kind" if header else 9
+    data = {"train": str(path), "validation": None, "kind": "features", "decimal": mark}
+    config = config_from_mapping({"data": {**data, "header": header, "label": label}})
+    with pytest.raises(DataError, match=rf"a\.csv:{6 + header}: .*data\.na_values") as refused:
+        prepare(config)
+    assert ("v3: " if header else "column 3: ") in str(refused.value)

@@ -3,6 +3,7 @@
 import json
 import random
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ from tests.helpers.examples import seeds
         (["True", "TRUE", "true", True, np.bool_(True)], "true"),
         (["False", "FALSE", "false", False], "false"),
         (["", " ", "\t", None, float("nan"), np.nan], ""),
-        (["0.5", 0.5, Decimal("0.5")], "0.5"),
+        (["0.5", 0.5, Decimal("0.5"), f"{0.5:.18e}"], "0.5"),
+        ([f"{40:.18e}", "40", 40.0, f"{40:.3E}"], "40"),
+        ([f"{-0.0:.18e}", 0], "0"),
         (["12345678901234567890", 12345678901234567890], "12345678901234567890"),
     ],
 )
@@ -160,6 +163,17 @@ def test_lists_of_marks_stand_for_positions():
     for lists in ([[0, 1], [1]], [[0, 2]], [[1, 1]], [["a", "b"]], [], [[0], [1]]):
         assert not is_multi_hot(lists)
     assert marked_positions([0, 1, "1.0", True, "0"]) == ["1", "2", "3"]
+
+
+def test_classes_as_numpy_prints_them_are_spelled_plainly(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(3)
+    rows = [[row % 3 - 1, *draw.normal(row % 3, 1, 12)] for row in range(60)]
+    np.savetxt("a.csv", rows, delimiter=",")
+    assert "3 classes: -1, 0, 1" in cli("init", "a.csv", "-o", "c.yaml").err
+    Path("b.csv").write_text(Path("a.csv").read_text().replace(f"{1:.18e}", "1.0"))
+    found = cli("data", "c.yaml", "--json", "--set", "data.validation=b.csv").json["splits"]
+    assert {*found["train"]["labels"]} == {*found["validation"]["labels"]} == {"-1", "0", "1"}
 
 
 def test_marks_of_columns_of_classes():
