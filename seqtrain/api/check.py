@@ -131,6 +131,7 @@ def _sequences_of(run: RunLike, classifier: Classifier, data: Any) -> tuple[str,
         rules = classifier.preprocessing.for_prediction()
         stores = [store for _, store in encode_for_prediction(rules, parts, source)]
     if not any(map(len, stores)):
-        give = f"give a file with sequences ({parameter('data', 'FILE')})"
-        raise DataError(f"{source}: no rows to check; {give}")
+        raise DataError(
+            f"{source}: no rows to check; give a file with sequences ({parameter('data', 'FILE')})"
+        )
     return source, stacked(stores)

@@ -122,8 +122,10 @@ def load_labelled(
     if split not in (*SCORED_SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SCORED_SPLITS)}")
     if split is not None and data is not None:
-        both = f"{parameter('data')} names the file to score on; give one of them"
-        raise ConfigError(f"{parameter('split')}: {both}")
+        raise ConfigError(
+            f"{parameter('split')}: {parameter('data')} names the file to score on; give one of "
+            "them"
+        )
     directory = directory_of(run)
     classifier = one_model(load(run, device=device))
     if data is None:
@@ -140,8 +142,9 @@ def load_labelled(
     else:
         learned = ""
     if learned:
-        line = f"the model was trained on these rows ({learned}), so its scores are too high"
-        found.warnings.insert(0, line)
+        found.warnings.insert(
+            0, f"the model was trained on these rows ({learned}), so its scores are too high"
+        )
         found = replace(found, trained_on_rows=True)
     if not len(found.store):
         raise DataError(f"{found.source}: no rows to score")
@@ -175,8 +178,10 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SCORED_SPLITS if getattr(config.data, name) is not None]
-        advice = f"give {parameter('split')} {one_of(given)}, or {A_FILE}"
-        raise ConfigError(f"{parameter('split')}: {run.path} has no {split} split; {advice}")
+        raise ConfigError(
+            f"{parameter('split')}: {run.path} has no {split} split; give {parameter('split')} "
+            f"{one_of(given)}, or {A_FILE}"
+        )
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
         found = _hold_out_again(run, config, classifier, split)
@@ -400,8 +405,10 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
     shared = all(np.array_equal(store.lines, stores[0].lines) for store in stores)
     same_files = {one.source for one in each} == {first.source}
     if not same_files or not (shared or first.split == "validation"):
-        such = f"name one, such as {first.classifier.path}, or give {A_FILE}"
-        raise ConfigError(f"{parameter('split')}: each run has other rows in {first.split}; {such}")
+        raise ConfigError(
+            f"{parameter('split')}: each run has other rows in {first.split}; name one, such as "
+            f"{first.classifier.path}, or give {A_FILE}"
+        )
     own = [one.probabilities for one in each]
     least = np.array([one.classifier.decision_thresholds for one in each])
     if shared:

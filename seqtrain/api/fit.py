@@ -131,8 +131,9 @@ def fit(
         )
         data = _read_data(resolved, start, processes, told)
         if told.wants_stop:
-            stopped = "stopped by the listener before training; nothing written"
-            raise told.error or Interrupted(signal.SIGINT, stopped)
+            raise told.error or Interrupted(
+                signal.SIGINT, "stopped by the listener before training; nothing written"
+            )
         _check_data(resolved, data, chosen, processes)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -251,8 +252,10 @@ def _checked_config(
         config = with_width(config)
         choose_engine(config.model, device)
         if processes.size > 1 and config.model.convolutions is not None:
-            problem = "their batch normalisation must see whole batches; train with one process"
-            raise ConfigError(f"model.convolutions: {problem}")
+            raise ConfigError(
+                "model.convolutions: their batch normalisation must see whole batches; train with "
+                "one process"
+            )
     return config
 
 
@@ -291,13 +294,19 @@ def _check_data(
         check_memory(config, data, device)
     others = processes.unlike_first([config.model_dump_json().encode()])
     if others:
-        problem = f"config: differs between rank 0 and {others}; start all with the same one"
-        raise ConfigError(*processes.lines(problem))
+        raise ConfigError(
+            *processes.lines(
+                f"config: differs between rank 0 and {others}; start all with the same one"
+            )
+        )
     arrays = (array for store in data.splits.values() for array in store.arrays().values())
     others = processes.unlike_first(map(np.ascontiguousarray, arrays))
     if others:
-        problem = f"data: encoded differently on rank 0 and {others}; give all hosts the same files"
-        raise DataError(*processes.lines(problem))
+        raise DataError(
+            *processes.lines(
+                f"data: encoded differently on rank 0 and {others}; give all hosts the same files"
+            )
+        )
 
 
 def _start_session(
@@ -323,8 +332,10 @@ def _start_session(
             check_same_data(point.run, config, data, model.preprocessing)
             network, calibration = model.network, model.calibration
             if network.config != config.model.architecture:
-                problem = "the architecture isn't that of the run's config"
-                raise CheckpointError(f"{point.folder}: {problem}; restore the folder from a copy")
+                raise CheckpointError(
+                    f"{point.folder}: the architecture isn't that of the run's config; restore "
+                    "the folder from a copy"
+                )
         session = Trainer(config, data, device, processes, network, calibration)
         if point is not None:
             _load_checkpoint(session, point)
@@ -360,8 +371,10 @@ def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> 
             or if a weight is negative or isn't finite, or all are 0.
     """
     if not str(config.data.train).startswith(MEMORY):
-        problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
-        raise ConfigError(f"sample_weight: {problem}")
+        raise ConfigError(
+            "sample_weight: rows of files have no weights; pass the rows themselves, such as "
+            "train=DataFrame"
+        )
     try:
         weights = np.ma.filled(np.ma.asarray(sample_weight, np.float64), np.nan)
     except (TypeError, ValueError):

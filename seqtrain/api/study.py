@@ -149,8 +149,10 @@ class Study:
             self.trials  # noqa: B018  (a damaged result is found here)
         except (ValueError, LookupError, TypeError, AssertionError, AttributeError) as error:
             reason = f"{type(error).__name__} {error}".splitlines()[0]
-            problem = f"{path}: damaged: {reason}; restore it, or replace it with"
-            raise CheckpointError(f"{problem} {parameter('force', True)}") from None
+            raise CheckpointError(
+                f"{path}: damaged: {reason}; restore it, or replace it with "
+                f"{parameter('force', True)}"
+            ) from None
 
     @property
     def trials(self) -> list[Trial]:

@@ -81,8 +81,11 @@ class _Composer(yaml.SafeLoader):
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         refused = _REFUSED.match(mark.buffer, mark.pointer)
         if refused:
-            advice = "aliases, anchors and tags aren't allowed; write a plain value"
-            raise _Refused(f"found {shorten(refused[0], 60)}; {advice}", mark)
+            raise _Refused(
+                f"found {shorten(refused[0], 60)}; aliases, anchors and tags aren't allowed; "
+                "write a plain value",
+                mark,
+            )
         if self.depth > DEPTH_LIMIT:
             raise _Refused(f"nested more than {DEPTH_LIMIT} levels deep", mark)
         self.depth += 1
@@ -148,8 +151,10 @@ def _explained(error: yaml.MarkedYAMLError) -> str:
     if "\\t" in text:
         return "found a tab; YAML needs spaces for indentation"
     text = re.sub("expected <block end>.*", "this isn't expected here", text)
-    advice = "check quotes and colons, and indent the lines of a section alike, with spaces"
-    return f"not valid YAML: {text}; {advice}"
+    return (
+        f"not valid YAML: {text}; check quotes and colons, and indent the lines of a section "
+        "alike, with spaces"
+    )
 
 
 class _Reader:
@@ -216,8 +221,10 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
         return float(text)
     if _AMBIGUOUS.fullmatch(text):
         found = shorten(text, 40)
-        other = "else write true, false, null or a plain decimal number"
-        return Unreadable(f'found {found}; quote it ("{found}") if text is meant, {other}')
+        return Unreadable(
+            f'found {found}; quote it ("{found}") if text is meant, else write true, false, null '
+            "or a plain decimal number"
+        )
     return text
 
 

@@ -121,8 +121,13 @@ def broken_rules(config: Config) -> Problems:
     yield from _problems_of_files(config)
     validation, test = config.data.validation, config.data.test
     if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
-        left = f"with data.validation: {validation:g} no row is left to train on"
-        yield "data.test", f"found {test:g}; {left}; expected a number below {1 - validation:g}"
+        yield (
+            "data.test",
+            (
+                f"found {test:g}; with data.validation: {validation:g} no row is left to train on; "
+                f"expected a number below {1 - validation:g}"
+            ),
+        )
 
 
 def _default(config: Config, key: str) -> Any:
@@ -299,6 +304,8 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
     if tables and data.sequence is None and data.steps is None and not is_wide:
         yield "data.sequence", missing
     if data.steps is not None and data.id is None and data.sequence is None:
-        advice = "name the column of the sequence id in data.id"
-        found = f"found {brief(data.steps)}, but data.id is null"
-        yield "data.steps", f"{found}; {advice}, or that of lists of objects in data.sequence"
+        yield (
+            "data.steps",
+            f"found {brief(data.steps)}, but data.id is null; name the column of the sequence id in "
+            "data.id, or that of lists of objects in data.sequence",
+        )

@@ -135,11 +135,14 @@ def check_same_data(
         advice = "restore the file, start a new run (fit --force), or score another file (--data)"
         raise CheckpointError(*(f"{problem}; {advice}" for problem in problems))
     if data.preprocessing != preprocessing:
-        problem = "vocabulary, labels or preprocessing differ from those of the run's train"
-        raise CheckpointError(f"{run.path}: {problem}; restore it from a copy")
+        raise CheckpointError(
+            f"{run.path}: vocabulary, labels or preprocessing differ from those of the run's "
+            "train; restore it from a copy"
+        )
     if HELD_OUT_DIGEST in recorded and recorded[HELD_OUT_DIGEST] != held_out(config, data):
-        problem = "holds out other rows than the run did; restore it from a copy"
-        raise CheckpointError(f"{run.path / CONFIG}: {problem}")
+        raise CheckpointError(
+            f"{run.path / CONFIG}: holds out other rows than the run did; restore it from a copy"
+        )
 
 
 @contextmanager

@@ -42,8 +42,9 @@ def check_memory(config: Config, data: PreparedData, device: torch.device) -> No
     rows, classes = len(data.splits["train"]), len(data.preprocessing.labels)
     lack = _shortage(rows * classes * BOOSTING_BYTES, torch.device("cpu"))
     if config.model.trees and lack:
-        problem = f"{rows:,} rows of {classes:,} classes need {lack}"
-        raise ConfigError(f"model.trees: {problem}; set model.trees: false")
+        raise ConfigError(
+            f"model.trees: {rows:,} rows of {classes:,} classes need {lack}; set model.trees: false"
+        )
 
 
 def _check_weights(model: ModelConfig, data: PreparedData, device: torch.device) -> None:
@@ -56,8 +57,10 @@ def _check_weights(model: ModelConfig, data: PreparedData, device: torch.device)
     parameters = sum(weight.numel() for weight in network.parameters())
     lack = _shortage(parameters * COPIES * FLOAT_BYTES, device)
     if lack:
-        advice = "lower model.hidden_size or model.embedding_dim"
-        raise ConfigError(f"model.hidden_size: {parameters:,} parameters need {lack}; {advice}")
+        raise ConfigError(
+            f"model.hidden_size: {parameters:,} parameters need {lack}; lower model.hidden_size "
+            "or model.embedding_dim"
+        )
     weights = len(fitted.ngrams or ()) * len(fitted.labels)
     is_penalized = len(data.splits["train"]) <= MOST_PENALIZED_ROWS
     copies = SOLVER_COPIES if is_penalized else COPIES
@@ -78,8 +81,10 @@ def _check_longest(config: Config, train: SequenceStore, device: torch.device) -
     kept = min(steps, config.training.bptt or steps)
     lack = _shortage(kept * FLOAT_BYTES * (model.width + STATES_SAVED * states), device)
     if lack:
-        problem = f"{train.place(longest)}: a sequence of {steps:,} steps needs {lack}"
-        raise DataError(f"{problem}; set training.bptt or data.max_length")
+        raise DataError(
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs {lack}; set "
+            "training.bptt or data.max_length"
+        )
 
 
 def _shortage(needed: int, device: torch.device) -> str:

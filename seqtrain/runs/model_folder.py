@@ -203,8 +203,9 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
         CheckpointError: If the folder has no decoder, or a file is missing, damaged or invalid.
     """
     if not (complete_folder(folder) / DECODER).exists():
-        which = "runs with pretraining.objective: autoencoder have one"
-        raise CheckpointError(f"{folder / DECODER}: no decoder; {which}")
+        raise CheckpointError(
+            f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
+        )
 
     def read(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing]:
         model = read_model(saved)

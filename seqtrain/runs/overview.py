@@ -92,8 +92,9 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     Raises:
         ConfigError: If the folder can't be read.
     """
-    advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
-    with path_problems(folder, ConfigError, advice):
+    with path_problems(
+        folder, ConfigError, "expected a folder of runs; train one with: seqtrain fit CONFIG"
+    ):
         paths = sorted(path for path in folder.iterdir() if path.is_dir())
     for path in paths.copy():
         with suppress(OSError):

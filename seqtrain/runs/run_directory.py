@@ -204,8 +204,9 @@ class RunDirectory:
             ConfigError: If config.yaml isn't valid.
         """
         if not self.holds(CONFIG):
-            problem = f"no {CONFIG} in it, so it is no run"
-            raise CheckpointError(f"{self.path}: {problem}; name another directory")
+            raise CheckpointError(
+                f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
+            )
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:

@@ -179,9 +179,9 @@ class RunWriter:
         run = self.run.path
         command = self.session.processes.command()
         done = f"stopped by {stopped_by} after {self.position()}, saved"
-        options = f"--resume --run-dir {quote(str(run))}"
         again = either(
-            f"resume with: {command} fit {quote(str(run / CONFIG))} {options}",
+            f"resume with: {command} fit {quote(str(run / CONFIG))} --resume --run-dir "
+            f"{quote(str(run))}",
             f"to continue, call fit again with run_dir={str(run)!r}, resume=True",
         )
         return Interrupted(signal_number, f"{done}; {again}")

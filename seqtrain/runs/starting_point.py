@@ -156,8 +156,10 @@ def _check_only_resumed(force: bool, init_from: str | Path | None) -> None:
     given = {"force": force, "init_from": init_from is not None}
     for name, is_given in given.items():
         if is_given:
-            names = f"{parameter(name)} and {parameter('resume')}"
-            raise ConfigError(f"{names} exclude each other: resume continues a run as it is")
+            raise ConfigError(
+                f"{parameter(name)} and {parameter('resume')} exclude each other: resume "
+                "continues a run as it is"
+            )
 
 
 def _is_restarted(directory: Path, processes: Processes) -> bool:
@@ -192,8 +194,10 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
         real = Path(os.path.realpath(source.path))  # unlike resolve(), it accepts a loop of links
         if real.is_relative_to(os.path.realpath(directory)):
             # The run's own files could replace it.
-            problem = f"{directory} holds {key} ({real})"
-            raise ConfigError(f"{parameter('run_dir')}: {problem}; choose another directory")
+            raise ConfigError(
+                f"{parameter('run_dir')}: {directory} holds {key} ({real}); choose another "
+                "directory"
+            )
     return found
 
 
@@ -241,8 +245,10 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
         try:
             best = load_model(run.best)
         except CheckpointError as error:
-            advice = f"the run can't end without its best model; restore it, or {NEW_RUN}"
-            raise CheckpointError(*error.lines, f"{run.best}: {advice}") from None
+            raise CheckpointError(
+                *error.lines,
+                f"{run.best}: the run can't end without its best model; restore it, or {NEW_RUN}",
+            ) from None
     return ResumePoint(run, folder, checkpoint, best, warnings)
 
 
@@ -282,8 +288,10 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         ]
         raise CheckpointError(*changed)
     if changed:
-        rule = f"only {', '.join(MAY_CHANGE)} may change on {parameter('resume')}"
-        raise CheckpointError(*changed, f"{run.path}: {rule}")
+        raise CheckpointError(
+            *changed,
+            f"{run.path}: only {', '.join(MAY_CHANGE)} may change on {parameter('resume')}",
+        )
 
 
 def keeps_old_preprocessing(run: RunDirectory) -> bool:
@@ -323,5 +331,7 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
     objective, refit = config.pretraining.objective, config.training.refit
     for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
         if value:
-            why = f"which starts with new weights, and {parameter('init_from')} with old ones"
-            raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")
+            raise ConfigError(
+                f"{key}: found {flow(value)}, which starts with new weights, and "
+                f"{parameter('init_from')} with old ones; give one of them"
+            )

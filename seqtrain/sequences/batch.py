@@ -272,8 +272,10 @@ def _store_of(rows: SequenceStore | Sequence[StoredSequence]) -> SequenceStore:
     if not isinstance(rows, SequenceStore):
         others = [type(row).__name__ for row in rows if not isinstance(row, StoredSequence)]
         if others:
-            expected = "expected a SequenceStore, or a list of its rows, such as [store[0]]"
-            raise DataError(f"collate: found a {others[0]} in the list; {expected}")
+            raise DataError(
+                f"collate: found a {others[0]} in the list; expected a SequenceStore, or a list "
+                "of its rows, such as [store[0]]"
+            )
     if not len(rows):
         raise DataError("collate: found no sequences; expected at least one for a batch")
     if isinstance(rows, SequenceStore):

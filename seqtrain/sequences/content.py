@@ -236,8 +236,7 @@ def _symbol(item: Any) -> str:
         try:
             return str(item)
         except ValueError:
-            problem = "found an integer of thousands of digits as a symbol"
-            raise BadCellError(problem) from None
+            raise BadCellError("found an integer of thousands of digits as a symbol") from None
     found = repr(item) if isinstance(item, float) else json_type(item)
     raise BadCellError(f"expected strings or integers in the list, found {found}")
 

@@ -365,8 +365,10 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
                 part = f"{value:g}"
             else:
                 part = f"a part of {value['of']}"
-            advice = "give more rows or a file, or check data.label"
-            problem = f"{part} leaves no row for {name}: {keeps}; {advice}"
+            problem = (
+                f"{part} leaves no row for {name}: {keeps}; give more rows or a file, or check "
+                "data.label"
+            )
         elif not len(store):
             problem = "no rows are left, for every sequence is empty (data.empty: drop)"
         if problem:

@@ -321,8 +321,10 @@ def encode_for_prediction(
         fault = None
         if ending and not is_blank:
             first = min(ending)
-            problem = f"{part.place(first, name)}: {part.problems[first]}"
-            fault = DataError(problem, *(advice if first or not is_first else ()))
+            fault = DataError(
+                f"{part.place(first, name)}: {part.problems[first]}",
+                *(advice if first or not is_first else ()),
+            )
             rows = np.arange(first)
             part, store = part.at(rows), store.__getitems__(rows)
         for index, reason in sorted(part.problems.items()):

@@ -110,8 +110,10 @@ def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequenc
             pair = values[row], other[row]
             here, there = (quote(f"{x:g}" if texts is None else texts[x]) for x in pair)
             line = rows.lines[before[row]]
-            found = f"id {quote(names[ids[row]])} has {what}{here} here, but {there} on line {line}"
-            rows.problems.setdefault(row, found)
+            rows.problems.setdefault(
+                row,
+                f"id {quote(names[ids[row]])} has {what}{here} here, but {there} on line {line}",
+            )
 
     labels = None
     if rows.labels is not None:

@@ -94,15 +94,20 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
     start = 0 if texts[0] in classes or len(texts) < 3 else 1  # names of columns may come first
     own, others = texts[start:], labels[start:]
     if classes.issuperset(own) and all(others) and classes.isdisjoint(others):
-        found = f"column {place} holds labels, such as {quote(own[0])}"
-        advice = f"expected the columns of train in their order: the label is column {at}"
-        raise UnreadableError(line, f"{found}; {advice}, counted from 0")
+        raise UnreadableError(
+            line,
+            f"column {place} holds labels, such as {quote(own[0])}; expected the columns of train "
+            f"in their order: the label is column {at}, counted from 0",
+        )
     are_words = [len(text.split()) < 2 for text in texts]
     is_name = labels[0] and labels[0] not in classes and are_words[0]
     if is_name and len(texts) > 1 and classes.issuperset(labels[1:]) and not all(are_words):
-        found = f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])})"
-        advice = "train had no names; leave the line out"
-        raise UnreadableError(line, f"{found}; {advice}", command="tail -n +2 {file} > {new}")
+        raise UnreadableError(
+            line,
+            f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])}); "
+            "train had no names; leave the line out",
+            command="tail -n +2 {file} > {new}",
+        )
 
 
 def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing) -> None:
@@ -126,8 +131,9 @@ def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing
         else:
             items = [cell for cell in cells if cell in vocabulary.index]
         if not schema.header and 2 * len(items) > len(cells) and cells.isdisjoint(fitted.labels):
-            found = f"column {place} holds {quote(min(items))}, which is no label"
-            raise UnreadableError(line, f"{found}; {advice}")
+            raise UnreadableError(
+                line, f"column {place} holds {quote(min(items))}, which is no label; {advice}"
+            )
 
 
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
@@ -188,8 +194,7 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
     path = shlex.quote(f"{'.[]' if is_list else ''}.{json.dumps(field)}")
     output = "-r" if isinstance(found.get(field), str) else "-c"
     shown = "a list of objects" if is_list else "an object"
-    example = f", as jq {output} {path} writes it"
-    yield f"is {shown} of JSON", _a_sequence_per_line(fitted, example)
+    yield f"is {shown} of JSON", _a_sequence_per_line(fitted, f", as jq {output} {path} writes it")
 
 
 def _renaming(what: str, name: str, format: str, schema: Schema) -> str:

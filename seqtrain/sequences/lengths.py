@@ -58,8 +58,10 @@ class LengthPolicy(Saved):
     def refusal(self, length: int) -> str | None:
         """Return the reason why a sequence with `length` steps is refused, or None."""
         if length > self.most and self.overlong == "error":
-            advice = "data.overlong: head, tail or middle cuts"
-            return f"{length} steps; data.max_length allows {self.max_length} ({advice})"
+            return (
+                f"{length} steps; data.max_length allows {self.max_length} (data.overlong: head, "
+                "tail or middle cuts)"
+            )
         if length:
             return None
         refusals = {"error": EMPTY + NOT_EMPTY, "blank": EMPTY}

@@ -144,8 +144,9 @@ class Loader:
             if line <= start:
                 self._divided.add(line)
                 other = [file for file, before in self._files if before < line][-1]
-                problem = f"id {quote(name)} is in {other} too; put all its rows into one file"
-                part.problems.setdefault(row, problem)
+                part.problems.setdefault(
+                    row, f"id {quote(name)} is in {other} too; put all its rows into one file"
+                )
 
 
 def load_inputs(

@@ -105,8 +105,10 @@ class PretrainedEncoder:
         self._layers = layers_to_read(self._config)
         state = _number_in(self._config, ("hidden_size", "d_model", "dim", "n_embd"), LARGEST_STATE)
         if state is None:
-            expected = "expected the config of an encoder of transformers"
-            raise DataError(f"{self.folder / 'config.json'}: no hidden_size; {expected}")
+            raise DataError(
+                f"{self.folder / 'config.json'}: no hidden_size; expected the config of an "
+                "encoder of transformers"
+            )
         self.layers, self.state_size = len(self._layers), state
         self.size = self.layers * self.state_size
         self._pooling = read_pooling(self.folder)

@@ -250,8 +250,10 @@ class SequenceReader:
             items = [] if row in problems or cell in (None, "") else items_of(cell)
             odd = "no list" if items is None else _odd_object(items, names)
             if odd is not None:
-                expected = f"expected a list of objects with the fields {listed(names)}"
-                problems[row] = f"{self.schema.sequence}: found {odd}; {expected}"
+                problems[row] = (
+                    f"{self.schema.sequence}: found {odd}; expected a list of objects with the "
+                    f"fields {listed(names)}"
+                )
             elif items is not None:
                 steps += items
                 owners += [row] * len(items)
@@ -278,8 +280,10 @@ class SequenceReader:
         others = {*self.schema.columns_beside_series, FILE, FOLDER}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
         if not found:
-            place = f"{block.file or self.source.name}:{block.lines[0]}"
-            raise DataError(f"{place}: no column but the label's; expected a sequence")
+            raise DataError(
+                f"{block.file or self.source.name}:{block.lines[0]}: no column but the label's; "
+                "expected a sequence"
+            )
         return found
 
     def _add_labels(self, labels: LabelReader, block: Block, rows: Sequences) -> None:

@@ -179,9 +179,12 @@ def check_files(config: Config, folder: Path | None) -> None:
     """
     problems: list[str] = []
     for key, value in _named(config):
-        again = f"give the table again in Python ({key.removeprefix('data.')}=), or name a file"
         try:
-            files = files_of(key, value, again)
+            files = files_of(
+                key,
+                value,
+                f"give the table again in Python ({key.removeprefix('data.')}=), or name a file",
+            )
         except DataError as error:
             problems += error.problems
         else:
@@ -293,8 +296,9 @@ def _check_columns(source: Input) -> None:
         return
     if columns_of_format(schema.format) == "named":
         key = "label" if indexes[0] in schema.label_columns else "sequence"
-        needed = f"format {schema.format} needs a field's name"
-        raise DataError(f"data.{key}: {indexes[0]} is an index; {needed}")
+        raise DataError(
+            f"data.{key}: {indexes[0]} is an index; format {schema.format} needs a field's name"
+        )
     header = _columns_of(source) if schema.header else []
     if not header:
         return

@@ -182,13 +182,13 @@ def _absent_classes(data: PreparedData, counts: Ints) -> Iterator[str]:
 def _repeated(name: str, repeats: int, rows: int) -> str:
     if repeats < rows:
         verb = "is" if repeats == 1 else "are"
-        found = f"{counted(repeats, 'sequence')} ({repeats / rows:.1%})"
-        return f"{name}: {found} {verb} in train too"
+        return f"{name}: {counted(repeats, 'sequence')} ({repeats / rows:.1%}) {verb} in train too"
     key = f"name another file in data.{name}"
     if name == "validation":
         key += ", or hold out a part of train with data.validation: 0.1"
-    said = "every sequence is in train too, so its score says nothing about new data"
-    return f"{name}: {said}; {key}"
+    return (
+        f"{name}: every sequence is in train too, so its score says nothing about new data; {key}"
+    )
 
 
 def _conflicts(train: SequenceStore) -> Iterator[str]:

@@ -239,8 +239,11 @@ def _split(number: int, text: str, size: int) -> tuple[str, str]:
     fields = BLANKS.split(text.strip(" \t"))  # with tabs, more blanks, or a word with blanks in it
     extra = len(fields) - 1 - size
     if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
-        found = f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}"
-        raise UnreadableError(number, f"{found}; expected {size}, as in the first line")
+        raise UnreadableError(
+            number,
+            f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}; expected {size}, "
+            "as in the first line",
+        )
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 
@@ -261,7 +264,9 @@ def _parse(number: int, word: str, fields: list[str]) -> Float32s:
         values = np.array([np.nan])
     if not (np.abs(values) <= FLOAT32_MAX).all():  # nan isn't
         bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= FLOAT32_MAX)
-        expected = "expected finite numbers, such as 0.5"
-        found = f"found {quote(bad)} among the numbers of {quote(word)}"
-        raise UnreadableError(number, f"{found}; {expected}")
+        raise UnreadableError(
+            number,
+            f"found {quote(bad)} among the numbers of {quote(word)}; expected finite numbers, "
+            "such as 0.5",
+        )
     return values.astype(np.float32)

@@ -222,8 +222,9 @@ def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
             arrays = splits[found[0] if found else "train"]
             known = arrays.setdefault(meaning, name)
             if known not in (name, *NAMES):
-                problem = f"both {known} and {name} may be {meaning}; name one of them {meaning}"
-                raise UnreadableError(None, problem)
+                raise UnreadableError(
+                    None, f"both {known} and {name} may be {meaning}; name one of them {meaning}"
+                )
     return {split: arrays for split, arrays in splits.items() if "X" in arrays}
 
 
@@ -250,8 +251,9 @@ def _sequences(arrays: dict[str, Array]) -> list[Array]:
         is_step = _steps_of(x, arrays)
         values, borders = x[is_step], np.append(0, is_step.sum(axis=1).cumsum())
     else:
-        expected = "numbers (N,) or (N, C), the steps of all sequences"
-        values = _numbers(arrays, "values", expected, (1, 2))
+        values = _numbers(
+            arrays, "values", "numbers (N,) or (N, C), the steps of all sequences", (1, 2)
+        )
         if "offsets" in arrays and "lengths" in arrays:
             raise UnreadableError(None, "found the arrays offsets and lengths; remove one of them")
         key = "offsets" if "offsets" in arrays else "lengths"
@@ -260,8 +262,11 @@ def _sequences(arrays: dict[str, Array]) -> list[Array]:
             borders = np.append(0, borders.cumsum())
         ends = borders[:1].tolist(), borders[-1:].tolist()
         if ends != ([0], [len(values)]) or (np.diff(borders) < 0).any():
-            expected = f"expected to cover 0 to {len(values)}, the values, row by row"
-            raise UnreadableError(None, f"{key}: {expected}; found {ends[0]} to {ends[1]}")
+            raise UnreadableError(
+                None,
+                f"{key}: expected to cover 0 to {len(values)}, the values, row by row; found "
+                f"{ends[0]} to {ends[1]}",
+            )
     return [values[start:end] for start, end in pairwise(borders.tolist())]
 
 
@@ -331,8 +336,11 @@ def _labels(labels: Array, rows: int, steps: int = 0) -> Cells:
             return found
     are_whole = labels.dtype.kind != "f" or np.array_equal(labels, np.rint(labels))
     if labels.size != rows or labels.dtype.kind not in "iufbU" or not are_whole:
-        expected = f"integers or strings ({rows},), or marks 0 and 1 of classes ({rows}, C)"
-        raise _unfit("labels", expected, labels)
+        raise _unfit(
+            "labels",
+            f"integers or strings ({rows},), or marks 0 and 1 of classes ({rows}, C)",
+            labels,
+        )
     try:  # numpy itself fails with a SystemError on numbers that no character has
         found = labels.ravel().tolist()
         "".join(map(str, found)).encode()

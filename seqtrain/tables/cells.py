@@ -210,8 +210,9 @@ def mark_of(cell: Any) -> bool:
     """
     text = name_of(text_of(cell).strip().lower())
     if text not in TRUTH_VALUES:
-        expected = "1 or 0, true or false, yes or no, or a blank cell"
-        raise BadCellError(f"found {quote(text)}; expected {expected}")
+        raise BadCellError(
+            f"found {quote(text)}; expected 1 or 0, true or false, yes or no, or a blank cell"
+        )
     return TRUTH_VALUES[text]
 
 

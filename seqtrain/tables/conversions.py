@@ -68,15 +68,22 @@ class Conversion(NamedTuple):
             name: Name of the new file or folder without `new`.
         """
         new = shlex.quote(f"./{name}-{self.new}")
-        command = f"python3 -c {shlex.quote(self.code)} {shlex.quote(path)} {new}"
         found = f"{self.found} isn't read; to write {self.result}:"
-        return [found, f"  {command}", f"  seqtrain init {new}"]
+        return [
+            found,
+            f"  python3 -c {shlex.quote(self.code)} {shlex.quote(path)} {new}",
+            f"  seqtrain init {new}",
+        ]
 
 
 def _by_pandas(found: str, reading: str, packages: str = "pandas") -> Conversion:
     """Return the conversion of a table by a function of pandas."""
-    code = f"import sys, pandas; pandas.{reading}.to_csv(sys.argv[2], index=False)"
-    return Conversion(found, f"it as csv (pip install {packages})", code, "table.csv")
+    return Conversion(
+        found,
+        f"it as csv (pip install {packages})",
+        f"import sys, pandas; pandas.{reading}.to_csv(sys.argv[2], index=False)",
+        "table.csv",
+    )
 
 
 _MATLAB = ROWS_OF_ARRAYS.format(

@@ -240,8 +240,10 @@ class _Columns:
             expected = counted(self.width, "field")
             problems[row] = f"expected {expected} as in the first row, found {count}"
             if not self.form.quotes and fields[0].startswith('"'):
-                advice = "name the file .csv (or to train, set data.quoting: standard)"
-                problems[row] += f"; if fields are in quotes, {advice}"
+                problems[row] += (
+                    "; if fields are in quotes, name the file .csv (or to train, set "
+                    "data.quoting: standard)"
+                )
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
@@ -279,8 +281,11 @@ def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict
             if delimiter is not None and line == 1:
                 command = shlex.join(["python3", "-c", RENAMING % (delimiter, delimiter)])
                 command += " < {file} > {new}"
-            found = f"column {quote(name)} occurs twice in the header; rename one of them"
-            raise UnreadableError(line, found, command=command)
+            raise UnreadableError(
+                line,
+                f"column {quote(name)} occurs twice in the header; rename one of them",
+                command=command,
+            )
         if name.strip():
             names[name] = index
     return names

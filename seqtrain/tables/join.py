@@ -246,8 +246,10 @@ class _JoinedTable:
         """
         left, right = self.join.left, self.join.right
         if left is None and self._used and total < len(self._lines):
-            found = f"found {counted(len(self._lines), 'row')}; expected {total:,}"
-            raise DataError(f"{self.name}: {found}, as it is joined by row; {HEADER_ADVICE}")
+            raise DataError(
+                f"{self.name}: found {counted(len(self._lines), 'row')}; expected {total:,}, as "
+                f"it is joined by row; {HEADER_ADVICE}"
+            )
         if left is None or not self._used:
             return []
         names, known = self._keys.known.spellings, len(self._row_of)
@@ -287,17 +289,20 @@ class _JoinedTable:
                 problems.setdefault(row, f"{NO_ROW} {self.name} has {right} {quote(names[code])}")
             elif code in self._repeated:
                 lines = listed(self._repeated[code])
-                found = f"{right} {quote(names[code])} {DIFFERENT_ROWS} {self.name}"
-                problems.setdefault(row, f"{found}, lines {lines}")
+                problems.setdefault(
+                    row, f"{right} {quote(names[code])} {DIFFERENT_ROWS} {self.name}, lines {lines}"
+                )
         self._used.update(codes.tolist())
         return rows
 
     def _aligned(self, block: Block, start: int) -> list[int]:
         count, end = len(self._lines), start + len(block)
         if end > count:
-            place = f"{block.file or 'data'}:{block.lines[max(0, count - start)]}"
-            found = f"found {counted(count, 'row')} in {self.name}, which is joined row by row"
-            raise DataError(f"{place}: has no row there; {found}; {HEADER_ADVICE}")
+            raise DataError(
+                f"{block.file or 'data'}:{block.lines[max(0, count - start)]}: has no row there; "
+                f"found {counted(count, 'row')} in {self.name}, which is joined row by row; "
+                f"{HEADER_ADVICE}"
+            )
         self._used.update(range(start, end))
         return list(range(start, end))
 
@@ -356,10 +361,10 @@ def column_of(path: str) -> str:
 
 def _no_key(file: str, key: Name, present: Iterable[Name]) -> str:
     """Return the message that a file lacks the key of a join."""
-    advice = (
-        "if the key has another name there: on: {left: COLUMN, right: COLUMN OF THE OTHER FILE}"
+    return (
+        f"{file}:1: {missing_name('column', key, present)}; if the key has another name there: "
+        "on: {left: COLUMN, right: COLUMN OF THE OTHER FILE}"
     )
-    return f"{file}:1: {missing_name('column', key, present)}; {advice}"
 
 
 def _without(selection: Selection, tables: Sequence[_JoinedTable]) -> Selection:

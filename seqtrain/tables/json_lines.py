@@ -83,8 +83,11 @@ def read_json_lines(
     if text.lstrip().startswith("["):
         whole = _whole(lines, line, chain([first], texts))
         if whole and isinstance(whole[0], list) and _have_width(whole, len(whole[0])):
-            problem = "a list of lists; expected objects; to write them as rows of csv:"
-            raise UnreadableError(line, problem, command=_command("rows", ".csv"))
+            raise UnreadableError(
+                line,
+                "a list of lists; expected objects; to write them as rows of csv:",
+                command=_command("rows", ".csv"),
+            )
         found = _numbered(whole)
     elif OPENING.fullmatch(text):
         found = _listed_in(_whole(lines, line, chain([first], texts)), line)
@@ -322,10 +325,15 @@ def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
         return UnreadableError(line, BY_COLUMNS)
     form = "labels" if _is_by_labels(value) else "objects"
     if form == "labels" or _has_objects_by_label(value):
-        found = "one JSON object of lists; if its keys are labels of what they hold, this command"
-        return UnreadableError(line, f"{found} writes an object for each:", command=_command(form))
-    problem = f"{BY_COLUMNS}, or this command does:"
-    return UnreadableError(line, problem, command=_command("columns"))
+        return UnreadableError(
+            line,
+            "one JSON object of lists; if its keys are labels of what they hold, this command "
+            "writes an object for each:",
+            command=_command(form),
+        )
+    return UnreadableError(
+        line, f"{BY_COLUMNS}, or this command does:", command=_command("columns")
+    )
 
 
 def _is_by_labels(value: dict[str, Any]) -> bool:

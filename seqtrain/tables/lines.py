@@ -89,8 +89,10 @@ def split_tab(line: str) -> tuple[str, Any, str | None]:
         mark = next((mark for mark in OTHER_DELIMITERS if mark in line), None)
         problem = "no tab; expected label<TAB>text"
         if mark is not None:
-            advice = "name the file .csv (or to train: --format csv, data.format: csv)"
-            problem += f"; if {quote(mark)} separates columns, {advice}"
+            problem += (
+                f"; if {quote(mark)} separates columns, name the file .csv (or to train: "
+                "--format csv, data.format: csv)"
+            )
         return line, None, problem
     return text, label, None
 

@@ -54,8 +54,10 @@ class TableSource(Source):
     def __init__(self, data: Any, name: str = "data") -> None:
         names = columns_of(data)
         if names is None:
-            found = f"found an object of type {type(data).__name__}"
-            raise DataError(f"{name}: {found}; expected a file, or {EXPECTED_TABLE}")
+            raise DataError(
+                f"{name}: found an object of type {type(data).__name__}; expected a file, or "
+                f"{EXPECTED_TABLE}"
+            )
         self.data, self.name = data, name
         self.columns = dict[str, Any]()
         for each in names:
@@ -143,8 +145,10 @@ class TableSource(Source):
                 row = "; for one row give a list of it: [row]"
             else:
                 row = ""
-            found = f"{self.name}: the column {name} is a {type(values).__name__}"
-            raise DataError(f"{found}; expected its values{row}")
+            raise DataError(
+                f"{self.name}: the column {name} is a {type(values).__name__}; expected its "
+                f"values{row}"
+            )
         return values
 
 

@@ -319,9 +319,10 @@ class TextLines:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
-            found = f"byte {at + 1} is not {encoding.upper()} (0x{raw[at]:02x})"
-            advice = "save the file as UTF-8, or set data.encoding (--encoding), such as cp1252"
-            self.problems[number] = f"{found}; {advice}"
+            self.problems[number] = (
+                f"byte {at + 1} is not {encoding.upper()} (0x{raw[at]:02x}); save the file as "
+                "UTF-8, or set data.encoding (--encoding), such as cp1252"
+            )
             return raw.decode(errors="replace")
 
 
@@ -442,14 +443,18 @@ class _Unpacked(io.RawIOBase):
             state = "are cut off"
         else:
             state = "are damaged"
-        where = f"after {self._content.tell()} bytes of content"
-        return f"the {self._name} data {state} {where}; copy the file again"
+        return (
+            f"the {self._name} data {state} after {self._content.tell()} bytes of content; copy "
+            "the file again"
+        )
 
 
 def _decompressed(stream: Any, path: str, coding: _Coding) -> Any:
     if not stream.seekable():
         raise DataError(f"{display_name(path)}: a pipe of {coding.name} data; decompress it first")
     if not stream.peek(4).startswith(coding.beginnings):
-        found = f"named {compression_of(path)}, but the data are not {coding.name}"
-        raise DataError(f"{display_name(path)}: {found}")
+        raise DataError(
+            f"{display_name(path)}: named {compression_of(path)}, but the data are not "
+            f"{coding.name}"
+        )
     return io.BufferedReader(_Unpacked(stream, coding), BUFFER)

@@ -76,8 +76,11 @@ class SourceFile:
         """
         for column in self.lacks:
             if column in (selection.required or ()):
-                found = f"its path doesn't match data.path, which gives the column {quote(column)}"
-                raise UnreadableError(None, f"{found}; rename the file as those of train are named")
+                raise UnreadableError(
+                    None,
+                    f"its path doesn't match data.path, which gives the column {quote(column)}; "
+                    "rename the file as those of train are named",
+                )
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         given = {FILE: name, FOLDER: printable(folder), **self.fixed}
         required, optional = selection.required, selection.optional
@@ -379,8 +382,10 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
         if label and not is_list_of_links and not is_folder:
             parts.append(_part(os.path.join(path, name), "lines", dialect, {LABEL: label}))
     if parts and in_folders:
-        found = f"holds both sub-folders and .txt files ({os.path.basename(parts[0].path)})"
-        raise DataError(f"{shown}: {found}; expected one kind")
+        raise DataError(
+            f"{shown}: holds both sub-folders and .txt files ({os.path.basename(parts[0].path)}); "
+            "expected one kind"
+        )
     for label in in_folders:
         folder = os.path.join(path, label)
         for name, _ in folder_entries(folder):

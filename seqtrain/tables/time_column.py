@@ -257,9 +257,11 @@ class TimeColumn:
             return
         other, example = self._zones[not has_zone]
         zoned, without = (line, other) if has_zone else (other, line)
-        found = f"{quote(str(cell))} and {quote(example)} on line {other}"
-        advice = f"only line {zoned} names a time zone, line {without} doesn't; write all with one"
-        raise UnreadableError(line, f"{found}: {advice}")
+        raise UnreadableError(
+            line,
+            f"{quote(str(cell))} and {quote(example)} on line {other}: only line {zoned} names a "
+            f"time zone, line {without} doesn't; write all with one",
+        )
 
 
 def sorting_times(columns: Sequence[TimeColumn]) -> list[Array]:

@@ -90,17 +90,16 @@ def _read_header(lines: Iterator[tuple[int, str]], selection: Selection) -> bool
         key, first = [*text.lower().split(), "", ""][:2]
         if key == "@data":
             if not has_labels and LABEL in (selection.required or ()):
-                problem = "no labels: expected '@classLabel true' before @data"
-                raise UnreadableError(line, problem)
+                raise UnreadableError(line, "no labels: expected '@classLabel true' before @data")
             return has_labels
         if key in ("@timestamps", "@targetlabel") and first == "true":
-            problem = f"{key} true is not supported; expected plain values and classes"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(
+                line, f"{key} true is not supported; expected plain values and classes"
+            )
         if key == "@classlabel":
             has_labels = first == "true"
         elif key and not key.startswith("@"):
-            problem = f"expected a header line @…, or @data; found {quote(text)}"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(line, f"expected a header line @…, or @data; found {quote(text)}")
     if line:
         raise UnreadableError(line, "the file ends before a line @data")
     return False
@@ -126,8 +125,7 @@ def _arff_records(lines: TextLines) -> Iterator[Record]:
             continue
         problem = lines.problem(line, line)
         if in_data and text.lstrip().startswith("{"):
-            problem = "a sparse row {index value, …}; expected every value"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(line, "a sparse row {index value, …}; expected every value")
         if in_data:
             yield line, _fields(text), problem
             continue

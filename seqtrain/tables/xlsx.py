@@ -115,8 +115,11 @@ def _sheet(book: Any, name: str | None) -> Any:
         if name in (None, sheet.title) or len(book.worksheets) == 1:
             return sheet
     found = listed([quote(sheet.title) for sheet in book.worksheets])
-    advice = "name the sheet so, or save it as csv (to train, set data.sheet)"
-    raise UnreadableError(None, f"no sheet {quote(str(name))}; found {found}; {advice}")
+    raise UnreadableError(
+        None,
+        f"no sheet {quote(str(name))}; found {found}; name the sheet so, or save it as csv (to "
+        "train, set data.sheet)",
+    )
 
 
 def _filled_rows(sheet: Any) -> Iterator[SheetRow]:
@@ -134,6 +137,8 @@ def _advice(book: Any, title: str) -> str:
     others = [quote(sheet.title) for sheet in book.worksheets if sheet.title != title]
     advice = f" (sheet {quote(title)})"
     if others:
-        known = f"other sheets are {listed(others)}"
-        advice += f"; {known}: to train, --set data.sheet=NAME; to predict, save it as csv"
+        advice += (
+            f"; other sheets are {listed(others)}: to train, --set data.sheet=NAME; to predict, "
+            "save it as csv"
+        )
     return advice

@@ -150,8 +150,10 @@ def _doubts(found: Inspection, top: int) -> Iterator[str]:
     groups = found.duplicates
     if groups:
         apart = [len({split for split, _, _ in group}) > 1 for group in groups]
-        several = f"{sum(apart):,} in several splits"
-        yield f"groups of sequences that are equal: {len(groups):,} ({several})"
+        yield (
+            f"groups of sequences that are equal: {len(groups):,} ({sum(apart):,} in several "
+            "splits)"
+        )
         first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
         yield from (f"  {_named(group)}" for _, group in first[:top])
     if found.conflicts:

@@ -122,8 +122,10 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         else:
             state = "it ends with a complete row"
             _cut_last_line(Path(path))
-        advice = "make room, and predict again with --force"
-        raise RunError(f"--output: {path}: {error.strerror}; {state}; {advice}") from None
+        raise RunError(
+            f"--output: {path}: {error.strerror}; {state}; make room, and predict again with "
+            "--force"
+        ) from None
 
 
 def _cut_last_line(path: Path) -> None:

@@ -40,8 +40,10 @@ class TuneScreen:
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
-        chose = f"{self._monitor} {self._score(found.best)} on validation, which chose it"
-        note(f"best: trial {found.best.number}; {chose}")
+        note(
+            f"best: trial {found.best.number}; {self._monitor} {self._score(found.best)} on "
+            "validation, which chose it"
+        )
         scores = found.run.test
         if scores is not None:
             value, rows = getattr(scores, self._monitor), scores.num_examples
