@@ -175,8 +175,9 @@ def missing_package(what: str, package: str | None, extra: str) -> ConfigError:
         extra: Optional dependencies of seqtrain that include the package, such as "tune" in
             `seqtrain[tune]`.
     """
-    install = f"install it with: pip install 'seqtrain[{extra}]'"
-    return ConfigError(f"{what} needs the package {package}; {install}")
+    return ConfigError(
+        f"{what} needs the package {package}; install it with: pip install 'seqtrain[{extra}]'"
+    )
 
 
 class CheckpointError(SeqtrainError):
@@ -207,7 +208,7 @@ def warn(*lines: str) -> None:
     scikit-learn. A call of scikit-learn, such as a search, gives an equal warning only once.
     """
     frame: FrameType | None = sys._getframe()
-    level, packages = 0, set[str]()
+    level, packages = 0, set()
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in CALLERS:

@@ -245,8 +245,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             except SeqtrainError as error:
                 raise InputError(*renamed(error, self._parameters())) from None
             except Interrupted as stop:
-                problem = "fit was stopped; the estimator isn't trained"
-                raise Interrupted(stop.signal_number, problem) from None
+                raise Interrupted(
+                    stop.signal_number, "fit was stopped; the estimator isn't trained"
+                ) from None
         self._columns = [int(label) for label in model.preprocessing.labels]
         self.classifier_ = self._classifier(with_labels(model, self.classes_.tolist()))
         return self
@@ -401,8 +402,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         settings = self.settings or {}
         if not isinstance(settings, Mapping):
             found = type(settings).__name__
-            expected = "a dict such as {'training.patience': 5}"
-            raise ConfigError(f"settings: found {found}; expected {expected}")
+            raise ConfigError(
+                f"settings: found {found}; expected a dict such as {{'training.patience': 5}}"
+            )
         values |= settings
         for name in FILES.intersection(values):
             raise ConfigError(f"{name}: an estimator learns the rows that fit takes; leave it out")

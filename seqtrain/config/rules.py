@@ -306,6 +306,6 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
     if data.steps is not None and data.id is None and data.sequence is None:
         yield (
             "data.steps",
-            f"found {brief(data.steps)}, but data.id is null; name the column of the sequence id in "
-            "data.id, or that of lists of objects in data.sequence",
+            f"found {brief(data.steps)}, but data.id is null; name the column of the sequence id "
+            "in data.id, or that of lists of objects in data.sequence",
         )

@@ -110,7 +110,7 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
     If missing values have indicators, about a tenth of the numbers is missing. Numbers beyond the
     range of float32 are clipped.
     """
-    tokens = list[Coded]()
+    tokens = []
     for vocabulary in table.vocabularies:
         values = [*vocabulary.tokens, UNKNOWN_SYMBOL]
         tokens.append(Coded(draw.integers(len(values), size=length).astype(np.int32), values))

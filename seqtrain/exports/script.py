@@ -263,7 +263,7 @@ def main() -> int:
         fitted = model.fitted
         rows = predictions(arguments[0], model, report, input_format)
         first = list(islice(rows, 1))
-        where, ids = list[str](), list(map(str, fitted.schema.id_columns))
+        where, ids = [], list(map(str, fitted.schema.id_columns))
         for row, *_ in first:
             where = row.place_columns(ids, whole_files=fitted.schema.whole_files)
         output.write(delimited_line([*map(shown, where + ids), "label", "probability"], "\t"))

@@ -237,8 +237,11 @@ def _lock(path: Path, file: FileIO) -> None:
     except OSError:  # the file system has no locks
         return
     if not is_free:
-        user = f"in use by process {file.read(20).decode(errors='replace').strip() or '(unknown)'}"
-        raise CheckpointError(f"{path.parent}: {user}; wait until it ends, or choose another")
+        raise CheckpointError(
+            f"{path.parent}: in use by process "
+            f"{file.read(20).decode(errors='replace').strip() or '(unknown)'}; wait until it "
+            "ends, or choose another"
+        )
 
 
 def write_folder(target: Path, files: Mapping[str, Content], previous: Path | None = None) -> None:
@@ -375,8 +378,10 @@ class VerifiedFolder:
                 f"{path}: {MANIFEST} has no SHA-256 of it; restore it from a copy"
             )
         if found != expected:
-            both = f"its SHA-256 is {found[:12]}…, the manifest says {expected[:12]}…"
-            raise CheckpointError(f"{path}: damaged: {both}; restore it from a copy")
+            raise CheckpointError(
+                f"{path}: damaged: its SHA-256 is {found[:12]}…, the manifest says "
+                f"{expected[:12]}…; restore it from a copy"
+            )
         return content
 
     def read_json(self, name: str) -> Any:

@@ -52,8 +52,9 @@ def initial_network(
         use_word_vectors(embedding, data.vectors)
     network.to(device)
     if network.solved_branches and solve:
-        lower = "model.max_ngrams or data.max_length, or set model.kernels: false"
-        with memory_errors(rows.lengths, lower):
+        with memory_errors(
+            rows.lengths, "model.max_ngrams or data.max_length, or set model.kernels: false"
+        ):
             network.solve(rows, weights, config.seed, len(data.splits["train"]))
     return network
 

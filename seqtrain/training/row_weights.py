@@ -204,7 +204,7 @@ def joined_rows(
     """
     rows = joined_stores(stores)
     known = np.flatnonzero(rows.labels.reshape(len(rows), -1).min(axis=1) >= 0)
-    own: Array | None = None
+    own = None
     if any(store.weights is not None for store in stores):
         mean, given = 1.0, stores[0].weights
         if given is not None and given.any():
