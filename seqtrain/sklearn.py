@@ -300,10 +300,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy. If multi-label, all labels of an example must be right."""
-        predicted, y = self.predict(X), given_labels(y)
+        predicted = self.predict(X)
+        y = given_labels(y)
         if self._binarizer is not None:
             binarizer = MultiLabelBinarizer().fit([*y, *predicted])
-            y, predicted = binarizer.transform(y), binarizer.transform(predicted)
+            y = binarizer.transform(y)
+            predicted = binarizer.transform(predicted)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _checked_labels(self, y: Any, sequences: list[Any]) -> Array:

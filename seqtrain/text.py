@@ -193,10 +193,12 @@ def _may_be_misspelt(name: str, known: str) -> bool:
     This is the case if the names differ by a few letters. It is also the case if one name contains
     the other and `name` has more than two letters. Case and shared file endings are ignored.
     """
-    stem, known_stem = name.lower(), known.lower()
+    stem = name.lower()
+    known_stem = known.lower()
     ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)
     if ending is not None and known_stem.endswith(ending[0]):
-        stem, known_stem = stem[: ending.start()], known_stem[: -len(ending[0])]
+        stem = stem[: ending.start()]
+        known_stem = known_stem[: -len(ending[0])]
     if len(stem) > 2 and (stem in known_stem or known_stem in stem):
         return True
     changes = SequenceMatcher(None, stem, known_stem).get_opcodes()

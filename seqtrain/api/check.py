@@ -125,7 +125,8 @@ def _sequences_of(run: RunLike, classifier: Classifier, data: Any) -> tuple[str,
     """
     if data is None:
         found = read_split(directory_of(run), classifier, default_split(run, or_train=True))
-        source, stores = found.source, [found.store]
+        source = found.source
+        stores = [found.store]
     else:
         parts, source = input_parts(data, classifier.preprocessing)
         rules = classifier.preprocessing.for_prediction()

@@ -279,11 +279,13 @@ def compare_variants(
     for name, trainer in trainers.items():
         result = results[name]
         result.largest_difference = differences[name]
-        result.training, result.prediction = training[name], prediction[name]
+        result.training = training[name]
+        result.prediction = prediction[name]
         if trainer.config.model.unroll != "packed":
             result.padding = padding_fraction(trainer.setup.plan(0), trainer.setup.rows.lengths)
     auto = choose_engine(config.model.model_copy(update=AUTO), device).name
-    rows, held_out = data.splits["train"], data.splits.get("validation")
+    rows = data.splits["train"]
+    held_out = data.splits.get("validation")
     passes = 0.0
     if held_out is not None:
         new = {name: new_trainer(name, config, data, device) for name in (auto, "random-batches")}
@@ -413,7 +415,8 @@ def take_turns(
 
 def rate_of_turn(work: Iterator[int], device: torch.device) -> float:
     """Work for `TURN_SECONDS` and until the device is idle; return the tokens per second."""
-    tokens, began = 0, time.perf_counter()
+    tokens = 0
+    began = time.perf_counter()
     while time.perf_counter() - began < TURN_SECONDS:
         tokens += next(work)
     wait_for(device)

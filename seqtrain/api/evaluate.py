@@ -84,7 +84,8 @@ class Labelled:
         Raises:
             RunError: If memory ran out, or a logit isn't finite.
         """
-        one, store = self.classifier, self.store
+        one = self.classifier
+        store = self.store
         branches = branch_logits(one.network, store, one.device)
         return score_branches(one.network, branches, store, one.labels, one.decision_thresholds)
 
@@ -221,7 +222,8 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
     """
     if not (run.holds(CONFIG) and run.holds(ENVIRONMENT)):
         return ""
-    config, recorded = run.config(), run.environment()["data"]
+    config = run.config()
+    recorded = run.environment()["data"]
     for split in ("train", "validation"):
         named = getattr(config.data, split)
         if not learned_rows(config, split) or not isinstance(named, str | list):
@@ -401,7 +403,8 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
         ConfigError: If the runs hold out different rows, unless these are validation splits.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
-    first, stores = each[0], [one.store for one in each]
+    first = each[0]
+    stores = [one.store for one in each]
     shared = all(np.array_equal(store.lines, stores[0].lines) for store in stores)
     same_files = {one.source for one in each} == {first.source}
     if not same_files or not (shared or first.split == "validation"):
@@ -416,7 +419,8 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
         thresholds = least.mean(axis=0)
     else:
         first.warnings.append(EACH_BY_ONE)
-        together, true = torch.cat(own), np.concatenate([store.labels for store in stores])
+        together = torch.cat(own)
+        true = np.concatenate([store.labels for store in stores])
         lengths = np.concatenate([store.lengths for store in stores])
         thresholds = least.repeat([len(store) for store in stores], axis=0)
     together = together.clamp(LEAST_PROBABILITY, MOST_PROBABILITY)

@@ -270,7 +270,8 @@ def _read_data(
         processes: All training processes.
         listener: Function that is called with the event.
     """
-    began, own = time.perf_counter(), config
+    began = time.perf_counter()
+    own = config
     if start.resumes and start.preprocessing_folder is not None:
         # The vocabulary that is kept has the words of a file of vectors already.
         own = config.model_copy(update={"model": config.model.architecture})
@@ -326,11 +327,13 @@ def _start_session(
     """
     point, old, origin = start.point, start.old_model, None
     with processes.first_before_others():
-        network, calibration = None, None
+        network = None
+        calibration = None
         if point is not None:
             model = point.checkpoint.model
             check_same_data(point.run, config, data, model.preprocessing)
-            network, calibration = model.network, model.calibration
+            network = model.network
+            calibration = model.calibration
             if network.config != config.model.architecture:
                 raise CheckpointError(
                     f"{point.folder}: the architecture isn't that of the run's config; restore "
@@ -340,7 +343,8 @@ def _start_session(
         if point is not None:
             _load_checkpoint(session, point)
         if old is not None:
-            new, rules = session.network, data.preprocessing
+            new = session.network
+            rules = data.preprocessing
             origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
     session.copy_from_rank_zero()
     return session, origin
@@ -414,7 +418,8 @@ def _start_writer(
         ConfigError: If the directory holds another run that can't be replaced.
         RunError: If a file can't be written.
     """
-    point, recorded = start.point, environment(session)
+    point = start.point
+    recorded = environment(session)
     if point is not None:
         writer = RunWriter(point.run, session, point)
         warnings = point.warnings + inexact_resume_warnings(point.run.environment(), recorded)
@@ -424,7 +429,8 @@ def _start_writer(
         resources.enter_context(locked(run.path))
         if start.lineage:
             recorded[LINEAGE] = start.lineage
-        writer, warnings = RunWriter(run, session), []
+        writer = RunWriter(run, session)
+        warnings = []
         writer.start(recorded, force=start.force)
     progress = session.progress
     listener(

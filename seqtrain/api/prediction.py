@@ -188,7 +188,8 @@ class PredictionStream(Iterator[Prediction]):
     """
 
     def __init__(self, predictions: Iterator[Prediction], classes: tuple[Any, ...]) -> None:
-        self._predictions, self.classes = predictions, classes
+        self._predictions = predictions
+        self.classes = classes
 
     def __next__(self) -> Prediction:
         return next(self._predictions)

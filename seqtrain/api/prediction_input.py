@@ -111,12 +111,14 @@ def memory_parts(
     """
     if columns_of(given) is not None:
         return _table_parts(given, fitted.schema, groups, keep), "data"
-    sequences, schema = listed_sequences(given), fitted.schema
+    sequences = listed_sequences(given)
+    schema = fitted.schema
     names = _group_names(groups, len(sequences))
     if sequences and schema.reads_tables:
         own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
         raise DataError(f"sequences: the model reads the columns {listed(own)}; give a table")
-    problems, cells = Reasons(), list[Any]()
+    problems = Reasons()
+    cells = list[Any]()
     for row, each in enumerate(sequences):
         try:
             cells.append(given_cell(each, fitted.kind))

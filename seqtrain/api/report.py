@@ -106,7 +106,8 @@ def run_report(
     from seqtrain.api.split_results import results_of
 
     directory = directory_of(run)
-    config, environment = directory.config(), directory.environment()
+    config = directory.config()
+    environment = directory.environment()
     held_out = config.data.test or config.data.validation
     split = split if split or data is not None or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]

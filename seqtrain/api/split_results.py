@@ -102,7 +102,8 @@ def results_of(found: Labelled, explain: int = 0) -> SplitResults:
     """
     rows = predicted_rows(found, explain)
     _, scores, branches = found.scored
-    probabilities, labels = found.probabilities, found.store.labels
+    probabilities = found.probabilities
+    labels = found.store.labels
     curves = {}
     counted = class_counts(labels, len(scores.labels))
     for index in counted.argsort()[::-1][:CURVES].tolist():
@@ -166,7 +167,8 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
         index: Index of the row in the store.
         example: The same row with its text.
     """
-    classifier, rules = found.classifier, found.classifier.preprocessing
+    classifier = found.classifier
+    rules = found.classifier.preprocessing
     weights, of_features = occlusion_weights(
         classifier.network,
         found.store,

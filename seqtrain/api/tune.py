@@ -305,7 +305,8 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
         running: The trial.
         end: Time of ``time.monotonic()`` at which the trial ends with its epoch, or None.
     """
-    start, monitor = time.monotonic(), study.config.training.monitor
+    start = time.monotonic()
+    monitor = study.config.training.monitor
     epochs, state, problem = 0, "complete", None
     reported = []
     scored: dict[str, Any] = {}
@@ -338,11 +339,13 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
     except _TrialEnded:
         pass
     except SeqtrainError as error:
-        state, problem = "failed", error.problems[0]
+        state = "failed"
+        problem = error.problems[0]
     except (MemoryError, RuntimeError, OSError) as error:
         if not ran_out_of_memory(error):
             raise
-        state, problem = "failed", "memory ran out"
+        state = "failed"
+        problem = "memory ran out"
     seconds = round(time.monotonic() - start, 2)
     result = Trial(
         running.number, running.settings, state, **scored, seconds=seconds, problem=problem

@@ -129,16 +129,19 @@ def read_yaml(text: str, name: str = "") -> tuple[Any, Places]:
         return None if node is None else reader.value_of(node, node, ()), reader.places
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        line, column = before.count("\n"), error.position - before.rfind("\n") - 1
+        line = before.count("\n")
+        column = error.position - before.rfind("\n") - 1
         why = f"character U+{error.character:04X} isn't allowed in YAML; remove it"
     except yaml.MarkedYAMLError as error:
         why = _explained(error)
         if error.problem_mark is not None:
-            line, column = error.problem_mark.line, error.problem_mark.column
+            line = error.problem_mark.line
+            column = error.problem_mark.column
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
         why = "a number here is out of range"
         if loader is not None:
-            line, column = loader.line, loader.column
+            line = loader.line
+            column = loader.column
     place = f"{name}:{line + 1}:{column + 1}"
     return Unreadable(why), {(): (place, place)}
 
@@ -190,7 +193,8 @@ class _Reader:
         for name, inner in node.value:
             if not isinstance(name, yaml.ScalarNode):
                 raise _Refused("a list or mapping can't be a key; expected text", name.start_mark)
-            line, child = name.start_mark.line + 1, (*path, name.value)
+            line = name.start_mark.line + 1
+            child = (*path, name.value)
             value = self.value_of(name, inner, child)
             if name.value in values:
                 first = lines[name.value]

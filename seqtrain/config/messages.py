@@ -127,7 +127,8 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
 
 def _described(path: Keys, detail: ErrorDetails, root: type[BaseModel], values: Any) -> str:
     """Return the message for an error of pydantic: what was found, and what is allowed."""
-    value, is_of_key = detail["input"], path[-1:] == detail["loc"][-1:]
+    value = detail["input"]
+    is_of_key = path[-1:] == detail["loc"][-1:]
     if isinstance(value, Unreadable):
         return value.why
     if detail["type"] in UNKNOWN_KEY and is_of_key:

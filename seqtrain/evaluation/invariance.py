@@ -141,7 +141,8 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
             the sample is evenly spaced by length: the shortest, the longest, and then others in
             random order.
     """
-    lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
+    lengths = np.minimum(store.lengths, SAMPLE_LENGTH)
+    count = min(len(store), SAMPLE_ROWS)
     rows = np.arange(count)
     if not carried:
         spaced = np.linspace(len(store) - 1, 0, count).round().astype(np.int64)

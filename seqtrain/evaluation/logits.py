@@ -67,7 +67,8 @@ def run_batches(
         before_batch: Function that is called before each batch.
         engine: Engine of the recurrence, or None to choose it for the model and the device.
     """
-    groups, was_training = carried_groups(model, store), model.training
+    groups = carried_groups(model, store)
+    was_training = model.training
     states = None
     if groups is not None:
         states = CarriedStates() if carried is None else carried

@@ -200,7 +200,8 @@ def _count_classes(
     Returns:
         Predicted class of each example, (B,); its probability, (B,); and the fields.
     """
-    predicted, confidence = [], []
+    predicted = []
+    confidence = []
     loss, brier, done = 0.0, 0.0, 0
     for block, true in double_blocks(logits, labels):
         logarithms = block.log_softmax(dim=1)
@@ -218,7 +219,8 @@ def _count_classes(
         loss -= float(of_label.sum())
         squares = probabilities[known].square().sum(dim=1)
         brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
-    decided, sure = torch.cat(predicted), torch.cat(confidence)
+    decided = torch.cat(predicted)
+    sure = torch.cat(confidence)
     number = max(1, int((labels >= 0).sum()))
     counts: dict[str, Any] = {"loss": loss / number, "brier": brier / number}
     counts["ece"] = float(_overconfidence(sure, decided == labels).abs().sum()) / len(labels)
@@ -357,7 +359,8 @@ def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]
         correct: 1.0 for each correct example, (B,).
         lengths: Time steps of each example, (B,).
     """
-    ordered, number = lengths.sort().values, len(lengths)
+    ordered = lengths.sort().values
+    number = len(lengths)
     last = [
         max(1, round(number * part / LENGTH_GROUPS)) - 1 for part in range(1, LENGTH_GROUPS + 1)
     ]
@@ -365,7 +368,8 @@ def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]
     groups = (lengths[:, None] > ends).sum(1)
     rows = []
     for group in range(len(ends)):
-        own, right = lengths[groups == group], correct[groups == group]
+        own = lengths[groups == group]
+        right = correct[groups == group]
         row = {"min": int(own.min()), "max": int(own.max()), "num_examples": len(own)}
         rows.append(row | {"accuracy": float(right.mean())})
     return rows

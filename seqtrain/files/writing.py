@@ -261,7 +261,8 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
         RunError: If the disk is full or the folder can't be written. The target is then the old
             folder. If only the last step fails, the move to `previous`, it is the new folder.
     """
-    new, old = free_path(target), _old_name(target)
+    new = free_path(target)
+    old = _old_name(target)
     try:
         with path_problems(target, RunError, UNTOUCHED):
             new.mkdir()
@@ -372,7 +373,8 @@ class VerifiedFolder:
         """
         path = self.path / name
         content = read_file(path, limit)
-        found, expected = sha256(content).hexdigest(), self.digests.get(name)
+        found = sha256(content).hexdigest()
+        expected = self.digests.get(name)
         if expected is None:
             raise CheckpointError(
                 f"{path}: {MANIFEST} has no SHA-256 of it; restore it from a copy"

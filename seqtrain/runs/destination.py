@@ -122,7 +122,8 @@ def _check_replaced_folder(path: Path, what: Kind, *, force: bool) -> None:
             f"{path}: is the current directory or a mount point, which can't be replaced; "
             f"expected a new folder, such as {path / 'model'}"
         )
-    found, written = sorted(path.iterdir()), {MANIFEST}
+    found = sorted(path.iterdir())
+    written = {MANIFEST}
     with suppress(CheckpointError):
         written |= VerifiedFolder(path).digests.keys()
     for each in found:

@@ -157,7 +157,8 @@ def deterministic_algorithms(is_on: bool) -> Iterator[None]:
     if not is_on:
         yield
         return
-    mode, workspace = torch.get_deterministic_debug_mode(), os.environ.get(CUBLAS_SETTING)
+    mode = torch.get_deterministic_debug_mode()
+    workspace = os.environ.get(CUBLAS_SETTING)
     os.environ.setdefault(CUBLAS_SETTING, ":4096:8")
     # Unlike torch.use_deterministic_algorithms, this doesn't import the compiler.
     torch.set_deterministic_debug_mode("error")

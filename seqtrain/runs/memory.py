@@ -39,7 +39,8 @@ def check_memory(config: Config, data: PreparedData, device: torch.device) -> No
     """
     _check_weights(config.model, data, device)
     _check_longest(config, data.splits["train"], device)
-    rows, classes = len(data.splits["train"]), len(data.preprocessing.labels)
+    rows = len(data.splits["train"])
+    classes = len(data.preprocessing.labels)
     lack = _shortage(rows * classes * BOOSTING_BYTES, torch.device("cpu"))
     if config.model.trees and lack:
         raise ConfigError(
@@ -74,7 +75,8 @@ def _check_longest(config: Config, train: SequenceStore, device: torch.device) -
 
     With training.bptt, only the states of that many time steps are kept.
     """
-    model, longest = config.model, int(train.lengths.argmax())
+    model = config.model
+    longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
     directions = 2 if model.bidirectional else 1
     states = model.num_layers * directions * model.hidden_size
@@ -92,7 +94,8 @@ def _shortage(needed: int, device: torch.device) -> str:
     available = physical_memory()
     owner = "this machine"
     if device.type == "cuda":
-        available, owner = torch.cuda.mem_get_info(device)[0], "the GPU"
+        available = torch.cuda.mem_get_info(device)[0]
+        owner = "the GPU"
     if available is None or needed <= available:
         return ""
     sizes = [f"{size / 2**30:,.1f} GiB" for size in (needed, available)]

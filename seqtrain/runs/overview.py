@@ -99,7 +99,8 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     for path in paths.copy():
         with suppress(OSError):
             paths += [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
-    found, problems = list[RunSummary](), list[str]()
+    found = list[RunSummary]()
+    problems = list[str]()
     for run in map(RunDirectory, paths):
         try:
             if run.holds(CONFIG):

@@ -192,7 +192,8 @@ class RunWriter:
         There is at most one warning that all predictions are of one class.
         """
         session = self.session
-        found, of_one_class = list(session.result.notes), []
+        found = list(session.result.notes)
+        of_one_class = []
         scored = {"validation": session.result.validation, "test": session.result.test}
         for split, scores in scored.items():
             if scores is not None:
@@ -209,7 +210,8 @@ class RunWriter:
             RunError: If a file can't be written.
         """
         session = self.session
-        progress, monitor = session.progress, session.config.training.monitor
+        progress = session.progress
+        monitor = session.config.training.monitor
         end = {
             "event": "end",
             "epochs": progress.epoch,
@@ -236,7 +238,8 @@ class RunWriter:
             RunError: If a weight isn't finite, or a file can't be written.
         """
         state = self.session.state_dict()
-        tensors, progress = state["training"], state["progress"]
+        tensors = state["training"]
+        progress = state["progress"]
         checkpoint = Checkpoint(self._model(), tensors, progress, self._metrics_length)
         self._check_finite(state["network"] | tensors)
         best = self.session.best
@@ -250,7 +253,8 @@ class RunWriter:
         encoder = checkpoint.model.preprocessing.pretrained
         if encoder is not None:
             # From now on the files of models are links to these, not copies of the user's.
-            encoder.folder, encoder.is_stored = self.run.last / ENCODER, True
+            encoder.folder = self.run.last / ENCODER
+            encoder.is_stored = True
         self._saved_at = time.monotonic()
 
     def position(self) -> str:

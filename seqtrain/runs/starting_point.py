@@ -140,7 +140,8 @@ def find_starting_point(
         )
     if directory is not None and _is_restarted(directory, processes):
         resume = RunDirectory(directory).holds(CONFIG)
-        force, init_from = not resume, None if resume else init_from
+        force = not resume
+        init_from = None if resume else init_from
     if resume:
         _check_only_resumed(force, init_from)
         found = _resumed_run(find(directory, name), config, resources)
@@ -181,7 +182,8 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
     """
     found = StartingPoint(resumes=False)
     if init_from is not None:
-        name, folder = str(init_from), model_folder(find(Path(init_from)).path)
+        name = str(init_from)
+        folder = model_folder(find(Path(init_from)).path)
         old_model, digest = read_folder(
             folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS])
         )
@@ -231,7 +233,8 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     except ValueError as error:
         raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
     run.cut_metrics(checkpoint.metrics_length, only_check=True)
-    begun, most = progress.epoch + bool(progress.batches), config.training.max_epochs
+    begun = progress.epoch + bool(progress.batches)
+    most = config.training.max_epochs
     if progress.phase != "pretraining" and most != "auto" and begun > most:
         if progress.batches:
             done = f"epoch {begun} has begun"
@@ -274,7 +277,8 @@ def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
 
 def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     """Raise CheckpointError if a key differs from the run's config and isn't in MAY_CHANGE."""
-    before, now = values_by_key(run.config()), values_by_key(config)
+    before = values_by_key(run.config())
+    now = values_by_key(config)
     changed = [
         f"{key}: found {flow(now[key])}, but {run.path / CONFIG} has {flow(before[key])}"
         for key in sorted(now)
@@ -316,7 +320,8 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
         old: The older model.
         run: Path of the older model, for messages.
     """
-    rules, network = old.preprocessing, old.network.config
+    rules = old.preprocessing
+    network = old.network.config
     fixed = {("data", name): value for name, value in rules.data_settings().items()}
     model_keys = [name for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
     fixed |= {("model", name): getattr(network, name) for name in model_keys}
@@ -328,7 +333,8 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
                 "weights depend on; expected the same, or train without "
                 f"{parameter('init_from')}"
             )
-    objective, refit = config.pretraining.objective, config.training.refit
+    objective = config.pretraining.objective
+    refit = config.training.refit
     for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
         if value:
             raise ConfigError(

@@ -46,7 +46,8 @@ class Grams:
 
     @classmethod
     def of(cls, words: WordGrams) -> Grams:
-        buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
+        buckets = words.buckets.astype(np.int64)
+        offsets = np.array(words.offsets)
         return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
     def to(self: SomeGrams, device: torch.device) -> SomeGrams:
@@ -234,7 +235,8 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         DataError: If there are no sequences, or something else is given.
     """
     store = _store_of(rows)
-    lengths, offsets = store.lengths, store.offsets
+    lengths = store.lengths
+    offsets = store.offsets
     if sort == "module":
         order = np.arange(len(store))
         inputs: PackedSequence | Tensor = _steps_tensor(_padded(store.values, lengths))

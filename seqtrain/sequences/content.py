@@ -144,7 +144,8 @@ def _wide(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32
 def _channels(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32s]:
     """Return series from columns of which some hold lists, or cells that are no numbers."""
     rows = list(zip(*map(as_list, columns.values()), strict=True))
-    nothing, found = np.zeros((0, 1), np.float32), dict[int, str]()
+    nothing = np.zeros((0, 1), np.float32)
+    found = dict[int, str]()
     series = _read_each(lambda row: channels_of(row, decimal), rows, "", found, nothing)
     for row, reason in found.items():
         where = ""

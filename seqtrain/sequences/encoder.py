@@ -111,7 +111,8 @@ class Encoder:
         groups: dict[str, int] | None = None,
         keeps_texts: bool = False,
     ) -> None:
-        self.rules, self.keeps_texts = rules, keeps_texts or rules.pretrained is not None
+        self.rules = rules
+        self.keeps_texts = keeps_texts or rules.pretrained is not None
         self.sequence: Any = rules.sequence.encoder()
         self.static = None
         if rules.row_features is not None:
@@ -205,7 +206,8 @@ class Encoder:
                 adds the sequences that the policy refuses.
             report: Counts, which the method increases.
         """
-        policy, is_kept = self.rules.lengths, np.ones(len(lengths), bool)
+        policy = self.rules.lengths
+        is_kept = np.ones(len(lengths), bool)
         for row in np.flatnonzero(is_odd).tolist():
             if row in problems:
                 continue
@@ -268,7 +270,8 @@ class Encoder:
 
     def _group_numbers(self, groups: Coded) -> Ints | None:
         """Return the number of each sequence's group, or None if no sequence has a group."""
-        names, codes = groups.values, groups.codes
+        names = groups.values
+        codes = groups.codes
         used, first = np.unique(codes, return_index=True)
         numbers = np.full(len(names) + 1, -1)
         for code in used[np.argsort(first)].tolist():
@@ -326,7 +329,8 @@ def encode_for_prediction(
                 *(advice if first or not is_first else ()),
             )
             rows = np.arange(first)
-            part, store = part.at(rows), store.__getitems__(rows)
+            part = part.at(rows)
+            store = store.__getitems__(rows)
         for index, reason in sorted(part.problems.items()):
             report.unanswered += 1
             if report.unanswered <= SHOWN_ROWS:

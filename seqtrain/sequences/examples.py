@@ -154,7 +154,8 @@ class Sequences:
 
     def example(self, index: int) -> Example:
         """Return a sequence with its place. If it can't be used, it has no content."""
-        problem, content = self.problems.get(index), self.content
+        problem = self.problems.get(index)
+        content = self.content
         if problem is not None:
             sequence: Any = ""
         elif self.offsets is None:
@@ -231,7 +232,8 @@ def in_chunks(
         try:
             part = next(parts, None)
         except Exception as error:
-            part, problem = None, error
+            part = None
+            problem = error
         if part is not None:
             waiting.append(part)
             count += len(part)
@@ -239,7 +241,8 @@ def in_chunks(
                 continue
         if waiting:
             yield from chunked(joined(waiting), CHUNK_ROWS)
-            waiting, count = [], 0
+            waiting = []
+            count = 0
         if problem is not None:
             raise problem
         if part is None:
@@ -280,7 +283,8 @@ def joined(parts: Sequence[Sequences]) -> Sequences:
     if len(parts) == 1:
         return parts[0]
     names = dict.fromkeys(name for part in parts for name in part.kept or ())
-    problems, end = {}, 0
+    problems = {}
+    end = 0
     for part in parts:
         problems.update({end + row: reason for row, reason in part.problems.items()})
         end += len(part)

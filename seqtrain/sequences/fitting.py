@@ -143,7 +143,8 @@ def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceSt
         train: The training split with final ids, for the counts of tokens.
     """
     assert rules.vocabulary is not None
-    more, size = vectors.coverage.more, len(rules.vocabulary)
+    more = vectors.coverage.more
+    size = len(rules.vocabulary)
     own = vectors.rows[(vectors.rows < size - more) & (vectors.rows != UNK)]
     counts = counts_of(train.values, size)
     coverage = replace(
@@ -165,7 +166,8 @@ def _fit_ngrams(
         rules: The preprocessing with fitted columns.
         train: The training split with final ids.
     """
-    model, sizes = config.model, config.model.ngrams
+    model = config.model
+    sizes = config.model.ngrams
     if sizes is None:
         return None
     columns = gram_columns(sizes, rules.token_names)

@@ -46,7 +46,8 @@ class IdColumns:
             problems: Maps the index of each row that can't be used to the reason. The method adds
                 rows with a blank id.
         """
-        parts, is_blank = [], np.zeros(len(block), bool)
+        parts = []
+        is_blank = np.zeros(len(block), bool)
         for name, column in self._columns.items():
             codes, wrong = column.codes_of(block.columns[name])
             note_problems(problems, name, wrong)

@@ -85,14 +85,16 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
         schema: Schema by whose indexes they are read.
         classes: Classes of the model.
     """
-    place, at = schema.sequence, schema.label
+    place = schema.sequence
+    at = schema.label
     if at not in block.columns:
         return
     texts = [str(cell).strip() for cell in as_list(block.columns[place])]  # type: ignore[index]
     labels = [str(cell).strip() for cell in as_list(block.columns[at])]
     line = int(block.lines[0])
     start = 0 if texts[0] in classes or len(texts) < 3 else 1  # names of columns may come first
-    own, others = texts[start:], labels[start:]
+    own = texts[start:]
+    others = labels[start:]
     if classes.issuperset(own) and all(others) and classes.isdisjoint(others):
         raise UnreadableError(
             line,
@@ -120,7 +122,8 @@ def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing
         schema: Schema by which they are read.
         fitted: Preprocessing of the model.
     """
-    line, vocabulary = int(block.lines[0]), fitted.vocabulary
+    line = int(block.lines[0])
+    vocabulary = fitted.vocabulary
     advice = "the list begins after the label, as in train: add it, its cells may be blank"
     if list(block.columns) == [REST] and schema.label_columns:
         raise UnreadableError(line, f"no column {quote(str(schema.label_columns[0]))}; {advice}")
@@ -156,7 +159,8 @@ def _begins_no_sequence(fitted: Preprocessing) -> bool:
     """Return True if no sequence of train can begin with the mark of a FASTA record, ">"."""
     if fitted.schema.format == "fasta":
         return True
-    vocabulary, tokenizer = fitted.vocabulary, fitted.sequence.tokenizer_name
+    vocabulary = fitted.vocabulary
+    tokenizer = fitted.sequence.tokenizer_name
     return tokenizer == "char" and vocabulary is not None and ">" not in vocabulary.index
 
 
@@ -164,7 +168,8 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
     """Yield what shows that a line is an object of JSON, or begins a list of objects."""
     if start[:1] not in "{[" or not start:
         return
-    schema, vocabulary = fitted.schema, fitted.vocabulary
+    schema = fitted.schema
+    vocabulary = fitted.vocabulary
     names = _names(schema.roles(labelled=False).required)
     has_names = schema.has_columns and bool(names)
     if start.strip() in ("{", "[") and fitted.kind == "text":
@@ -206,7 +211,8 @@ def _renaming(what: str, name: str, format: str, schema: Schema) -> str:
 def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
     """Yield what shows that a line is a header, or a row with a label."""
     schema = fitted.schema
-    sequence, labels = _names(schema.sequence_columns), _names(schema.label_columns)
+    sequence = _names(schema.sequence_columns)
+    labels = _names(schema.label_columns)
     text = line.replace("\r", " ")  # the csv module refuses it outside of quotes
     for mark in DELIMITERS.values():
         format = "tsv" if mark == "\t" else "csv"

@@ -147,9 +147,11 @@ class LabelSet(Saved):
         classes = (*old, *sorted(new.difference(old)))
         if known is not None and known.multi_label != multi_label:
             if multi_label:
-                own, found = "one label", "several"
+                own = "one label"
+                found = "several"
             else:
-                own, found = "several labels", "one"
+                own = "several labels"
+                found = "one"
             raise DataError(f"data.label: the earlier model has {own} per row, train has {found}")
         if (known is not None and known.type != type) or not _are_of_type(classes, type):
             type = "text"
@@ -283,7 +285,8 @@ class LabelReader:
         """Return the same for one column per label, whose cell is 1 if the row has the label."""
         codes = []
         for row in zip(*map(as_list, columns.values()), strict=True):
-            own, problem = [], None
+            own = []
+            problem = None
             for name, cell in zip(columns, row, strict=True):
                 try:
                     if mark_of(cell):

@@ -95,9 +95,11 @@ def doubts_about_time(steps: int, most: int, longest: int, config: Config) -> It
         longest: Length of the longest one.
         config: The config, with the number of epochs and data.max_length.
     """
-    epochs, limit = config.training.max_epochs, config.data.max_length
+    epochs = config.training.max_epochs
+    limit = config.data.max_length
     if epochs == "auto":
-        epochs, repeated = 1, "an epoch"
+        epochs = 1
+        repeated = "an epoch"
     else:
         repeated = f"at most {counted(epochs, 'epoch')}"
     seconds = steps * epochs / LEARNED_PER_SECOND

@@ -253,7 +253,8 @@ def _counted(rows: Ints, keys: Ints) -> list[Ints]:
         keys: Key of each n-gram, (P,).
     """
     order = np.argsort(keys, kind="stable")
-    keys, rows = keys[order], rows[order]
+    keys = keys[order]
+    rows = rows[order]
     is_new = np.ones(len(keys), dtype=np.int64)
     is_new[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
     return _summed(keys, np.ones_like(keys), is_new)
@@ -287,7 +288,8 @@ def _parts(values: Array, offsets: Ints) -> Iterator[tuple[Array, Ints]]:
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
     for first, stop in pairwise(cuts):
         if first < stop:
-            start, end = offsets[first], offsets[stop]
+            start = offsets[first]
+            end = offsets[stop]
             yield np.asarray(values[start:end]), offsets[first : stop + 1] - start
 
 
@@ -330,13 +332,15 @@ def ngram_values(
             are no unknown words.
         unknown: Character n-grams of the unknown words, or None.
     """
-    count, known = len(offsets) - 1, len(vocabulary.keys)
+    count = len(offsets) - 1
+    known = len(vocabulary.keys)
     found = zip(*row_keys(ids, offsets, vocabulary.columns), strict=True)
     row, keys = (np.concatenate(arrays) for arrays in found)
     distinct, place = np.unique(keys, return_inverse=True)  # sorted keys are found faster
     index = np.searchsorted(vocabulary.keys, distinct).clip(max=known - 1)
     index = np.where(vocabulary.keys[index] == distinct, index, -1)[place]
-    row, index = row[index >= 0], index[index >= 0]
+    row = row[index >= 0]
+    index = index[index >= 0]
     if vocabulary.has_spelling and words is not None:
         spelled, words = words_of_steps(ids, spellings, words, unknown)
         buckets, counts = words.gather(spelled)

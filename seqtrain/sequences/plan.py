@@ -185,7 +185,8 @@ def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
     """
     if batching.max_tokens is None:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
-    batches, start = [], 0
+    batches = []
+    start = 0
     while start < len(order):
         most = max(1, batching.max_tokens // int(lengths[order[start]]))
         window = lengths[order[start : start + most]]

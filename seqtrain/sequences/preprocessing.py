@@ -54,7 +54,8 @@ class Preprocessing(Saved):
     def __post_init__(self) -> None:
         for key, table in (("steps", self.steps), ("static", self.row_features)):
             kinds = getattr(self.schema, key)
-            tokens, names = [], []
+            tokens = []
+            names = []
             if table is not None:
                 tokens = [column.name for column in table.tokens]
                 names = table.names

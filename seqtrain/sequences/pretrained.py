@@ -95,7 +95,8 @@ class PretrainedEncoder:
     ) -> None:
         self.folder = Path(folder)
         check_folder(self.folder)
-        self.digests, total = {}, hashlib.sha256()
+        self.digests = {}
+        total = hashlib.sha256()
         for name in used_files(self.folder):
             path = str(self.folder / name)
             self.digests[path] = file_digest(path)
@@ -109,7 +110,8 @@ class PretrainedEncoder:
                 f"{self.folder / 'config.json'}: no hidden_size; expected the config of an "
                 "encoder of transformers"
             )
-        self.layers, self.state_size = len(self._layers), state
+        self.layers = len(self._layers)
+        self.state_size = state
         self.size = self.layers * self.state_size
         self._pooling = read_pooling(self.folder)
         self.device = device
@@ -202,7 +204,8 @@ class PretrainedEncoder:
         lengths = torch.tensor([len(each) for each in pieces])
         ids = pad_sequence([torch.tensor(each, dtype=torch.long) for each in pieces], True)
         mask = torch.arange(ids.shape[1]) < lengths[:, None]
-        ids, mask = ids.to(model.device), mask.to(model.device)
+        ids = ids.to(model.device)
+        mask = mask.to(model.device)
         read = len(self._layers) > 1
         found = model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=read)
         states = [found.last_hidden_state]

@@ -106,7 +106,8 @@ class SequenceReader:
             format = self.schema.format
             raise DataError(f"format {format} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
-        blocks, is_empty = self._checked(self.source.blocks(self.roles.selection)), True
+        blocks = self._checked(self.source.blocks(self.roles.selection))
+        is_empty = True
         parts: Iterable[Sequences] = map(self._rows, blocks)
         if self.schema.id is not None:
             waits = not is_pipe(self.source.path)
@@ -145,7 +146,8 @@ class SequenceReader:
     def _arriving_ids(self, blocks: Iterator[Block]) -> Iterator[Sequences]:
         """Yield the sequence of each id as soon as a row of another id follows."""
         first_lines = dict[str, int]()
-        waiting, last = list[Sequences](), -1
+        waiting = list[Sequences]()
+        last = -1
 
         def finished() -> Iterator[Sequences]:
             for found in self._grouped(waiting):
@@ -170,7 +172,8 @@ class SequenceReader:
             ids, is_blank = self._ids.read(replace(block, columns=self._plain_cells(named)), {})
             starts = np.flatnonzero(np.diff(ids.codes, prepend=ids.codes[:1])).tolist()
             for start, end in zip([0, *starts], [*starts, len(block)], strict=True):
-                id, is_named = int(ids.codes[start]), not is_blank[start]
+                id = int(ids.codes[start])
+                is_named = not is_blank[start]
                 if is_named and id != last:
                     yield from finished()
                 last = id if is_named else last
@@ -244,8 +247,10 @@ class SequenceReader:
             problems: Maps the index of each row that can't be used to the reason. The method adds
                 rows whose cells it can't read.
         """
-        names, steps = list(self.schema.steps or ()), []
-        offsets, owners = [0], []
+        names = list(self.schema.steps or ())
+        steps = []
+        offsets = [0]
+        owners = []
         for row, cell in enumerate(as_list(cells)):
             items = [] if row in problems or cell in (None, "") else items_of(cell)
             odd = "no list" if items is None else _odd_object(items, names)

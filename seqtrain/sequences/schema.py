@@ -153,7 +153,8 @@ class Schema(Saved):
     units: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
-        one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()
+        one_hot = self.one_hot
+        grows = "order" in (self.steps or {}).values()
         is_step = self.steps is not None and self.sequence is None
         may_have_id = is_step or (self.kind == "text" and self.sequence is not None)
         faults = {
@@ -325,7 +326,8 @@ class Schema(Saved):
         if self.static is not None:
             required += column_names(self.static)
         if self.has_columns:
-            required, others = required + others, []
+            required = required + others
+            others = []
         if labelled:
             required += labels
         selection = Selection()
@@ -420,10 +422,12 @@ class Schema(Saved):
         It joins files of its folder, or of the folder above if that has no such file, as recordings
         in a folder of their own beside a file about them.
         """
-        folder, joins = os.path.dirname(path), []
+        folder = os.path.dirname(path)
+        joins = []
         for each in self.join:
             name = str(each["file"])
-            file, above = os.path.join(folder, name), os.path.join(os.path.dirname(folder), name)
+            file = os.path.join(folder, name)
+            above = os.path.join(os.path.dirname(folder), name)
             if folder and os.path.exists(above) and not os.path.exists(for_split(file, path)):
                 file = above
             joins.append({**each, "file": file})

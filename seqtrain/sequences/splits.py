@@ -51,7 +51,8 @@ def hold_out(
     else:
         first = first_equal_rows(keys)
         left = np.asarray(keys != BLANK)
-    rows, found = int(left.sum()), {}
+    rows = int(left.sum())
+    found = {}
     for name, part in parts.items():
         if isinstance(part, float):
             share = min(part * rows / max(1, int(left.sum())), 1.0)
@@ -98,7 +99,8 @@ def _fraction(
         least: Smallest number of rows to hold out of a class that has at least ENOUGH_OF_CLASS
             rows.
     """
-    held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
+    held = np.zeros(len(labels), dtype=bool)
+    free = np.ones(len(labels), dtype=bool)
     carry = 0.0
     counts = np.bincount(labels[left])
     for label in sorted(np.flatnonzero(counts).tolist(), key=lambda label: int(counts[label])):
@@ -131,7 +133,8 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
         folds: Number of folds.
         seed: Seed of the division.
     """
-    is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
+    is_first = left & (first == row_numbers(len(first)))
+    order = [row_numbers(0)]
     for label in range(int(labels.max(initial=-1)) + 1):
         sets = true_rows(is_first & (labels == label))
         order.append(np.random.default_rng([seed, label]).permutation(sets))

@@ -174,7 +174,8 @@ class SequenceStore(_Dataset):
         if not -len(self) <= number < len(self):
             raise IndexError(f"row {number}: expected {-len(self)} to {len(self) - 1}")
         number %= len(self)
-        start, stop = self.offsets[number], self.offsets[number + 1]
+        start = self.offsets[number]
+        stop = self.offsets[number + 1]
         label = self.labels[number]
         found = StoredSequence((self.values[start:stop], label if label.ndim else int(label)))
         found.source = self, number
@@ -249,7 +250,8 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
         if store.words is not None and spellings is not None:
             before = np.int32(sum(map(len, tables)))
             shifted = np.where(spellings < 0, spellings, spellings + before)
-            tables, spellings = [*tables, store.words], shifted.astype(np.int32)
+            tables = [*tables, store.words]
+            spellings = shifted.astype(np.int32)
         files += [(name, start + end) for name, start in store.files]
         lines = store.lines + end
         end += int(store.lines.max(initial=0))

@@ -98,8 +98,10 @@ class TokenIndex(dict[str, int]):
 
     def __init__(self, vocabulary: Vocabulary, most: float = 0) -> None:
         super().__init__()
-        self._known, self._most = vocabulary.index, most
-        self.first, self.others = len(vocabulary), list[str]()
+        self._known = vocabulary.index
+        self._most = most
+        self.first = len(vocabulary)
+        self.others = list[str]()
 
     def __missing__(self, token: str) -> int:
         number = self._known.get(token)
@@ -146,7 +148,8 @@ def fit_vocabulary(
     Shape:
         counts, final ids: (V,).
     """
-    tokens, old = [*SPECIAL, *index.others], known or UNFITTED
+    tokens = [*SPECIAL, *index.others]
+    old = known or UNFITTED
     final_ids = np.array([old.index.get(token, UNK) for token in tokens], dtype=np.int32)
     is_new = (counts >= min_count) & (final_ids == UNK)
     candidates = [i for i in np.flatnonzero(is_new).tolist() if tokens[i] not in SPECIAL]

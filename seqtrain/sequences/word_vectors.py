@@ -94,7 +94,8 @@ def with_width(config: Config) -> Config:
         ConfigError: If model.embedding_dim has another value.
         DataError: If the first line of the file isn't valid.
     """
-    path, asked = config.model.vectors, config.model.embedding_dim
+    path = config.model.vectors
+    asked = config.model.embedding_dim
     if path is None:
         return config
     if os.path.isdir(path):

@@ -249,7 +249,8 @@ def _sequences(arrays: dict[str, Array]) -> list[Array]:
     if "X" in arrays:
         x = _numbers(arrays, "X", "numbers (B, T) or (B, T, C), a series per row", (2, 3))
         is_step = _steps_of(x, arrays)
-        values, borders = x[is_step], np.append(0, is_step.sum(axis=1).cumsum())
+        values = x[is_step]
+        borders = np.append(0, is_step.sum(axis=1).cumsum())
     else:
         values = _numbers(
             arrays, "values", "numbers (N,) or (N, C), the steps of all sequences", (1, 2)

@@ -96,7 +96,8 @@ def blocks_of_batches(batches: Iterable[Any], selection: Selection, schema: Any)
     """Yield a block for each batch of Arrow, with the numbers of its rows as lines."""
     paths, classes, end = _selected(selection, schema), _class_names(schema), 0
     for batch in batches:
-        first, end = end, end + batch.num_rows
+        first = end
+        end = end + batch.num_rows
         columns = {}
         for name, (outer, *inner) in paths.items():
             column = batch.column(batch.schema.get_field_index(outer))
@@ -114,7 +115,8 @@ def cells_of(column: Any) -> Cells:
     Dates and times become ISO text: Python's types for them have no nanoseconds.
     """
     arrow = import_arrow()
-    types, kind = arrow.types, column.type
+    types = arrow.types
+    kind = column.type
     if types.is_dictionary(kind):
         values = cells_of(column.dictionary)
         if isinstance(values, Coded):

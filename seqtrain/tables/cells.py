@@ -336,7 +336,8 @@ def numbers_of(cells: Cells, decimal: str = ".") -> tuple[Float64s, Reasons]:
         found = plain_numbers(cells)
     if found is not None and not (np.abs(found) > FLOAT32_MAX).any():
         return found, {}
-    numbers, problems = np.full(len(cells), np.nan), {}
+    numbers = np.full(len(cells), np.nan)
+    problems = {}
     for row, cell in enumerate(as_list(cells)):
         try:
             numbers[row] = number_of(cell, decimal)
@@ -485,7 +486,8 @@ def only_list(fields: dict[str, Any]) -> list[Any] | None:
 
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
     """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
-    sizes, marks = set[int](), set[str]()
+    sizes = set[int]()
+    marks = set[str]()
     for items in lists:
         sizes.add(len(items))
         marks.update(map(_mark, items))
@@ -526,7 +528,8 @@ def problems_of_rows(codes: Codes, problems: Reasons) -> Reasons:
 
 
 def _texts_of(cells: Sequence[Any]) -> tuple[list[str], Reasons]:
-    texts, problems = [], {}
+    texts = []
+    problems = {}
     for at, cell in enumerate(cells):
         try:
             texts.append(text_of(cell))

@@ -195,7 +195,8 @@ def refuse_binary(path: str) -> None:
 
 def advice(path: str, folder: str | None = None) -> list[str]:
     """Return lines of advice on converting a file, or files of a folder, or []."""
-    name, conversion = os.path.basename(_stem(path)), conversion_of(path)
+    name = os.path.basename(_stem(path))
+    conversion = conversion_of(path)
     if conversion is SOUND:
         root = _root_of_classes(os.path.dirname(path))
         return conversion.lines(root, os.path.basename(os.path.abspath(root)))
@@ -203,7 +204,8 @@ def advice(path: str, folder: str | None = None) -> list[str]:
         return conversion.lines(path, name)
     files = shlex.quote(path)
     if folder is not None:
-        files, name = f"{shlex.quote(folder)}/*", os.path.basename(folder)
+        files = f"{shlex.quote(folder)}/*"
+        name = os.path.basename(folder)
     known = ADVICE.get(_ending(path), "")
     return known.format(path=files, name=shlex.quote(name)).splitlines()
 

@@ -172,8 +172,10 @@ class _Columns:
     def __init__(
         self, line: int, first: list[str], selection: Selection, *, header: bool, form: Form
     ) -> None:
-        self.form, self.keeps_rest = form, selection.rest
-        self.width, self.header = len(first), header
+        self.form = form
+        self.keeps_rest = selection.rest
+        self.width = len(first)
+        self.header = header
         filled = [index for index, field in enumerate(first) if field.strip()]
         self.least = max(filled, default=0) + 1
         names = names_in(line, first, form.delimiter) if header else {}
@@ -336,12 +338,15 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         head: First lines of the file, with line ends.
         dialect: Delimiter and quotes, if they are known.
     """
-    lines, skipped = head[:SNIFFED_LINES], 0
-    delimiter, quotes = dialect.delimiter, dialect.quotes
+    lines = head[:SNIFFED_LINES]
+    skipped = 0
+    delimiter = dialect.delimiter
+    quotes = dialect.quotes
     if dialect.format == "csv":
         hint = EXCEL_HINT.fullmatch("".join(lines[:1]))
         if hint is not None:
-            skipped, delimiter = 1, delimiter or hint[1]
+            skipped = 1
+            delimiter = delimiter or hint[1]
         quotes = quotes is not False
     else:
         delimiter = delimiter or "\t"
@@ -415,7 +420,8 @@ def _num_title_lines(lines: list[str], delimiter: str | None) -> int:
     filled = [index for index, line in enumerate(lines) if line.strip(BLANK_FIELDS)]
     if len(filled) < 4 or filled[0] > 0:
         return 0
-    above, below = lines[0], lines[filled[1] :]
+    above = lines[0]
+    below = lines[filled[1] :]
     if '"' in above + below[0]:
         return 0
     for each in DELIMITERS.values():  # names of columns, above numbers with decimal commas

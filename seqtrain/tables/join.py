@@ -73,7 +73,8 @@ class JoinedSource(Source):
     """
 
     def __init__(self, source: Source, joins: Sequence[Join]) -> None:
-        self.source, self.joins = source, tuple(joins)
+        self.source = source
+        self.joins = tuple(joins)
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
         self.matches = list[KeyMatch]()
 
@@ -91,7 +92,8 @@ class JoinedSource(Source):
             DataError: If a file can't be read, a file that is joined row by row has another number
                 of rows, or a required column is nowhere.
         """
-        tables, unreadable = [], []
+        tables = []
+        unreadable = []
         for join in self.joins:
             try:
                 tables.append(_JoinedTable(join, selection))
@@ -99,7 +101,8 @@ class JoinedSource(Source):
                 if selection.required is None:
                     raise
                 unreadable.append(error)
-        inner, start = _without(selection, tables), 0
+        inner = _without(selection, tables)
+        start = 0
         try:
             for block in self.source.blocks(inner, rows):
                 for table in tables:
@@ -190,13 +193,15 @@ class _JoinedTable:
     """
 
     def __init__(self, join: Join, selection: Selection) -> None:
-        self.join, self.name = join, join.source.name
+        self.join = join
+        self.name = join.source.name
         self.is_whole = selection.required is None
         if selection.required is not None:
             others = [name for name in selection.required if name != join.right]
             names = [join.own_name if name == join.column else name for name in others]
             selection = Selection(() if join.right is None else (join.right,), tuple(names))
-        self._lines, columns = list[int](), dict[Name, list[Any]]()
+        self._lines = list[int]()
+        columns = dict[Name, list[Any]]()
         for block in join.source.blocks(selection):
             for row, reason in block.problems.items():
                 raise DataError(f"{self.name}:{block.lines[row]}: {reason}")
@@ -244,7 +249,8 @@ class _JoinedTable:
         Raises:
             DataError: If the file is joined row by row and has further rows.
         """
-        left, right = self.join.left, self.join.right
+        left = self.join.left
+        right = self.join.right
         if left is None and self._used and total < len(self._lines):
             raise DataError(
                 f"{self.name}: found {counted(len(self._lines), 'row')}; expected {total:,}, as "
@@ -252,7 +258,8 @@ class _JoinedTable:
             )
         if left is None or not self._used:
             return []
-        names, known = self._keys.known.spellings, len(self._row_of)
+        names = self._keys.known.spellings
+        known = len(self._row_of)
         unused = dict.fromkeys(names[code] for code in range(known) if code not in self._used)
         repeated = dict.fromkeys(names[code] for code in self._repeated)
         match = KeyMatch((self.name, right, left), unused, dict.fromkeys(names[known:]), repeated)
@@ -260,11 +267,13 @@ class _JoinedTable:
 
     def _index(self, keys: list[Any]) -> None:
         """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""
-        self._keys, self._used = CodedColumn(), set[int]()
+        self._keys = CodedColumn()
+        self._used = set[int]()
         codes, problems = self._keys.codes_of(keys)
         for row, reason in problems.items():
             raise DataError(f"{self.name}:{self._lines[row]}: {reason}")
-        self._row_of, self._repeated = list[int](), dict[int, list[str]]()
+        self._row_of = list[int]()
+        self._repeated = dict[int, list[str]]()
         for row, code in enumerate(codes.tolist()):
             if code == len(self._row_of):
                 self._row_of.append(row)
@@ -296,7 +305,8 @@ class _JoinedTable:
         return rows
 
     def _aligned(self, block: Block, start: int) -> list[int]:
-        count, end = len(self._lines), start + len(block)
+        count = len(self._lines)
+        end = start + len(block)
         if end > count:
             raise DataError(
                 f"{block.file or 'data'}:{block.lines[max(0, count - start)]}: has no row there; "
@@ -321,7 +331,8 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
     """
     found = []
     for each in joins:
-        path, on = for_split(str(each["file"]), source.path), each["on"]
+        path = for_split(str(each["file"]), source.path)
+        on = each["on"]
         if on == ROW:
             found.append(_by_row(path, each.get("header")))
         elif isinstance(on, str):
@@ -371,7 +382,8 @@ def _without(selection: Selection, tables: Sequence[_JoinedTable]) -> Selection:
     """Return the columns that the source must have: the keys, and what no further file has."""
     if selection.required is None:
         return selection
-    own, optional = list[Name](selection.required), list[Name](selection.optional)
+    own = list[Name](selection.required)
+    optional = list[Name](selection.optional)
     for table in tables:
         joined = [name for name in own if name in table.columns]
         own = [name for name in own if name not in joined]

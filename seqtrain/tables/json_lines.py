@@ -205,7 +205,8 @@ def rows_in(value: dict[str, Any]) -> list[Any] | None:
     id; or a table as pandas writes it with `to_json`: by columns, which have a cell by row, split
     into columns and data, or with a schema.
     """
-    names, schema = value.get("columns"), value.get("schema")
+    names = value.get("columns")
+    schema = value.get("schema")
     rows: Any = value.get("data")
     if isinstance(names, list) and _have_width(rows, len(names)):
         return [dict(zip(map(str, names), row, strict=True)) for row in rows]

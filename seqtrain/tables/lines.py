@@ -46,7 +46,8 @@ def read_lines(
     stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
 ) -> Iterator[Block]:
     """Yield the lines of a file as rows of the columns `text` and `label`."""
-    split, lines = SPLITTERS[dialect.format], TextLines(stream, dialect.encoding)
+    split = SPLITTERS[dialect.format]
+    lines = TextLines(stream, dialect.encoding)
     found = (row for row in lines.numbered() if dialect.blank_lines or row[1].strip())
     records = ((line, split(text), lines.problem(line, line)) for line, text in found)
     return _blocks(records, selection, rows)

@@ -58,7 +58,8 @@ class TableSource(Source):
                 f"{name}: found an object of type {type(data).__name__}; expected a file, or "
                 f"{EXPECTED_TABLE}"
             )
-        self.data, self.name = data, name
+        self.data = data
+        self.name = name
         self.columns = dict[str, Any]()
         for each in names:
             if str(each) in self.columns:

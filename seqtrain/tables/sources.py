@@ -83,7 +83,8 @@ class SourceFile:
                 )
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         given = {FILE: name, FOLDER: printable(folder), **self.fixed}
-        required, optional = selection.required, selection.optional
+        required = selection.required
+        optional = selection.optional
         named = [each for each in (*(required or self.fixed), *optional) if each in given]
         if named and required is not None:  # the file's own columns go before file and folder
             own = [each for each in named if each not in self.fixed]
@@ -189,7 +190,8 @@ class FileSource(Source):
         """Return the SHA-256 of the file, or one of the names and contents of several."""
         if not self.has_files:
             return self.parts[0].digest()
-        content, root = [], self.path if os.path.isdir(self.path) else "."
+        content = []
+        root = self.path if os.path.isdir(self.path) else "."
         for part in self.parts:
             name = os.fsencode(os.path.relpath(part.path, root)).replace(os.fsencode(os.sep), b"/")
             content.append(b"%b\0%b\n" % (name, part.digest().encode()))
@@ -225,9 +227,11 @@ def open_source(
             pattern doesn't match the path of a file.
     """
     if isinstance(path, str):
-        name, paths = path, matching_files(path)
+        name = path
+        paths = matching_files(path)
     else:
-        name, paths = os.path.commonpath(path) or ".", list(path)
+        name = os.path.commonpath(path) or "."
+        paths = list(path)
     if not paths:
         raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
     if len(paths) == 1 and not isinstance(path, str):
@@ -262,7 +266,8 @@ def _with_groups(
     Raises:
         DataError: If the expression isn't found, and `must_match` is True.
     """
-    names, columns = part.path.split(os.sep), re.compile(pattern).groupindex
+    names = part.path.split(os.sep)
+    columns = re.compile(pattern).groupindex
     shown = display_name(part.path)
     default = {id: shown for id in ids if isinstance(id, str) and id in columns}
     for start in range(len(names) - 1, -1, -1):
@@ -318,7 +323,8 @@ def matching_files(name: str) -> list[str]:
         return [name]
     if "**" not in name:
         return sorted(glob.glob(name))
-    parts, root = Path(name).parts, Path(Path(name).anchor)
+    parts = Path(name).parts
+    root = Path(Path(name).anchor)
     found = []
     for path in root.glob(os.path.relpath(name, root) if root.anchor else name):
         if not any(part.startswith(".") for part in path.parts if part not in parts):
@@ -372,7 +378,8 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
     Raises:
         DataError: If the folder has neither of the two forms, or both.
     """
-    entries, shown = folder_entries(path), display_name(path)
+    entries = folder_entries(path)
+    shown = display_name(path)
     folders = [name for name, is_folder in entries if is_folder]
     in_folders = [name for name in folders if name not in UNLABELLED]
     parts = []

@@ -120,7 +120,8 @@ class TimeColumn:
     """
 
     def __init__(self, type: str | None = None, decimal: str = ".") -> None:
-        self.type, self.is_given = type, type is not None
+        self.type = type
+        self.is_given = type is not None
         self.decimal = decimal
         self._parts = list[Array]()
         self._around: tuple[str, str] | None = None
@@ -157,14 +158,16 @@ class TimeColumn:
             exact = exact_numbers(cells)
             if exact is not None and self._around in (None, PLAIN):
                 if len(exact):
-                    self.type, self._around = NUMBER, PLAIN
+                    self.type = NUMBER
+                    self._around = PLAIN
                 return exact, {}
         if self.type == DATE:
             dates = _iso_times(as_list(cells))
             if dates is not None:
                 self._check_zone(cells[0], int(lines[0]), has_zone=False)
                 return dates, {}
-        times, problems = [], {}
+        times = []
+        problems = {}
         for row, cell in enumerate(as_list(cells)):
             try:
                 times.append(self._read(cell, int(lines[row])))
@@ -216,7 +219,8 @@ class TimeColumn:
         try:
             time, has_zone = read_time(text, self.type or NUMBER)
         except BadCellError:
-            time, has_zone = None, None
+            time = None
+            has_zone = None
         if self.type in (None, NUMBER) and isinstance(cell, str):
             time = self._number_within(text, time)
         if time is None:
@@ -245,8 +249,10 @@ class TimeColumn:
             match = NUMBER_WITHIN.fullmatch(text.strip())
             if match is None or COUNTS_DOWN.search(match["after"]):
                 return None
-            number, around = int(match["number"]), (match["before"], match["after"])
-        self.type, self._around = NUMBER, self._around or around
+            number = int(match["number"])
+            around = (match["before"], match["after"])
+        self.type = NUMBER
+        self._around = self._around or around
         if around != self._around:
             return None
         return number

@@ -286,7 +286,8 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     decimals = parts.pop("decimals", "")
     found = {key: int(part) for key, part in parts.items() if part.isdigit()}
     hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
-    year, month = found.get("year", LOG_YEAR), found.get("month", 1)
+    year = found.get("year", LOG_YEAR)
+    month = found.get("month", 1)
     if "quarter" in found:
         month = 3 * found["quarter"] - 2
     if "half_year" in found:
@@ -368,7 +369,8 @@ def _offset(zone: str, text: str) -> int:
     digits = "".join(re.findall(r"\d", zone))
     if not digits:
         return 0
-    hours, minutes = int(digits[:2]), int(digits[2:4] or 0)
+    hours = int(digits[:2])
+    minutes = int(digits[2:4] or 0)
     if hours > 23 or minutes > 59:
         raise _unlike(text, DATE)
     size = hours * 3600 + minutes * 60 + int(digits[4:6] or 0)

@@ -85,7 +85,8 @@ def _read_header(lines: Iterator[tuple[int, str]], selection: Selection) -> bool
     Raises:
         UnreadableError: If the header isn't valid, or lacks the labels that are selected.
     """
-    line, has_labels = 0, False
+    line = 0
+    has_labels = False
     for line, text in lines:
         key, first = [*text.lower().split(), "", ""][:2]
         if key == "@data":
@@ -119,7 +120,8 @@ def read_arff(
 
 def _arff_records(lines: TextLines) -> Iterator[Record]:
     """Yield the names of the attributes, then the fields of each row."""
-    names, in_data = [], False
+    names = []
+    in_data = False
     for line, text in lines.numbered():
         if not text.strip() or text.lstrip().startswith("%"):
             continue
@@ -143,7 +145,8 @@ def _arff_records(lines: TextLines) -> Iterator[Record]:
 def _fields(text: str) -> list[str]:
     """Return the fields of a row, separated by commas, or by tabs in files without commas."""
     field = COMMA_FIELD if "," in text or "\t" not in text else TAB_FIELD
-    fields, end = [], -1
+    fields = []
+    end = -1
     while end < len(text):
         found = field.match(text, end + 1)
         assert found is not None  # the pattern matches any text

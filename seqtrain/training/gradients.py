@@ -40,7 +40,8 @@ def compute_gradients(trainer: Trainer, batch: Batch) -> tuple[Tensor, Losses, i
         number = int(processes.sum(zero + number)[0])
     if part is not None:
         torch.autograd.backward(losses.each.sum() / number)
-    total, each = losses.each.detach().sum(), losses.each.detach()
+    total = losses.each.detach().sum()
+    each = losses.each.detach()
     if mine is None:
         return total, Losses(each, losses.correct), number
     rows = zero.new_zeros(len(batch.lengths))
@@ -106,7 +107,8 @@ def changed_rows(trainer: Trainer, rows: SequenceStore, number: int) -> Sequence
         rows: The sequences.
         number: Number of the batch in the epoch.
     """
-    amounts, config = trainer.setup.settings.augment, trainer.config
+    amounts = trainer.setup.settings.augment
+    config = trainer.config
     if amounts is None:
         return rows
     width = rows.values.shape[1]

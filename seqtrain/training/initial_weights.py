@@ -84,7 +84,8 @@ def copy_old_weights(
     Returns:
         A line for the user with the numbers of old and new labels and tokens.
     """
-    before, after = old.state_dict(), new.state_dict()
+    before = old.state_dict()
+    after = new.state_dict()
     fitted = tuple(f"{branch}." for branch in new.solved_branches)
     for name, weight in after.items():
         if not name.startswith(fitted):
@@ -100,7 +101,8 @@ def copy_old_weights(
         if vectors is not None:
             is_new[torch.from_numpy(np.array(vectors.rows))] = False
         rows[is_new] = rows[UNK].clone()
-        kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
+        kept_tokens = len(vocabulary)
+        added_tokens = len(rows) - len(vocabulary)
     tables = {"embedding": old_preprocessing.steps, "static": old_preprocessing.row_features}
     for prefix, table in tables.items():
         for number, known in enumerate(table.vocabularies if table else []):

@@ -52,9 +52,11 @@ class RowWeights:
             ConfigError: If class weights name a label that train lacks, or leave out a label of
                 train.
         """
-        train, labels = data.splits["train"], data.preprocessing.labels
+        train = data.splits["train"]
+        labels = data.preprocessing.labels
         counts = weighted_counts(train.labels, len(labels), train.weights)
-        total, rare = None, None
+        total = None
+        rare = None
         if train.labels.ndim == 1:
             rare = rare_class(counts.tolist())
         elif train.weights is None:
@@ -206,7 +208,8 @@ def joined_rows(
     known = np.flatnonzero(rows.labels.reshape(len(rows), -1).min(axis=1) >= 0)
     own = None
     if any(store.weights is not None for store in stores):
-        mean, given = 1.0, stores[0].weights
+        mean = 1.0
+        given = stores[0].weights
         if given is not None and given.any():
             mean = float(given[given > 0].mean())
         parts = []

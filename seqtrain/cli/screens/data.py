@@ -75,7 +75,8 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         }
         for name, summary in found.summaries.items()
     }
-    vocabulary, vectors = found.data.preprocessing.vocabulary, found.data.vectors
+    vocabulary = found.data.preprocessing.vocabulary
+    vectors = found.data.vectors
     return {
         "classes": len(found.data.preprocessing.labels),
         "vocabulary": None if vocabulary is None else len(vocabulary),

@@ -53,7 +53,8 @@ class RowFormat:
     @cached_property
     def predicted(self) -> list[str]:
         """Names of the columns that a prediction fills."""
-        first, classes = self.labels[0], tuple(self.labels)
+        first = self.labels[0]
+        classes = tuple(self.labels)
         return list(self.values(Prediction(first, 0.0, (first,), classes, np.zeros(len(classes)))))
 
     @cached_property
@@ -83,7 +84,8 @@ class RowFormat:
             if keeps_all(self.keep):
                 return replace(self, keep=())
             return self
-        keep, example = self.keep, first[0].example
+        keep = self.keep
+        example = first[0].example
         if keeps_all(keep):
             keep = [*(first[-1].example.kept or ())]
         where = example.place_columns(keep, whole_files=whole_files)

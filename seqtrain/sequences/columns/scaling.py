@@ -75,7 +75,8 @@ class Scale(Saved):
             size: Number of groups.
         """
         present = ~np.isnan(values)
-        groups, numbers = groups[present], values[present].astype(np.float64)
+        groups = groups[present]
+        numbers = values[present].astype(np.float64)
         count = np.bincount(groups, minlength=size)
         mean = np.bincount(groups, numbers, size) / count.clip(1)
         squares = np.bincount(groups, (numbers - mean[groups]) ** 2, size)
@@ -98,9 +99,11 @@ class Scale(Saved):
         Returns:
             The numbers as float32, clipped to the range of this type. Then the mask, (N, C) bool.
         """
-        mean, std = np.array(self.mean), np.array(self.std)
+        mean = np.array(self.mean)
+        std = np.array(self.std)
         if rows is not None:
-            mean, std = mean[rows, None], std[rows, None]
+            mean = mean[rows, None]
+            std = std[rows, None]
         exact = (values - mean) / std
         numbers: Float32s = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
         absent = np.isnan(numbers)
@@ -128,7 +131,8 @@ def carry_forward(numbers: Float32s, lengths: Ints, growth: Array | None) -> Flo
         Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing
         Values", doi:10.1038/s41598-018-24271-9.
     """
-    absent, row = np.isnan(numbers), np.arange(len(numbers))
+    absent = np.isnan(numbers)
+    row = np.arange(len(numbers))
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
     times = (row - first).astype(np.float64)

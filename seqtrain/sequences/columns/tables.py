@@ -122,7 +122,8 @@ class NumberColumn(Saved):
         scale = Scale.fit(numbers[:, None])
         by_token = None
         if self.by is not None:
-            ids, size = cells[self.by].astype(np.int64), vocabulary_sizes[self.by]
+            ids = cells[self.by].astype(np.int64)
+            size = vocabulary_sizes[self.by]
             by_token = Scale.fit_groups(numbers, ids, scale, size)
         fitted = replace(self, scale=scale, scale_by_token=by_token)
         if bins is None:
@@ -177,7 +178,8 @@ class ColumnTable(Saved):
     since: Scale = field(default_factory=Scale)
 
     def __post_init__(self) -> None:
-        names, count = self.names, len(self.tokens)
+        names = self.names
+        count = len(self.tokens)
         used = {column.by for column in self.numbers}
         faults = {
             "columns: expected different names": len(set(names)) < len(names),
@@ -210,7 +212,8 @@ class ColumnTable(Saved):
             missing: Policy for missing numbers.
             standardize: Attribute of the table.
         """
-        tokens, numbers = [], []
+        tokens = []
+        numbers = []
         for name, own in kinds.items():
             options = own if isinstance(own, dict) else {}
             if "token" in own:
@@ -366,7 +369,8 @@ class ColumnTable(Saved):
         vectors = np.empty((len(values), self.input_size), np.float32)
         end = 0
         for block in blocks(values):
-            begin, end = end, end + len(block)
+            begin = end
+            end = end + len(block)
             vectors[begin:end] = self.vectors_of(block)
         found: Any = {self.array: vectors}
         return replace(store, **found)
@@ -377,8 +381,10 @@ class ColumnTable(Saved):
         Args:
             values: Final ids and numbers as read, as `TableEncoder.encode` returns them.
         """
-        cells, count = self._cells(values), len(self.tokens)
-        parts, indicators = [values[:, :count]], []
+        cells = self._cells(values)
+        count = len(self.tokens)
+        parts = [values[:, :count]]
+        indicators = []
         for column in self.numbers:
             numbers, absent = column.standardized(cells)
             parts.append(numbers)
@@ -401,7 +407,8 @@ class ColumnTable(Saved):
         """Return ids and numbers as read, with NaN for numbers that were carried forward."""
         if not self.carries:
             return values
-        first, count = len(self.tokens), len(self.numbers)
+        first = len(self.tokens)
+        count = len(self.numbers)
         observed: Float32s = values[:, : first + count].copy()
         observed[:, first:][values[:, first + count : first + 2 * count] > 0] = np.nan
         return observed
@@ -465,7 +472,8 @@ class TableEncoder:
 
     def encode(self, sequences: Sequences) -> tuple[Float32s, Ints]:
         """Return the vectors of all steps, (N, K), and the number of steps of each sequence."""
-        steps, problems = sequences.content, sequences.problems
+        steps = sequences.content
+        problems = sequences.problems
         if sequences.offsets is None:
             steps, lengths = self._series(steps, problems)
         else:
@@ -505,7 +513,8 @@ class TableEncoder:
             problems: Maps the index of each sequence that can't be used to the reason. The method
                 adds sequences with a missing number, if none is allowed.
         """
-        table, numbers = self._table, steps.numbers
+        table = self._table
+        numbers = steps.numbers
         if table.missing == "error" and np.isnan(numbers).any():
             self._refuse_missing(numbers, lengths, problems)
         if table.carries:
@@ -529,11 +538,13 @@ class TableEncoder:
 
     def _refuse_missing(self, numbers: Float32s, lengths: Ints, problems: Reasons) -> None:
         """Add each sequence with a missing number to the problems, at its first one."""
-        absent, ends = np.isnan(numbers), np.cumsum(lengths)
+        absent = np.isnan(numbers)
+        ends = np.cumsum(lengths)
         rows = np.flatnonzero(absent.any(axis=1))
         owners, first = np.unique(np.searchsorted(ends, rows, side="right"), return_index=True)
         for owner, row in zip(owners.tolist(), rows[first].tolist(), strict=True):
-            column, length = int(absent[row].argmax()), int(lengths[owner])
+            column = int(absent[row].argmax())
+            length = int(lengths[owner])
             if self._table.kind == "features":
                 name = ""
             else:

@@ -82,12 +82,15 @@ class TokenEncoder:
         Args:
             sequences: Texts, or lists of symbols.
         """
-        cells, problems = sequences.content, sequences.problems
+        cells = sequences.content
+        problems = sequences.problems
         if problems:
             cells = [cell if row not in problems else cell[:0] for row, cell in enumerate(cells)]
         if self._characters > REMEMBERED_CHARACTERS:
-            self._ids, self._characters = {}, 0
-        of_cells, known = [], self._ids.__getitem__
+            self._ids = {}
+            self._characters = 0
+        of_cells = []
+        known = self._ids.__getitem__
         for pieces in self._tokenizer.pieces(cells):
             try:
                 of_cells.append(b"".join(map(known, pieces)))
