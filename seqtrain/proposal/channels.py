@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -14,13 +13,15 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import inside
 from seqtrain.proposal.nested import rewritten_objects
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of, first_lines
 from seqtrain.proposal.wide import about_backwards, places_in_time, wide_columns
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.cells import is_number
@@ -67,7 +68,7 @@ STACKING = (
 """Program of Python that writes the files of a folder, a channel each, as one array of series."""
 
 
-def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+def channel_doubts(table: Table, columns: Columns) -> list[str]:
     """Return lines of a doubt if the numbers of columns may be the steps of several channels.
 
     Raises:
@@ -99,17 +100,17 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
     return lines
 
 
-def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str], int]:
+def _channels_in_names(columns: Columns) -> tuple[str, list[str], int]:
     """Return the pattern of the number of a step in names, the channels, and their steps.
 
     There are several channels with equal numbers of steps, eight or more, in more than half of the
     columns. Without these, there are no channels.
     """
-    names = [str(column.name) for column in columns if column.kind == "number"]
+    names = [column.name_text for column in columns if column.kind == "number"]
     if all(map(CLOCK_NAME.fullmatch, names)):
         return "", [], 0
     wide = wide_columns(columns)
-    if len(wide) == len(names) and places_in_time([str(column.name) for column in wide]):
+    if len(wide) == len(names) and places_in_time([column.name_text for column in wide]):
         return "", [], 0
     for pattern in STEP_NUMBERS:
         place, by_channel = re.compile(pattern), dict[str, list[str]]()
@@ -141,7 +142,7 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     lines = [f"{found}; if the channels come first in each, write them last"]
     if not are_arrays:
         return lines + _lines_of_lists(table, roles.sequence[0])
-    given = files_of("train", table.layout.splits["train"])
+    given = table.layout.train
     if table.step_columns:
         folder = given[0] if os.path.isdir(given[0]) else os.path.dirname(given[0])
         new, code, given = f"{folder.rstrip(os.sep)}-steps", FIRST_TO_LAST, [folder]

@@ -11,7 +11,10 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.findings import Findings
-from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile
+from seqtrain.proposal.profile import (
+    MOST_MARKS,
+    Columns,
+)
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
 from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
@@ -69,7 +72,7 @@ def check_dropped(found: Findings) -> None:
     )
 
 
-def setting_for_missing(columns: Sequence[ColumnProfile], table: Table) -> str:
+def setting_for_missing(columns: Columns, table: Table) -> str:
     """Return the setting that reads odd cells as missing, or "" for many different ones.
 
     It keeps those of the user. It is also "" for the fields of objects, and without columns.
@@ -78,15 +81,15 @@ def setting_for_missing(columns: Sequence[ColumnProfile], table: Table) -> str:
         return ""
     cells = dict[str, list[Any]](table.options.get("na_values") or {})
     for column in columns:
-        cells[str(column.name)] = [*cells.get(str(column.name), ())]
-        cells[str(column.name)] += [str(column.values[code]) for code in column.odd_codes]
+        cells[column.name_text] = [*cells.get(column.name_text, ())]
+        cells[column.name_text] += [str(column.values[code]) for code in column.odd_codes]
     is_long = len(cells) > MOST_ODD_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
     if is_long or any(column.owners is not None for column in columns):
         return ""
     return f"data.na_values={flow(cells)}"
 
 
-def _command_for_limits(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+def _command_for_limits(table: Table, columns: Columns) -> list[str]:
     """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
     if not all(map(LIMIT.fullmatch, marks)) or not table.is_delimited:

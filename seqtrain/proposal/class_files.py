@@ -10,7 +10,11 @@ import numpy as np
 
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.file_names import inside
-from seqtrain.proposal.profile import REPEATS, ColumnProfile
+from seqtrain.proposal.profile import (
+    REPEATS,
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
@@ -59,7 +63,7 @@ def are_classes(files: Sequence[str], pattern: str | None, label: str) -> bool:
     return len(labels) == len(files) > 1
 
 
-def may_be_steps(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+def may_be_steps(table: Table, columns: Columns) -> bool:
     """Return True if neighbouring rows of a file are similar, as time steps are.
 
     Args:

@@ -1,13 +1,12 @@
 """Times that may count down, such as the clock of a game: doubts with a command that turns them."""
 
-import shlex
 from collections.abc import Iterator
 
 from seqtrain.proposal.names import LEVEL_OF_QUARTERS, PARTS, level_of, may_count_down
 from seqtrain.proposal.one_recording import is_plain_table
 from seqtrain.proposal.order import IdRows, Order, is_known
 from seqtrain.proposal.profile import ColumnProfile, determines
-from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.roles import Roles, options_naming
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
@@ -21,14 +20,14 @@ def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
     """
     if roles.id is None or table.options.named("order"):
         return
-    if roles.order is not None:
+    if roles.order:
         *coarse, last = roles.order.columns
         is_after_part = last.is_duration and any(map(_is_part, coarse))
         if may_count_down(last) or is_after_part:
             yield _doubt(coarse, last, table)
         if coarse or may_count_down(last):
             return
-    coarse = [] if roles.order is None else list(roles.order.columns)
+    coarse = list(roles.order.columns)
     if not coarse:
         known = [x for x in roles.columns if _is_part(x) and is_known(x, roles.id)]
         coarse = [x for x in known if not determines(roles.id, x)]
@@ -59,6 +58,6 @@ def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> 
         mark = delimiter_of(table)
         code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'
         line, target = rewriting(["awk", f"-F{mark}", "-v", f"OFS={mark}", code], path, "turned")
-        names = [word for x in (*coarse, column) for word in ("--order", str(x.name))]
-        advice = f"{line}; then seqtrain init {target} {shlex.join(names)}"
+        options = options_naming("order", [*coarse, column])
+        advice = f"{line}; then seqtrain init {target} {options}"
     return f"if {column.shown} counts down within a sequence, as the clock of a game does: {advice}"

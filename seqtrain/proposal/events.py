@@ -82,13 +82,13 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
     label = ColumnProfile(roles.label.name, roles.label.values, roles.label.codes[owners])
     inner = Roles("steps", label, columns=fields, id=id)
     order = find_order(fields, id)
-    counts = order is not None and (is_dated(order.columns[0]) or _counts_evenly(order, id))
-    others = [x for x in fields if not (counts and order is not None and x is order.columns[0])]
+    counts = bool(order) and (is_dated(order.columns[0]) or _counts_evenly(order, id))
+    others = [x for x in fields if not (counts and x is order.columns[0])]
     StepColumns(others, inner, options, row_features=False).assign()
     roles.steps = inner.steps
     roles.ignored += [f"{column.shown}: {each}" for each in inner.ignored]
     roles.warnings += inner.warnings
-    if order is not None and counts:
+    if counts:
         roles.ignored.append(f"{column.shown}: {order.shown} (the order of the objects)")
         if (IdRows(id.codes).steps(order) < 0).any():
             roles.warnings.append(

@@ -25,7 +25,11 @@ from seqtrain.proposal.label_files import label_file, pattern_of, refuse_other_n
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import (
+    ReadingProgress,
+    read_alone,
+    read_table,
+)
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting
@@ -179,7 +183,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     inside = table.column(LABEL)
     if not table.has_columns and inside is not None and inside.distinct:  # as in npz
         return []
-    own = {str(column.name) for column in table.columns} | set(map(str, range(len(table.columns))))
+    own = {column.name_text for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
         return []
     group, joins = None, []
@@ -217,7 +221,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
 
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
     """Return the error about a file of labels that has another number of rows, and no key."""
-    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    other = read_alone(path, progress)
     return DataError(
         f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
         f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
@@ -264,8 +268,7 @@ def joined_by_key(
     splits = {split_of(path) or "train" for path in files}
     if not are_files or len(files) != 2 or len(names) < 2 or splits != {"train"}:
         return None
-    plain = FileLayout({}, InitOptions())
-    tables = [read_table([path], plain, progress, is_train=False) for path in files]
+    tables = [read_alone(path, progress) for path in files]
     for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
         join, _ = _join_of(table, other.path, progress)
         key = None if join is None else table.column(str(join["on"]))
@@ -292,7 +295,7 @@ def _refuse_repeated_keys(table: Table, other: Table) -> None:
     """
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
     for key in other.columns:
-        left, repeated = own.get(str(key.name)), other.rows - key.distinct
+        left, repeated = own.get(key.name_text), other.rows - key.distinct
         is_key = left is not None and left.repeats and _has_values_of(left, key)
         if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
             value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
@@ -314,12 +317,12 @@ def _possible_keys(table: Table, other: Table) -> list[Any]:
     table lacks its name.
     """
     found = list[Any]()
-    names, others = ({str(column.name) for column in each.columns} for each in (table, other))
+    names, others = ({column.name_text for column in each.columns} for each in (table, other))
     common, has_others = names & others, not others <= names
     for key in other.columns:
         is_key = key.distinct == other.rows >= FEWEST_KEYS and has_others
         for column in table.columns if is_key and other.header else ():
-            left, right = str(column.name), str(key.name)
+            left, right = column.name_text, key.name_text
             is_same = left == right or not {left, right} & common
             if is_same and _has_values_of(column, key) and _has_values_of(key, column):
                 found.append(left if left == right else {"left": left, "right": right})
@@ -342,11 +345,11 @@ def _join_of(
     if is_single and has_names is False and rows == table.rows + 1:  # a number as a name, as 0
         rows, has_names = table.rows, True
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
-    new = [str(column.name) for column in other.columns if column.name not in own]
+    new = [column.name_text for column in other.columns if column.name not in own]
     if is_single and not other.header:
         new = [column_of(path)]
     for column in other.columns:
-        key = own.get(str(column.name))
+        key = own.get(column.name_text)
         is_key = column.distinct == other.rows and len(new) > 0
         if is_key and key is not None and _has_values_of(key, column):
             return {"file": path, "on": column.name}, new
@@ -425,8 +428,8 @@ def _with_label_file(
         return None
     if options.get("path") or options.get("join"):
         return None
-    own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
-    names = [str(column.name) for column in own.columns]
+    own = read_alone(recordings[0], progress)
+    names = [column.name_text for column in own.columns]
     if have_label(own) or any(str(name) in names for name in options.named("label")):
         return None
     found = label_file(path, recordings, names, progress)

@@ -105,7 +105,7 @@ def find_layout(
             return joined
         splits = recordings_of_train(files, progress)
     layout = FileLayout(splits or _splits(files, test), options)
-    train = files_of("train", layout.splits["train"])
+    train = layout.train
     if train[0].startswith(MEMORY):
         return layout
     if options.get("join"):
@@ -362,7 +362,7 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
         DataError: The error has a command for each.
     """
     has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
-    if not has_label or roles.kind != "text" or "id" in options.given or roles.order is not None:
+    if not has_label or roles.kind != "text" or "id" in options.given or roles.order:
         return
     texts = listed([column.shown for column in roles.sequence])
     as_turns = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")

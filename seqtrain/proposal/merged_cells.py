@@ -1,13 +1,15 @@
 """Ids that are written in the first of their rows only, as in sheets with merged cells."""
 
 import os
-from collections.abc import Sequence
 
 import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import is_code_or_owner
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
@@ -33,7 +35,7 @@ FILLING_SHEET = (
 """Code that does this with a sheet, and writes csv."""
 
 
-def refuse_ids_written_once(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_ids_written_once(table: Table, columns: Columns) -> None:
     """Raise a DataError if an id is only written in the first of its rows.
 
     It is in the first column, or in one named like ids. Its first cell isn't blank, more than half

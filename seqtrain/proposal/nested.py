@@ -3,11 +3,14 @@
 import json
 import os
 import shlex
-from collections.abc import Sequence
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
@@ -37,7 +40,7 @@ WRITING_NUMBERS = (
 """Program that writes the numbers of a list as fields."""
 
 
-def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_nested(table: Table, columns: Columns) -> None:
     """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
 
     If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
@@ -66,7 +69,7 @@ def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
     raise DataError(*lines)
 
 
-def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_annotations(table: Table, columns: Columns) -> None:
     """Raise a DataError if the labels are choices in annotations, as Label Studio writes them.
 
     The error has a command that writes a row with the data and the choices of each task.
@@ -89,7 +92,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
 
     Such as the place of an event. They are time steps, or are read as a sequence each.
     """
-    points = [x for x in table.columns if x.holds_points and "." not in str(x.name)]
+    points = [x for x in table.columns if x.holds_points and "." not in x.name_text]
     points = [x for x in points if roles.id is not None or roles.sequence == [x]]
     if table.format != "jsonl" or not os.path.isfile(table.path) or not points:
         return []
@@ -111,7 +114,7 @@ def commands_for_items(table: Table) -> list[str]:
     if table.format != "jsonl" or not labels or not lists:
         return []
     column = max(lists, key=_items)
-    options = shlex.join(["--label", str(labels[0].name), "--sequence", str(column.name)])
+    options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
         *rewritten_objects(table, ITEMS, column, "rows", options),
@@ -138,7 +141,7 @@ def rewritten_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    command = ["python3", "-c", reading + code, str(column.name)]
+    command = ["python3", "-c", reading + code, column.name_text]
     return rewritten(command, path, suffix, *options, ending=".jsonl")
 
 

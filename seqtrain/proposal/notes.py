@@ -143,12 +143,12 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
     if roles.all_others:
         columns = ["all other columns"]
     elif not columns and roles.has_names:
-        columns = [str(column.name) for column in roles.sequence]
+        columns = [column.name_text for column in roles.sequence]
     if columns:
         used += f" = {listed(columns, 8)}"
     kind = "several labels per row" if facts.multi_label else "label"
     if roles.has_names:
-        kind += f" = {listed([str(x.name) for x in roles.one_hot or [roles.label]], 4)}"
+        kind += f" = {listed([x.name_text for x in roles.one_hot or [roles.label]], 4)}"
     elif found.table.format == "fasta":
         kind += " in the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"

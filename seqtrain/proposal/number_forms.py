@@ -125,7 +125,7 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
     The reading whose dates are closest together comes first.
     """
     is_plain = table.is_delimited and table.header
-    if roles.id is None or roles.order is not None or not is_plain:
+    if roles.id is None or roles.order or not is_plain:
         return
     unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
     if not unread:

@@ -2,13 +2,16 @@
 
 import os
 import shlex
-from collections.abc import Sequence
 
 import numpy as np
 
 from seqtrain.proposal.class_files import FEWEST_PIECES
 from seqtrain.proposal.names import is_counting
-from seqtrain.proposal.profile import REPEATS, ColumnProfile
+from seqtrain.proposal.profile import (
+    REPEATS,
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.shell import rewritten, set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table
@@ -20,9 +23,7 @@ PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
 WINDOW = "data.window={steps: 16, stride: 8, label: last}"
 
 
-def commands_for_parts(
-    table: Table, columns: Sequence[ColumnProfile], label: ColumnProfile
-) -> list[str]:
+def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> list[str]:
     """Return lines with commands that number the parts of a recording, or an empty list.
 
     A part begins where a column that counts begins again. If there is none, parts are equally long.
@@ -46,7 +47,7 @@ def commands_for_parts(
         return []
     path = table.file
     mark = delimiter_of(table)
-    names = [str(column.name) for column in table.columns]
+    names = [column.name_text for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)
     if again is not None:
@@ -65,7 +66,7 @@ def commands_for_parts(
     code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
     code += f"{rule} {{print $0, part + 0}}"
     command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
-    options = shlex.join(["--id", name, "--label", str(label.name)])
+    options = shlex.join(["--id", name, "--label", label.name_text])
     if not stays:
         options += f" {set_option(WINDOW)}"
     return [
@@ -74,7 +75,7 @@ def commands_for_parts(
     ]
 
 
-def is_plain_table(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+def is_plain_table(table: Table, columns: Columns) -> bool:
     """Return True for a file of csv or tsv with names in the line above the rows, and no quotes."""
     layout = table.layout
     if not table.is_delimited or not table.header or layout.joins:

@@ -1,6 +1,5 @@
 """Columns that sort the rows of an id: dates, times, and numbers that count."""
 
-from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,13 @@ from seqtrain.proposal.names import (
     level_of,
     may_be_seconds,
 )
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, is_contiguous, joined_codes
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Columns,
+    is_contiguous,
+    joined_codes,
+)
 from seqtrain.proposal.time_kinds import (
     are_unix_times,
     has_years_last,
@@ -57,20 +62,25 @@ MOST_TOTALS = 2
 class Order:
     """Columns that sort rows: the first one, and each of the others where those before are equal.
 
+    An order without columns is false: rows stay as they are in the file.
+
     Args:
-        columns: The columns, at least one.
+        columns: The columns.
     """
 
     def __init__(self, *columns: ColumnProfile) -> None:
         self.columns = columns
 
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
     @property
-    def name(self) -> Name | list[Name]:
-        """Value of data.order: a column, or a list of columns."""
+    def name(self) -> Name | list[Name] | None:
+        """Value of data.order: a column, a list of columns, or None."""
         names = [column.name for column in self.columns]
         if len(names) == 1:
             return names[0]
-        return names
+        return names or None
 
     @property
     def shown(self) -> str:
@@ -107,6 +117,15 @@ class Order:
         places = np.empty(len(rows))
         places[rows] = np.cumsum(np.any(changes, axis=0))
         return np.where(np.isnan(self.keys).any(axis=0), np.nan, places)
+
+    def sort(self, ids: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+        """Return the index of the rows, id by id, those of an id in this order.
+
+        Args:
+            ids: Code of the id of each row.
+        """
+        keys = [self.numbers] if self else []
+        return np.lexsort((*keys, ids))
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -187,8 +206,8 @@ class IdRows:
         return bool(len(gaps) and np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps))
 
 
-def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | None:
-    """Return the columns that sort the rows of an id, or None if none do.
+def find_order(columns: Columns, id: ColumnProfile) -> Order:
+    """Return the columns that sort the rows of an id. The order is empty if none do.
 
     Dates come before times and numbers, and then the column with most distinct values. If rows of
     an id are equal in this column, or if it is a time of day next to a day, several columns sort
@@ -206,7 +225,7 @@ def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | N
     return _order_by_levels(best, levels, rows)
 
 
-def _known_columns(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[ColumnProfile]:
+def _known_columns(columns: Columns, id: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns that can sort rows and have a number or a time in each."""
     return [x for x in columns if _can_sort(x) and is_known(x, id)]
 
@@ -243,9 +262,7 @@ def _level(column: ColumnProfile) -> int | None:
     return None if column.has_decimals else level
 
 
-def _order_by_levels(
-    best: ColumnProfile | None, columns: Sequence[ColumnProfile], rows: IdRows
-) -> Order | None:
+def _order_by_levels(best: ColumnProfile | None, columns: Columns, rows: IdRows) -> Order:
     """Return the order by columns from coarse to fine ones, such as a date and a time of day.
 
     It begins with the best single column, unless rows with a coarser level aren't sorted by this
@@ -256,7 +273,7 @@ def _order_by_levels(
         columns: Columns with a level.
         rows: Rows to look at.
     """
-    alone, chosen = None, list[ColumnProfile]()
+    alone, chosen = Order(), list[ColumnProfile]()
     if best is not None:
         alone = Order(best)
         if rows.are_sorted_by(best) or not _is_within_another(best, columns, rows):
@@ -271,9 +288,7 @@ def _order_by_levels(
     return alone
 
 
-def _add_levels(
-    chosen: list[ColumnProfile], columns: Sequence[ColumnProfile], rows: IdRows
-) -> None:
+def _add_levels(chosen: list[ColumnProfile], columns: Columns, rows: IdRows) -> None:
     """Append columns to an order, each of which distinguishes rows that are equal in the others.
 
     A time of day must be named like times of events, or the rows must stand in its order. Next to
@@ -305,7 +320,7 @@ def _is_session(column: ColumnProfile) -> bool:
     return LEVEL_OF_DATES < (_level(column) or 0) < LEVEL_OF_TIMES
 
 
-def _is_order(chosen: Sequence[ColumnProfile], rows: IdRows, *, is_first_known: bool) -> bool:
+def _is_order(chosen: Columns, rows: IdRows, *, is_first_known: bool) -> bool:
     """Return True if columns from coarse to fine ones are the order of rows.
 
     Hours without days must be in the order of the file: they may cross midnight. So must parts,
@@ -336,7 +351,7 @@ def _is_order(chosen: Sequence[ColumnProfile], rows: IdRows, *, is_first_known: 
     return rows.ties(joined) <= (1 - NEARLY_ALL) * rows.ties(Order(first))
 
 
-def _counts_down(chosen: Sequence[ColumnProfile], rows: IdRows) -> bool:
+def _counts_down(chosen: Columns, rows: IdRows) -> bool:
     """Return True if rows stand in the order of all columns but the last, which falls in each."""
     coarse = Order(*chosen[:-1])
     if not rows.are_sorted_by(coarse):
@@ -345,7 +360,7 @@ def _counts_down(chosen: Sequence[ColumnProfile], rows: IdRows) -> bool:
     return bool(len(steps) and (steps <= 0).all() and steps.any())
 
 
-def _is_finer_level(column: ColumnProfile, chosen: Sequence[ColumnProfile]) -> bool:
+def _is_finer_level(column: ColumnProfile, chosen: Columns) -> bool:
     """Return True if a column has a finer level than the last of some columns.
 
     After a column without a level, it must be finer than a date. A week is finer than a year, but
@@ -359,9 +374,7 @@ def _is_finer_level(column: ColumnProfile, chosen: Sequence[ColumnProfile]) -> b
     return level > (LEVEL_OF_DATES if last is None else last) and not levels >= MONTHS_AND_WEEKS
 
 
-def _is_within_another(
-    column: ColumnProfile, others: Sequence[ColumnProfile], rows: IdRows
-) -> bool:
+def _is_within_another(column: ColumnProfile, others: Columns, rows: IdRows) -> bool:
     """Return True if a column begins again for each value of a column with a coarser level."""
     level = _level(column)
     if level is None or holds_dates(column):
@@ -400,9 +413,7 @@ def _is_finer(column: ColumnProfile, other: ColumnProfile, rows: IdRows) -> bool
     return bool(grows and (rows.steps_along(other, column) >= 0).all())
 
 
-def other_orders(
-    columns: Sequence[ColumnProfile], order: Order, id: ColumnProfile
-) -> list[ColumnProfile]:
+def other_orders(columns: Columns, order: Order, id: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns that could be the order, and would sort the rows of an id in another way.
 
     Args:
@@ -415,7 +426,7 @@ def other_orders(
     return [x for x in possible if (rows.steps_along(order, x, order) < 0).any()]
 
 
-def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[Order]:
+def doubtful_orders(columns: Columns, id: ColumnProfile) -> list[Order]:
     """Return the orders that rows of an id may have, though neither values nor names say so.
 
     After the order by a column, there is that by this column within coarser ones in which it begins
@@ -439,9 +450,7 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
     return found
 
 
-def _coarser(
-    column: ColumnProfile, columns: Sequence[ColumnProfile], rows: IdRows
-) -> list[ColumnProfile]:
+def _coarser(column: ColumnProfile, columns: Columns, rows: IdRows) -> list[ColumnProfile]:
     """Return the columns with a coarser level within which a column begins again."""
     finest = min(_level(column) or COUNTERS, LEVEL_OF_TIMES)
     levels = {x: level for x in columns if (level := _level(x)) is not None}

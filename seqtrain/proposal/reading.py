@@ -206,7 +206,7 @@ def read_table(
         table.sheets = sheet_names(path)
     missing = options.get("na_values") or {}
     for at, column in enumerate(table.columns):
-        own = list(missing.get(str(column.name), ()))
+        own = list(missing.get(column.name_text, ()))
         if EVERY in missing and column.is_measured:  # the column of the label isn't known yet
             own += missing.get(EVERY, ())
         if own:
@@ -216,6 +216,11 @@ def read_table(
     if first and not layout.joins and (is_train or REST in options.named("sequence")):
         _read_ragged(table, files, first)
     return table
+
+
+def read_alone(path: str, progress: ReadingProgress) -> Table:
+    """Read all columns of a file without options of the user, to look what is in it."""
+    return read_table([path], FileLayout({}), progress, is_train=False)
 
 
 def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> Any:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 
 from seqtrain.config.document import flow
@@ -28,13 +27,17 @@ from seqtrain.proposal.nested import refuse_annotations, refuse_nested
 from seqtrain.proposal.number_forms import check_decimal_marks, unclear_dates, written_in_two_ways
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
     columns_named,
     joined_marks,
     odd_numbers,
+    options_naming,
     owner_of,
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
@@ -75,7 +78,7 @@ def roles_of(table: Table) -> Roles:
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
     odd = [*odd_numbers(roles)]
-    sorting = () if roles.order is None else roles.order.columns
+    sorting = roles.order.columns
     setting = setting_for_missing([column for column in odd if column not in sorting], table)
     for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
@@ -109,7 +112,7 @@ def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     if str(roles.label.name) not in table.layout.facts:
         return []
     found = [column for column in map(table.column, table.layout.facts) if column is not None]
-    return [x for x in found if x is not roles.label and str(x.name) not in used]
+    return [x for x in found if x is not roles.label and x.name_text not in used]
 
 
 def _without_keys(table: Table) -> list[ColumnProfile]:
@@ -123,7 +126,7 @@ def _without_keys(table: Table) -> list[ColumnProfile]:
     return [column for column in table.columns if column.name not in (keys & parts) - named]
 
 
-def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+def _roles_of(table: Table, columns: Columns) -> Roles:
     """Return the roles of some columns of a table."""
     options = table.options
     if not table.has_columns:
@@ -138,7 +141,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
     roles, doubts = step_table(columns, options), list[str]()
-    if roles is None or roles.order is None:
+    if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:
         roles = _row_roles(table, columns, options, next(iter(labels), None))
@@ -153,26 +156,26 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     return roles
 
 
-def _refuse_one_class(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> None:
+def _refuse_one_class(columns: Columns, marked: ColumnProfile) -> None:
     """Raise a DataError if at most one of the label columns marks rows.
 
     Args:
         columns: The label columns.
         marked: Column of the names that each row has, joined by |.
     """
-    names = [x for x in columns if any(str(x.name) in own.split("|") for own in marked.values)]
+    names = [x for x in columns if any(x.name_text in own.split("|") for own in marked.values)]
     if not names:
         raise DataError("--label: no row has a 1 in one of these columns; name others")
     if len(names) == 1:
         raise DataError(
             f"--label: of these columns, only {names[0].shown} marks rows; if its 1 and 0 are two "
-            f"classes, name it alone: {shlex.join(['--label', str(names[0].name)])}"
+            f"classes, name it alone: {options_naming('label', [names[0]])}"
         )
 
 
 def _row_roles(
     table: Table,
-    columns: Sequence[ColumnProfile],
+    columns: Columns,
     options: InitOptions,
     label: ColumnProfile | None,
 ) -> Roles:
@@ -204,9 +207,7 @@ def _row_roles(
     return roles
 
 
-def _likeliest_label(
-    columns: Sequence[ColumnProfile], label: ColumnProfile | None
-) -> ColumnProfile | None:
+def _likeliest_label(columns: Columns, label: ColumnProfile | None) -> ColumnProfile | None:
     """Return the label that the user names, or the one that is likeliest, or None."""
     if label is None:
         try:
@@ -241,7 +242,7 @@ def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str
     files = pattern_of([os.path.join(folder, name) for name in names])
     if files is None:
         files = os.path.join(folder, f"*{os.path.splitext(names[0])[1]}")
-    key = str(column.name)
+    key = column.name_text
     on: object = column.name
     if not key.isidentifier() or key in (FILE, FOLDER):
         key, on = RECORDING, {"left": RECORDING, "right": column.name}
@@ -261,7 +262,7 @@ def _folder_with(names: Sequence[str], folder: str) -> str | None:
     return None
 
 
-def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+def _fixed_roles(table: Table, columns: Columns) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
     options, format = table.options, table.format
     text, label = table.column(TEXT), table.column(LABEL)
@@ -285,9 +286,9 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     return roles
 
 
-def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+def _check_names(columns: Columns, options: InitOptions) -> None:
     """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
-    present = [str(column.name) for column in columns]
+    present = [column.name_text for column in columns]
     known = {*present, *map(str, range(len(columns)))}
     has_names = isinstance(columns[0].name, str)
     if has_names:

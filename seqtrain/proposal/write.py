@@ -158,7 +158,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "join": (list(layout.joins) or None, "columns of another file"),
         "sequence": _sequence(roles),
         "id": (roles.id and roles.id.key, _about_id(roles)),
-        "order": (roles.order and roles.order.name, "sorts them"),
+        "order": (roles.order.name, "sorts them"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),

@@ -70,11 +70,15 @@ class JoinedSource(Source):
     Args:
         source: The source.
         joins: The further files.
+        needed: Columns to join if all columns of the source are read, or None for all.
     """
 
-    def __init__(self, source: Source, joins: Sequence[Join]) -> None:
+    def __init__(
+        self, source: Source, joins: Sequence[Join], needed: Sequence[Name] | None = None
+    ) -> None:
         self.source = source
         self.joins = tuple(joins)
+        self.needed = needed
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
         self.matches = list[KeyMatch]()
 
@@ -94,11 +98,14 @@ class JoinedSource(Source):
         """
         tables = []
         unreadable = []
+        joined = selection
+        if selection.required is None and self.needed is not None:
+            joined = Selection(tuple(self.needed))
         for join in self.joins:
             try:
-                tables.append(_JoinedTable(join, selection))
+                tables.append(_JoinedTable(join, joined))
             except DataError as error:
-                if selection.required is None:
+                if joined.required is None:
                     raise
                 unreadable.append(error)
         inner = _without(selection, tables)
@@ -197,8 +204,9 @@ class _JoinedTable:
         self.name = join.source.name
         self.is_whole = selection.required is None
         if selection.required is not None:
-            others = [name for name in selection.required if name != join.right]
-            names = [join.own_name if name == join.column else name for name in others]
+            names = [name for name in selection.required if name != join.right]
+            if join.column is not None:  # the file's only column, under its new name alone
+                names = [join.own_name] if join.column in names else []
             selection = Selection(() if join.right is None else (join.right,), tuple(names))
         self._lines = list[int]()
         columns = dict[Name, list[Any]]()
@@ -317,7 +325,9 @@ class _JoinedTable:
         return list(range(start, end))
 
 
-def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
+def joined_source(
+    source: Source, joins: Sequence[Mapping[str, Any]], needed: Sequence[Name] | None = None
+) -> Source:
     """Return a source with the files of data.join.
 
     If a file names its split, as y_train.txt, and the source another one, as X_test.txt, the file
@@ -328,6 +338,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
         joins: Value of data.join: mappings with the keys `file` and `on`. `on` is a column, the
             columns ``{left, right}``, or "row"; `header` tells if a file that is joined row by row
             names its columns.
+        needed: Columns to join if all columns of the source are read, or None for all.
     """
     found = []
     for each in joins:
@@ -340,7 +351,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
         else:
             found.append(Join(_open(path), on["left"], on["right"]))
     if found:
-        return JoinedSource(source, found)
+        return JoinedSource(source, found, needed)
     return source
 
 
