@@ -1,7 +1,6 @@
 """Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
@@ -10,13 +9,12 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.roles import FEWEST_WIDE, Roles
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.profile import ColumnProfile, Columns
+from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming
+from seqtrain.proposal.shell import rewriting, rewritten, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed, quote
 
 MOST_NAMED = 3
@@ -68,8 +66,8 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
     with_commas = [column for column in columns if column.has_decimal_commas]
-    is_text = table.dialect.format in ("csv", "tsv")
-    if not with_commas or not is_text or table.layout.options.get("decimal"):
+    is_text = table.is_delimited
+    if not with_commas or not is_text or table.options.get("decimal"):
         return
     with_points = [column for column in columns if column.decimal_points]
     if not with_points:
@@ -102,14 +100,14 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
                 "as numbers of one unit; if they aren't, write each with its unit"
             )
     mark = "," if any(column.has_decimal_commas for column in columns) else "."
-    if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
+    if table.is_delimited and table.options.get("decimal", mark) == mark:
         found = {x: x.possible_thousands(mark) or "" for x in columns}
         doubtful = {x: cell for x, cell in found.items() if cell}
         others = [x for x in columns if x.has_decimals and x not in doubtful]
         for column, cell in [*doubtful.items()][:MOST_NAMED]:
             advice = f"write {cell.replace(mark, '')}"
             if mark == "." and not others:
-                advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
+                advice = set_option(f"data.decimal={flow(',')}")
             yield (
                 f"{column.shown}: {cell} is read as a number with three decimals, although others "
                 f"have none; if they are thousands: {advice}"
@@ -138,15 +136,15 @@ def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
     if roles.id is None or not roles.steps:
         return
     kinds = {**roles.steps, **roles.static}
-    columns = [x for x in columns if x not in roles.id.parts and kinds.get(str(x.name)) != "number"]
+    columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
     if columns:
         found, *advice = _plain_numbers(columns, table, marks=True)
-        used = any(str(x.name) in kinds for x in columns)
+        used = any(x.name_text in kinds for x in columns)
         use = "each different cell is a token" if used else "not used"
         yield ": ".join([f"{found}: {use}; if they are measurements", *advice])
 
 
-def commands_for_measurements(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     """Return lines with a command that writes plain numbers in columns of measurements, or []."""
     columns = [x for x in columns if x.holds_measurements or x.kind == "amount"]
     if not columns:
@@ -155,9 +153,7 @@ def commands_for_measurements(table: Table, columns: Sequence[ColumnProfile]) ->
     return [f"{found}; if they are measurements:", *(f"  {line}" for line in advice)]
 
 
-def _plain_numbers(
-    columns: Sequence[ColumnProfile], table: Table, *, marks: bool
-) -> tuple[str, str]:
+def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str, str]:
     """Return what cells of measurements are like, and the advice to write plain numbers.
 
     Args:
@@ -177,18 +173,17 @@ def _plain_numbers(
             f"write numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
         )
         hint += "each number in a column of its own"
-    files = matching_files(table.path)
-    if not _has_named_columns(table) or len(files) > 1:
+    if not _has_named_columns(table) or len(table.files) > 1:
         return found, hint
     places = " ".join(str(table.columns.index(column)) for column in columns)
     command = ["python3", "-c", SPLITTING.format(mark=delimiter_of(table)), places]
-    line, target = rewriting([*command, *(["marks"] if marks else [])], files[0], "numbers")
+    line, target = rewriting([*command, *(["marks"] if marks else [])], table.file, "numbers")
     return found, f"{hint}: {line} && seqtrain init {target}"
 
 
 def _with_points(table: Table) -> str:
     """Return a command that writes decimal points in place of commas in the cells of a table."""
-    path = matching_files(table.path)[0]
+    path = table.file
     mark = delimiter_of(table)
     quote = '"?' if mark != "," else '"'
     code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
@@ -200,13 +195,14 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
 
     The reading whose dates are closest together comes first.
     """
-    if roles.id is None or roles.order is not None or not _has_named_columns(table):
+    if roles.id is None or roles.order or not _has_named_columns(table):
         return
     unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
     for column in unread:
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
-            line, target = _rewriting_cells(column, table, WITH_YEAR_FIRST, form, first)
+            command = _rewriting_cells(column, table, WITH_YEAR_FIRST, form)
+            line, target = rewriting(command, table.file, first)
             yield f"{column.shown}: if the {first} comes first: {line} && seqtrain init {target}"
 
 
@@ -230,32 +226,28 @@ def commands_for_marks(table: Table) -> list[str]:
         if not _has_named_columns(table):
             lines.append(f"{line}, write {other} there")
             continue
-        command, target = _rewriting_cells(column, table, FILLED, other, "filled")
-        label = shlex.join(["--label", str(column.name)])
-        lines += [f"{line}:", f"  {command} && seqtrain init {target} {label}"]
+        command = _rewriting_cells(column, table, FILLED, other)
+        label = options_naming("label", [column])
+        lines += [f"{line}:", *rewritten(command, table.file, "filled", label)]
     return lines
 
 
 def _has_named_columns(table: Table) -> bool:
     """Return True for csv and tsv whose first row names the columns, without joined columns."""
-    return bool(table.dialect.format in ("csv", "tsv") and table.header) and not table.layout.joins
+    return table.is_delimited and bool(table.header) and not table.layout.joins
 
 
-def _rewriting_cells(
-    column: ColumnProfile, table: Table, cell: str, argument: str, suffix: str
-) -> tuple[str, str]:
-    """Return a line that writes a file with other cells in a column, and the name of the file.
+def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, argument: str) -> list[str]:
+    """Return a command that writes other cells in a column of csv.
 
     Args:
         column: The column.
         table: The table, with a file whose columns have names.
         cell: Code of Python for the new cell.
         argument: Argument of this code.
-        suffix: Word in the name of the new file.
     """
     code = REWRITING_CELLS.format(mark=delimiter_of(table), cell=cell)
-    command = ["python3", "-c", code, str(table.columns.index(column)), argument]
-    return rewriting(command, matching_files(table.path)[0], suffix)
+    return ["python3", "-c", code, str(table.columns.index(column)), argument]
 
 
 def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:
