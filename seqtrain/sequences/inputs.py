@@ -137,8 +137,9 @@ def unchanged(inputs: Iterable[Input]) -> Iterator[None]:
 
 def was_changed(source: Input) -> DataError:
     """Return the error for an input that has changed while it was read."""
-    advice = "start again once nothing writes to it"
-    return DataError(f"{source.name}: was changed while it was read; {advice}")
+    return DataError(
+        f"{source.name}: was changed while it was read; start again once nothing writes to it"
+    )
 
 
 def table_source(data: Any, schema: Schema, name: str = "data", *, labelled: bool = True) -> Input:
