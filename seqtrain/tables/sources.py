@@ -23,7 +23,6 @@ from seqtrain.tables.blocks import (
     FOLDER,
     LABEL,
     ROWS,
-    TEXT,
     Block,
     CellsByName,
     Coded,
