@@ -597,6 +597,25 @@ def test_labels_in_names_are_of_one_word_or_several(tmp_path, monkeypatch, draw,
     assert group == ("subject" if form.startswith("p") else None)
 
 
+@pytest.mark.parametrize("count", [24, 200])
+def test_folders_of_recordings_are_no_features_but_may_be_the_group(
+    tmp_path, monkeypatch, draw, cli, count
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(count):
+        path = Path(f"my rec/{'person' if i % 8 else 'p'}{i % 8}/{i}.csv")
+        write(path, ["x", "y"], recording(draw, i % 2, rows=5))
+    rows = [[f"{i}.csv", labels[i % 2]] for i in range(count)]
+    write(Path("labels.csv"), ["take", "activity"], rows)
+    said = cli("init", "my rec", "labels.csv", "-o", "c.yaml").err
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.static, data.group) == (None, None)
+    (setting,) = re.findall("--set (data.group=.*)", said)
+    cli("init", "my rec", "labels.csv", "-o", "d.yaml", "--set", setting)
+    assert parse_config(Path("d.yaml").read_text()).data.group == "folder"
+
+
 def test_a_few_rows_of_labels_have_a_header_if_it_has_the_key(tmp_path, monkeypatch, draw):
     monkeypatch.chdir(tmp_path)
     rows = [[f"s{i}", k, draw.gauss(i % 3, 1)] for i in range(8) for k in range(9)]
