@@ -5,10 +5,11 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
-from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile
+from seqtrain.proposal.roles import Roles, set_command
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
@@ -29,6 +30,20 @@ CHOICES_IN_TASKS = (
     'for a in y["result"] if "choices" in a["value"]}})) for x in r for y in x[sys.argv[1]][:1]]'
 )
 """Program that writes the data of each task, and the choices of its first annotation."""
+ANSWERS = ({"assistant", "model", "gpt", "bot"}, ("role", "from"), ("content", "value", "text"))
+"""Names of roles that answer in chats, and of the fields of a turn's role and of its text."""
+LAST_AS_LABEL = (
+    "k, t = sys.argv[1:]; "
+    '[print(json.dumps({**x, k: x[k][:-1], "label": x[k][-1][t].strip()})) for x in r if x[k]]'
+)
+"""Program that writes the text of the last turn as the label, and the chat without it."""
+CATEGORIES = "cats"
+"""Name of the object with a mark for each class, as spaCy writes them."""
+CATEGORIES_AS_LABEL = (
+    "k = sys.argv[1]; [print(json.dumps({**{n: y for n, y in x.items() if n != k}, "
+    '"label": "|".join(n for n, y in x[k].items() if y >= 0.5)})) for x in r]'
+)
+"""Program that writes the names of the classes with at least a half as the label."""
 ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.argv[1]]]"
 """Program that writes a row for each item of a list."""
 WRITING_NUMBERS = (
@@ -89,6 +104,52 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
         )
 
 
+def refuse_answers(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError if the last turns of chats seem to be the labels, as in fine-tuning.
+
+    They are of the role that answers, and come again. No column may hold labels.
+    """
+    roles, role_fields, text_fields = ANSWERS
+    for column in columns if not any(x.can_be_label for x in columns) else ():
+        chats = [items_of(value) or () for value in column.sampled_values]
+        last = [chat[-1] for chat in chats if chat and isinstance(chat[-1], dict)]
+        field = next((x for x in text_fields if last and x in last[0]), None)
+        if column.kind not in LIST_KINDS or len(last) < len(chats) or field is None:
+            continue
+        are_answers = all(any(x.get(name) in roles for name in role_fields) for x in last)
+        answers = [str(x.get(field)) for x in last]
+        if not are_answers or REPEATS * len({*answers}) > len(answers):
+            continue
+        line, target = rewriting_objects(table, LAST_AS_LABEL, column, "labelled", field)
+        raise DataError(
+            f"{table.name}: the last turns of {column.shown} come again, such as "
+            f"{quote(answers[0], 30)}; if they are the labels, write them as a column:",
+            f"  {line}",
+            f"  seqtrain init {target} --label label",
+        )
+
+
+def refuse_categories(table: Table, columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError with a command if an object has a number for each class, as in spaCy.
+
+    Marks 0 and 1 are read as they are. Of probabilities, a command writes the names of the classes.
+    """
+    fields = [x for x in columns if str(x.name).startswith(f"{CATEGORIES}.")]
+    if len(fields) < 2:
+        return
+    found = f"{table.name}: {quote(CATEGORIES)} has a number for each of {len(fields)} classes"
+    values = {str(value).lower() for field in fields for value in field.values}
+    if values <= {"0", "1", "true", "false"}:
+        setting = f"data.label={flow([field.name for field in fields])}"
+        raise DataError(f"{found}; to read all of them:", f"  {set_command(setting)}")
+    line, target = rewriting_objects(table, CATEGORIES_AS_LABEL, CATEGORIES, "labelled")
+    raise DataError(
+        f"{found}; to write the names of those with at least a half as the label:",
+        f"  {line}",
+        f"  seqtrain init {target} --label label",
+    )
+
+
 def points_of_steps(table: Table, roles: Roles) -> list[str]:
     """Return lines with a command that writes the numbers of points as columns, or [].
 
@@ -128,15 +189,16 @@ def commands_for_items(table: Table) -> list[str]:
 
 
 def rewriting_objects(
-    table: Table, code: str, column: ColumnProfile, suffix: str
+    table: Table, code: str, column: ColumnProfile | str, suffix: str, *arguments: str
 ) -> tuple[str, str]:
     """Return a line for a shell that writes an object per line, and the name of the new file.
 
     Args:
         table: Table of a file of JSON.
         code: Program of Python that prints objects for the rows `r`.
-        column: Column whose name is the argument of the program.
+        column: Column whose name is the first argument of the program, or the name.
         suffix: Word of the new name.
+        arguments: Further arguments.
     """
     path = matching_files(table.path)[0]
     lines = [line for line in first_lines(path, table.dialect) if line.strip()]
@@ -146,7 +208,8 @@ def rewriting_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    command = ["python3", "-c", reading + code, str(column.name)]
+    name = column if isinstance(column, str) else str(column.name)
+    command = ["python3", "-c", reading + code, name, *arguments]
     return rewriting(command, path, suffix, ".jsonl")
 
 
