@@ -2,15 +2,13 @@
 
 import json
 import re
-from collections.abc import Sequence
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
-from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.profile import ColumnProfile, Columns
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed
 
 FEWEST_WORDS, MOSTLY_DIFFERENT = 2, 0.9
@@ -25,24 +23,22 @@ MELTING = (
 """Program that writes a row for each text, with the name of its column as the label."""
 
 
-def refuse_columns_of_classes(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
     """Raise a DataError with a command if all columns, but a number of rows, hold texts.
 
     The texts differ, and no column has a usual name, such as question and answer.
     """
     texts = [column for column in columns if not _numbers_rows(column)]
-    is_text = table.dialect.format in ("csv", "tsv") and table.header and not table.layout.joins
+    is_text = table.format in ("csv", "tsv") and table.header and not table.layout.joins
     if not is_text or len(texts) < 2 or not all(map(_may_be_class, texts)):
         return
     code = MELTING % json.dumps(delimiter_of(table))
-    names = [str(column.name) for column in texts]
-    path = matching_files(table.path)[0]
-    command, target = rewriting(["python3", "-c", code, *names], path, "texts", ".csv")
+    names = [column.name_text for column in texts]
+    command = ["python3", "-c", code, *names]
     raise DataError(
         f"{table.name}: no column has values that repeat as labels do; if the names of columns are "
         f"the labels ({listed(names)}), write a row for each text:",
-        f"  {command}",
-        f"  seqtrain init {target}",
+        *rewritten(command, table.file, "texts", ending=".csv"),
         "else add a column of labels, and give --label COLUMN",
     )
 
@@ -60,7 +56,7 @@ def _may_be_class(column: ColumnProfile) -> bool:
     return (
         column.kind == "text"
         and column.word not in KNOWN_NAMES
-        and NAME_OF_CLASS.fullmatch(str(column.name)) is not None
+        and NAME_OF_CLASS.fullmatch(column.name_text) is not None
         and words >= FEWEST_WORDS * len(texts)
         and len(texts) >= MOSTLY_DIFFERENT * filled.sum() > 0
     )

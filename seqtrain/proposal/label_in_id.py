@@ -2,18 +2,16 @@
 
 import json
 import shlex
-from collections.abc import Sequence
 from itertools import combinations
 
 from seqtrain.errors import DataError, either
 from seqtrain.proposal.names import is_code_or_owner, is_part_of_id
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
-from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
+from seqtrain.proposal.profile import ColumnProfile, Columns, JoinedColumn, joined_column
 from seqtrain.proposal.roles import Roles, columns_named, set_command
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed
 
 MOST_OTHERS = 2
@@ -28,9 +26,7 @@ JOINING = (
 """Program that writes the cells of some columns joined, as a first column."""
 
 
-def refuse_given_ids_with_label(
-    table: Table, columns: Sequence[ColumnProfile], options: InitOptions
-) -> None:
+def refuse_given_ids_with_label(table: Table, columns: Columns, options: InitOptions) -> None:
     """Raise a DataError if the user names the label as a part of the id."""
     parts = columns_named(columns, options, "id")
     for label in columns_named(columns, options, "label"):
@@ -60,21 +56,19 @@ def refuse_label_in_id(table: Table, roles: Roles, options: InitOptions) -> None
                 raise DataError(*_lines(table, id.parts, label), *lines)
 
 
-def _lines(table: Table, parts: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:
+def _lines(table: Table, parts: Columns, label: ColumnProfile) -> list[str]:
     """Return lines about a label in an id, with the command that writes a column of the id."""
     shown = listed([part.shown for part in parts])
     lines = [
         f"--id: the rows of one {shown} stand together, and {label.shown} is the label, which an "
         "input to predict lacks; "
     ]
-    if table.dialect.format in ("csv", "tsv") and table.header and not table.layout.joins:
+    if table.format in ("csv", "tsv") and table.header and not table.layout.joins:
         code = JOINING % json.dumps(delimiter_of(table))
-        names = [str(part.name) for part in parts]
-        path = matching_files(table.path)[0]
-        command, target = rewriting(["python3", "-c", code, *names], path, "sequences")
-        label_option = shlex.join(["--label", str(label.name)])
+        command = ["python3", "-c", code, *(part.name_text for part in parts)]
+        options = shlex.join(["--id", SEQUENCE_ID, "--label", label.name_text])
         lines[0] += "if they are a sequence, write a column that names it:"
-        lines += [f"  {command}", f"  seqtrain init {target} --id {SEQUENCE_ID} {label_option}"]
+        lines += rewritten(command, table.file, "sequences", options)
     else:
         advice = either(f"{INIT_COMMAND} --id {SEQUENCE_ID}", f"id={SEQUENCE_ID!r}")
         lines[0] += f"if they are a sequence, add a column that names it, and give {advice}"

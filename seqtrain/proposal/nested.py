@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile
+from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
 from seqtrain.proposal.roles import Roles, set_command
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.cells import items_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import quote
 
 OBJECT_PER_LINE = "import json, sys; r = map(json.loads, sys.stdin); "
@@ -37,6 +36,8 @@ LAST_AS_LABEL = (
     '[print(json.dumps({**x, k: x[k][:-1], "label": x[k][-1][t].strip()})) for x in r if x[k]]'
 )
 """Program that writes the text of the last turn as the label, and the chat without it."""
+LABEL_OPTION = "--label label"
+"""Option that names the column of labels that a program wrote."""
 CATEGORIES = "cats"
 """Name of the object with a mark for each class, as spaCy writes them."""
 CATEGORIES_AS_LABEL = (
@@ -53,7 +54,7 @@ WRITING_NUMBERS = (
 """Program that writes the numbers of a list as fields."""
 
 
-def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_nested(table: Table, columns: Columns) -> None:
     """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
 
     If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
@@ -71,20 +72,18 @@ def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
     parts = [part for value in column.sampled_values for part in value or ()]
     widths = {len(part) if isinstance(part, list) else 0 for part in parts}
     have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
-    if have_channels and table.dialect.format == "jsonl":
+    if have_channels and table.format == "jsonl":
         steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
         code = f"k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) for row in r]"
-        line, target = rewriting_objects(table, code, column, "steps")
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
-            f"  {line}",
-            f"  seqtrain init {target}",
+            *rewritten_objects(table, code, column, "steps"),
         ]
     raise DataError(*lines)
 
 
-def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_annotations(table: Table, columns: Columns) -> None:
     """Raise a DataError if the labels are choices in annotations, as Label Studio writes them.
 
     The error has a command that writes a row with the data and the choices of each task.
@@ -96,15 +95,13 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
         results = [x.get("result") for x in objects if isinstance(x, dict)]
         if '"choices"' not in json.dumps(results):
             continue
-        line, target = rewriting_objects(table, CHOICES_IN_TASKS, column, "rows")
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
-            f"  {line}",
-            f"  seqtrain init {target}",
+            *rewritten_objects(table, CHOICES_IN_TASKS, column, "rows"),
         )
 
 
-def refuse_answers(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_answers(table: Table, columns: Columns) -> None:
     """Raise a DataError if the last turns of chats seem to be the labels, as in fine-tuning.
 
     They are of the role that answers, and come again. No column may hold labels.
@@ -120,16 +117,16 @@ def refuse_answers(table: Table, columns: Sequence[ColumnProfile]) -> None:
         answers = [str(x.get(field)) for x in last]
         if not are_answers or REPEATS * len({*answers}) > len(answers):
             continue
-        line, target = rewriting_objects(table, LAST_AS_LABEL, column, "labelled", field)
         raise DataError(
             f"{table.name}: the last turns of {column.shown} come again, such as "
             f"{quote(answers[0], 30)}; if they are the labels, write them as a column:",
-            f"  {line}",
-            f"  seqtrain init {target} --label label",
+            *rewritten_objects(
+                table, LAST_AS_LABEL, column, "labelled", LABEL_OPTION, arguments=[field]
+            ),
         )
 
 
-def refuse_categories(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_categories(table: Table, columns: Columns) -> None:
     """Raise a DataError with a command if an object has a number for each class, as in spaCy.
 
     Marks 0 and 1 are read as they are. Of probabilities, a command writes the names of the classes.
@@ -142,11 +139,9 @@ def refuse_categories(table: Table, columns: Sequence[ColumnProfile]) -> None:
     if values <= {"0", "1", "true", "false"}:
         setting = f"data.label={flow([field.name for field in fields])}"
         raise DataError(f"{found}; to read all of them:", f"  {set_command(setting)}")
-    line, target = rewriting_objects(table, CATEGORIES_AS_LABEL, CATEGORIES, "labelled")
     raise DataError(
         f"{found}; to write the names of those with at least a half as the label:",
-        f"  {line}",
-        f"  seqtrain init {target} --label label",
+        *rewritten_objects(table, CATEGORIES_AS_LABEL, CATEGORIES, "labelled", LABEL_OPTION),
     )
 
 
@@ -155,17 +150,15 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
 
     Such as the place of an event. They are time steps, or are read as a sequence each.
     """
-    points = [x for x in table.columns if x.holds_points and "." not in str(x.name)]
+    points = [x for x in table.columns if x.holds_points and "." not in x.name_text]
     points = [x for x in points if roles.id is not None or roles.sequence == [x]]
-    if table.dialect.format != "jsonl" or not os.path.isfile(table.path) or not points:
+    if table.format != "jsonl" or not os.path.isfile(table.path) or not points:
         return []
     column = points[0]
-    line, target = rewriting_objects(table, WRITING_NUMBERS, column, "points")
     return [
         f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
         "write each number as a column:",
-        f"  {line}",
-        f"  seqtrain init {target}",
+        *rewritten_objects(table, WRITING_NUMBERS, column, "points"),
     ]
 
 
@@ -176,31 +169,35 @@ def commands_for_items(table: Table) -> list[str]:
     """
     labels = [x for x in table.columns if x.kind == "text" and x.distinct == x.rows]
     lists = [x for x in table.columns if x.kind == "turns"]
-    if table.dialect.format != "jsonl" or not labels or not lists:
+    if table.format != "jsonl" or not labels or not lists:
         return []
     column = max(lists, key=_items)
-    line, target = rewriting_objects(table, ITEMS, column, "rows")
-    options = ["--label", str(labels[0].name), "--sequence", str(column.name)]
+    options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
-        f"  {line}",
-        f"  seqtrain init {target} {shlex.join(options)}",
+        *rewritten_objects(table, ITEMS, column, "rows", options),
     ]
 
 
-def rewriting_objects(
-    table: Table, code: str, column: ColumnProfile | str, suffix: str, *arguments: str
-) -> tuple[str, str]:
-    """Return a line for a shell that writes an object per line, and the name of the new file.
+def rewritten_objects(
+    table: Table,
+    code: str,
+    column: ColumnProfile | str,
+    suffix: str,
+    *options: str,
+    arguments: Sequence[str] = (),
+) -> list[str]:
+    """Return two lines of a message: a command that writes an object per line, and one for these.
 
     Args:
         table: Table of a file of JSON.
         code: Program of Python that prints objects for the rows `r`.
         column: Column whose name is the first argument of the program, or the name.
         suffix: Word of the new name.
-        arguments: Further arguments.
+        options: Options of `seqtrain init` for the new file, as a shell reads them.
+        arguments: Further arguments of the program.
     """
-    path = matching_files(table.path)[0]
+    path = table.file
     lines = [line for line in first_lines(path, table.dialect) if line.strip()]
     reading = ONE_VALUE
     try:
@@ -208,9 +205,9 @@ def rewriting_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    name = column if isinstance(column, str) else str(column.name)
+    name = column if isinstance(column, str) else column.name_text
     command = ["python3", "-c", reading + code, name, *arguments]
-    return rewriting(command, path, suffix, ".jsonl")
+    return rewritten(command, path, suffix, *options, ending=".jsonl")
 
 
 def _items(column: ColumnProfile) -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +24,8 @@ from seqtrain.proposal.cell_kinds import (
     parsed_numbers,
 )
 from seqtrain.sequences.labels import LIST_STARTS, label_of
-from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
-from seqtrain.tables.cells import (
-    GROUPED,
-    MINUS,
-    BadCellError,
-    Names,
-    is_multi_hot,
-    items_of,
-    name_of,
-    with_point,
-)
+from seqtrain.tables.blocks import SPLIT_VALUES, BadCellError, Codes, Mask, Name, UnreadableError
+from seqtrain.tables.cells import GROUPED, MINUS, Names, is_multi_hot, items_of, name_of, with_point
 from seqtrain.tables.series import with_points
 from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
@@ -160,6 +150,11 @@ class ColumnProfile:
         if any(is_missing):
             values.append("")
         return ColumnProfile(self.name, values, table[self.codes], self.owners)
+
+    @property
+    def name_text(self) -> str:
+        """Name as a text, also if it is an index."""
+        return str(self.name)
 
     @cached_property
     def word(self) -> str:
@@ -842,6 +837,10 @@ class ColumnProfile:
         return f"{name} ({kind})"
 
 
+Columns: TypeAlias = Sequence[ColumnProfile]
+"""Columns of a table, of which none is changed."""
+
+
 class JoinedColumn(ColumnProfile):
     """Columns whose cells are one value together, such as an id of a subject and a trial.
 
@@ -864,7 +863,7 @@ class JoinedColumn(ColumnProfile):
             delimited_line(list(map(str, own)), ",").removesuffix("\n") if all(own) else ""
             for own in zip(*cells, strict=True)
         ]
-        name = ", ".join(str(part.name) for part in parts)
+        name = ", ".join(part.name_text for part in parts)
         super().__init__(name, values, np.argsort(order)[codes].astype(np.int32))
         self._parts = parts
 
@@ -885,7 +884,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:
@@ -900,7 +899,7 @@ def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
     return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)
 
 
-def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+def joined_column(columns: Columns) -> ColumnProfile:
     """Return one column as it is, or several as a `JoinedColumn`."""
     if len(columns) == 1:
         return columns[0]
@@ -954,6 +953,14 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
         if not (some[left] == right).all():
             return False
     return bool(used.any())
+
+
+def refines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
+    """Return True if the rows of each value of `one` have one of `other`, but not one each.
+
+    So do the ids of sequences, of which several have one label.
+    """
+    return determines(one, other, labelled=labelled) and not determines(other, one)
 
 
 def seconds_of(texts: Sequence[str], type: str) -> Floats | None:
