@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-from collections.abc import Sequence
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -31,10 +30,7 @@ CHOICES_IN_TASKS = (
 """Program that writes the data of each task, and the choices of its first annotation."""
 ANSWERS = ({"assistant", "model", "gpt", "bot"}, ("role", "from"), ("content", "value", "text"))
 """Names of roles that answer in chats, and of the fields of a turn's role and of its text."""
-LAST_AS_LABEL = (
-    "k, t = sys.argv[1:]; "
-    '[print(json.dumps({**x, k: x[k][:-1], "label": x[k][-1][t].strip()})) for x in r if x[k]]'
-)
+LAST_AS_LABEL = "k, t = sys.argv[1:]; k, t = sys.argv[1], %s; "
 """Program that writes the text of the last turn as the label, and the chat without it."""
 LABEL_OPTION = "--label label"
 """Option that names the column of labels that a program wrote."""
@@ -78,7 +74,7 @@ def refuse_nested(table: Table, columns: Columns) -> None:
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
-            *rewritten_objects(table, code, column, "steps"),
+            *rewritten_objects(table, code, column.name_text, "steps"),
         ]
     raise DataError(*lines)
 
@@ -97,7 +93,7 @@ def refuse_annotations(table: Table, columns: Columns) -> None:
             continue
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
-            *rewritten_objects(table, CHOICES_IN_TASKS, column, "rows"),
+            *rewritten_objects(table, CHOICES_IN_TASKS, column.name_text, "rows"),
         )
 
 
@@ -117,12 +113,11 @@ def refuse_answers(table: Table, columns: Columns) -> None:
         answers = [str(x.get(field)) for x in last]
         if not are_answers or REPEATS * len({*answers}) > len(answers):
             continue
+        code = LAST_AS_LABEL % json.dumps(field)
         raise DataError(
             f"{table.name}: the last turns of {column.shown} come again, such as "
             f"{quote(answers[0], 30)}; if they are the labels, write them as a column:",
-            *rewritten_objects(
-                table, LAST_AS_LABEL, column, "labelled", LABEL_OPTION, arguments=[field]
-            ),
+            *rewritten_objects(table, code, column.name_text, "labelled", LABEL_OPTION),
         )
 
 
@@ -158,7 +153,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     return [
         f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
         "write each number as a column:",
-        *rewritten_objects(table, WRITING_NUMBERS, column, "points"),
+        *rewritten_objects(table, WRITING_NUMBERS, column.name_text, "points"),
     ]
 
 
@@ -175,24 +170,19 @@ def commands_for_items(table: Table) -> list[str]:
     options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
-        *rewritten_objects(table, ITEMS, column, "rows", options),
+        *rewritten_objects(table, ITEMS, column.name_text, "rows", options),
     ]
 
 
 def rewritten_objects(
-    table: Table,
-    code: str,
-    column: ColumnProfile | str,
-    suffix: str,
-    *options: str,
-    arguments: Sequence[str] = (),
+    table: Table, code: str, argument: str, suffix: str, *options: str
 ) -> list[str]:
     """Return two lines of a message: a command that writes an object per line, and one for these.
 
     Args:
         table: Table of a file of JSON.
         code: Program of Python that prints objects for the rows `r`.
-        column: Column whose name is the first argument of the program, or the name.
+        argument: Argument of the program, such as the name of a column.
         suffix: Word of the new name.
         options: Options of `seqtrain init` for the new file, as a shell reads them.
         arguments: Further arguments of the program.
@@ -205,8 +195,7 @@ def rewritten_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    name = column if isinstance(column, str) else column.name_text
-    command = ["python3", "-c", reading + code, name, *arguments]
+    command = ["python3", "-c", reading + code, argument]
     return rewritten(command, path, suffix, *options, ending=".jsonl")
 
 
