@@ -30,7 +30,10 @@ CHOICES_IN_TASKS = (
 """Program that writes the data of each task, and the choices of its first annotation."""
 ANSWERS = ({"assistant", "model", "gpt", "bot"}, ("role", "from"), ("content", "value", "text"))
 """Names of roles that answer in chats, and of the fields of a turn's role and of its text."""
-LAST_AS_LABEL = "k, t = sys.argv[1:]; k, t = sys.argv[1], %s; "
+LAST_AS_LABEL = (
+    "k, t = sys.argv[1], %s; "
+    '[print(json.dumps({**x, k: x[k][:-1], "label": x[k][-1][t].strip()})) for x in r if x[k]]'
+)
 """Program that writes the text of the last turn as the label, and the chat without it."""
 LABEL_OPTION = "--label label"
 """Option that names the column of labels that a program wrote."""
