@@ -135,7 +135,7 @@ class FileSource(Source):
         path: The file, the folder, or the pattern.
         has_files: True if `path` isn't the only file itself.
         parts: The files, in the order in which they are read.
-        spills: Ints with cells below blank names (`Block.spilled`), by the name of the file.
+        spills: Lines with cells below blank names (`Block.spilled`), by the name of the file.
     """
 
     name: str
