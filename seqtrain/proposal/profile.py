@@ -27,7 +27,16 @@ from seqtrain.proposal.cell_kinds import (
 )
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.tables.blocks import SPLIT_VALUES, BadCellError, Codes, Mask, Name, UnreadableError
-from seqtrain.tables.cells import GROUPED, MINUS, Names, is_multi_hot, items_of, name_of, with_point
+from seqtrain.tables.cells import (
+    GROUPED,
+    MINUS,
+    Names,
+    is_multi_hot,
+    is_number,
+    items_of,
+    name_of,
+    with_point,
+)
 from seqtrain.tables.series import with_points
 from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
@@ -828,6 +837,8 @@ class ColumnProfile:
         """True for texts of numbers with a flag, or of two numbers: 5.6 H, 112/67, 3-5."""
         is_counted = self.are_ordinals or self.numbered_text != ""
         if self.kind != "text" or self.has_lists or self.distinct < FEWEST_MEASURED or is_counted:
+            return False
+        if all(map(is_number, self.values)):  # numbers of many digits are texts, too
             return False
         known = 0
         for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):

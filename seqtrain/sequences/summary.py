@@ -17,7 +17,7 @@ from seqtrain.sequences.labels import FEWEST_OF_A_CLASS, class_counts, rare_clas
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
-from seqtrain.sequences.splits import BLANK, equal_rows
+from seqtrain.sequences.splits import BLANK, equal_rows, usual_share
 from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.tables.blocks import LABEL, Ints
@@ -134,7 +134,7 @@ def warnings(
         said.append(
             "no validation split: the epoch that fits train best is kept, and probabilities aren't "
             f"calibrated{unused}; to choose the epoch on rows that aren't trained on, set "
-            "data.validation: 0.1, or use fit --folds 5"
+            f"data.validation: {usual_share(len(train))}, or use fit --folds 5"
         )
     for name, report in data.reports.items():
         said += report.notices(name)
