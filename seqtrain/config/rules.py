@@ -5,11 +5,13 @@ A key is written as `section.key`, such as "training.lr".
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seqtrain.config.document import brief, flow
 from seqtrain.metrics import MONITORED
+from seqtrain.tables.conversions import advice as advice_on
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
@@ -18,9 +20,6 @@ from seqtrain.tables.formats import (
     holds,
     names_of,
     resolve_format,
-)
-from seqtrain.tables.formats import (
-    advice as advice_on,
 )
 from seqtrain.text import one_of
 
@@ -252,8 +251,12 @@ def _problems_of_files(config: Config) -> Problems:
             else:
                 fraction = ""
             advice = f"expected {fraction}an ending such as {usual}, or set data.format"
-            advice = (advice_on(formats[""]) or advice).replace("\n", " ")
-            yield key, f"found {brief(formats[''])}; {advice}"
+            lines = advice_on(unknown)
+            if lines:
+                advice = lines[0]
+            if len(lines) > 1:
+                advice += f" {shlex.join(['seqtrain', 'init', unknown])} prints the command"
+            yield key, f"found {brief(unknown)}; {advice}"
         elif key != "pretraining.data":
             if len(formats) > 1:
                 found = " and ".join(f"{brief(formats[name])} ({name})" for name in formats)

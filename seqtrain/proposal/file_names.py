@@ -12,7 +12,7 @@ NUMBER_IN_NAME = re.compile("[0-9]+")
 NAME_PART = re.compile("[A-Za-z]+|[0-9]+")
 FEWEST_FILES = 4
 """Fewest files whose names are compared."""
-RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl")
+RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl", "xlsx")
 """Formats of files of which each can be one sequence."""
 
 

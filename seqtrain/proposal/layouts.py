@@ -34,7 +34,7 @@ from seqtrain.proposal.label_layouts import (
 )
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
-from seqtrain.proposal.reading import ReadingProgress
+from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
     commands_for_patterns,
@@ -62,6 +62,11 @@ NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
+
+PARTICIPANT = "participant_id"
+"""Name of the column of persons in BIDS, a layout of folders of brain recordings."""
+PARTICIPANT_IN_NAME = rf"(?P<{PARTICIPANT}>sub-[^_/]+)_[^/]*$"
+"""Value of data.path that finds the person in the name of a file of BIDS."""
 
 
 Recogniser: TypeAlias = Callable[[FileLayout, ReadingProgress], list[Choice]]
@@ -162,7 +167,7 @@ def _check_depth(path: str) -> None:
                 f"{display_name(path)}: holds folders within folders, such as "
                 f"{display_name(inner)}; expected a file of data, or one folder of files for "
                 "each class; give the folder of one data set",
-                *_commands_of_levels(path, inner),
+                *(_commands_of_events(path) or _commands_of_levels(path, inner)),
             )
 
 
@@ -285,6 +290,30 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     for level in range(top, levels):
         pattern = folder_pattern(levels - level)
         lines.append(init_line(pattern_of_files, "--set", f"data.path={flow(pattern)}"))
+    return lines
+
+
+def _commands_of_events(path: str) -> list[str]:
+    """Return lines with a command for each label of persons whose events are in a folder of BIDS.
+
+    The events of sub-01 are in sub-01/…/sub-01_…_events.tsv, and its labels in participants.tsv.
+    """
+    persons = os.path.join(path, "participants.tsv")
+    events = os.path.join(path, "**", "*_events.tsv")
+    if not os.path.isfile(persons) or not matching_files(events):
+        return []
+    layout = FileLayout({}, InitOptions(header=True))
+    table = read_table([persons], layout, ReadingProgress(), is_train=False)
+    join = flow([{"file": persons, "on": PARTICIPANT}])
+    settings = [f"data.path={flow(PARTICIPANT_IN_NAME)}", f"data.join={join}"]
+    given = [text for setting in settings for text in ("--set", setting)]
+    labels = [x for x in table.columns if x.can_be_label and x.name != PARTICIPANT]
+    if not labels:
+        return []
+    lines = ["or, if the events of a file are a sequence, and a column of participants the label:"]
+    for label in labels:
+        options = ["--id", FILE, "--label", str(label.name), *given]
+        lines.append(f"  {shlex.join(['seqtrain', 'init', events, *options])}")
     return lines
 
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
+from seqtrain.proposal.chat_lines import refuse_chats
+from seqtrain.proposal.lines_above import refuse_lines_above
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.ragged import has_label_last, labels_at, list_start
 from seqtrain.proposal.shell import init_line, rewritten
@@ -25,6 +27,7 @@ from seqtrain.proposal.text_forms import (
     command_for_unknown,
     delimiter_of,
     find_header,
+    first_lines,
     format_of_lines,
     is_ragged,
     refuse_blanks,
@@ -49,6 +52,7 @@ from seqtrain.tables.blocks import (
     Selection,
     as_list,
 )
+from seqtrain.tables.conversions import refuse_unreadable
 from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import (
     ENDINGS,
@@ -57,7 +61,6 @@ from seqtrain.tables.formats import (
     MEMORY,
     check_encoding,
     columns_of_format,
-    refuse_unreadable,
     resolve_format,
 )
 from seqtrain.tables.join import joined_source
@@ -180,7 +183,10 @@ def read_table(
     dialect = Dialect(format, encoding, delimiter, quotes=quotes, sheet=sheet)
     table = Table(path, layout, dialect)
     if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
+        if format == "txt":
+            refuse_chats(path, first_lines(path, dialect))
         refuse_blocks(path, dialect, options)
+        refuse_lines_above(path, dialect, options)
     if format == "txt" and os.path.isfile(path):
         if is_train and not layout.joins:
             refuse_blanks(path, dialect)

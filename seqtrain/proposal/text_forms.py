@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import dropwhile, takewhile
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.header import has_header
@@ -86,6 +87,10 @@ def format_of_lines(table: Table) -> str:
     lines = first_lines(table.path, table.dialect)
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
+    below = list(dropwhile(lambda line: line.startswith("#") and "\t" not in line, lines))
+    counts = {line.count("\t") for line in below}
+    if len(below) < len(lines) and len(counts) == 1 and counts != {0}:
+        return "tsv"  # comments above a table
     fields = [line.split("\t") for line in lines]
     if lines and all(len(line) == 2 for line in fields):
         first, last = (set(column) for column in zip(*fields, strict=True))
@@ -176,24 +181,27 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
     or lack that of the first column, as R writes them.
     Lines with one tab each are label<TAB>text.
     """
-    lines = [line for line in first_lines(path, dialect) if line.strip()]
-    rows = [line.split() for line in lines[1:] if not line.startswith("#")]
+    written = first_lines(path, replace(dialect, blank_lines=True))
+    lines = [line for line in written if line.strip()]
+    below = [line for line in lines if not line.startswith("#")]
+    rows = [line.split() for line in below[1:]]
     width = len(rows[0]) if rows else 0
     if len(rows) < FEWEST_TABLE_LINES or width < FEWEST_FIELDS or {*map(len, rows)} != {width}:
         return
-    is_divided = all(line.count("\t") == 1 for line in lines)
-    is_divided |= all(len(line.split("\t")) == width for line in lines)
+    is_divided = all(line.count("\t") == 1 for line in below)
+    is_divided |= all(len(line.split("\t")) == width for line in below)
     numbers = [x for x in zip(*rows, strict=True) if all(map(NUMBER_OR_TIME.fullmatch, x))]
-    if is_divided or len(numbers) < SHARE_OF_NUMBERS * width or OTHER_MARK.search(lines[1]):
+    if is_divided or len(numbers) < SHARE_OF_NUMBERS * width or OTHER_MARK.search(below[1]):
         return
-    code, names = "", lines[0].lstrip("# ").split()
+    comments = list(takewhile(lambda line: not line.strip() or line.startswith("#"), written))
+    code, names = "", (comments[-1] if comments else lines[0]).lstrip("# ").split()
     if any('"' in line for line in lines):
         code += '{gsub(/"/, "")} '
-    if lines[0].startswith("#") and len(names) == width:
-        code += 'NR == 1 {sub(/^[# ]+/, "")} '
-    elif len(names) == width - 1 and not lines[0].startswith("#"):
+    if comments and len(names) == width:
+        code += f'NR == {len(comments)} {{sub(/^[# ]+/, "")}} '
+    elif len(names) == width - 1 and not comments:
         code += 'NR == 1 {$0 = "row " $0} '
-    elif len(names) != width and not lines[0].startswith("#"):
+    elif len(names) != width and not comments:
         return
     code += r'/^#/ || !NF {next} {sub(/\r$/, ""); $1 = $1; print}'
     raise DataError(

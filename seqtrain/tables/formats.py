@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
-from seqtrain.text import display_name, quote
+from seqtrain.text import quote
 
 TEXT_KINDS = ("text", "tokens")
 """Kinds of sequences that any file of text can hold."""
@@ -145,7 +144,7 @@ FORMATS = {
         ),
         Format(
             "arrow",
-            (".arrow",),
+            (".arrow", ".feather"),
             "arrow.read_arrow",
             "the same; also a folder that Hugging Face's `save_to_disk` wrote: `ds/train`",
             TABLES,
@@ -206,27 +205,6 @@ SAVED = ("state.json", "dataset_dict.json")
 
 The first file belongs to a folder of one data set, the second to a folder of splits.
 """
-FASTQ = (".fastq", ".fq")
-"""Endings of files of reads of sequencers, which have no labels."""
-ADVICE = {
-    **dict.fromkeys(
-        FASTQ,
-        "FASTQ has no labels; if all sequences of a file are of one class, write them as lines of "
-        "a file, in a folder for all classes:\n"
-        "  mkdir -p classes && gzip -cdf {path} | awk 'NR % 4 == 2' > classes/{name}.txt\n"
-        "and when each class has its file:\n"
-        "  seqtrain init classes",
-    ),
-    ".xls": "save the sheet as .xlsx or .csv in the program that wrote it",
-    ".bz2": "decompress it first: bunzip2 -k {path}",
-    ".xz": "decompress it first: unxz -k {path}",
-    ".zip": "unpack it first: unzip {path}",
-    **dict.fromkeys(
-        (".conll", ".conllu", ".iob"), "a tag per token, by its name; give --format tsv"
-    ),
-    ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
-}
-"""Maps the ending of a file that can't be read to advice on converting the file."""
 
 
 def columns_of_format(name: str) -> str:
@@ -265,31 +243,6 @@ def default_kind(name: str | None) -> str:
     if name not in FORMATS:
         return "text"
     return FORMATS[name].kinds[0]
-
-
-def advice(path: str, folder: str | None = None) -> str | None:
-    """Return advice on converting a file to a readable format, or None if there is none.
-
-    Args:
-        path: The file. Only the ending counts, in upper or lower case, before .gz and the like.
-        folder: Folder of a class whose files are converted in place of the one file, or None.
-    """
-    stem, ending = os.path.splitext(uncompressed(path))
-    known = ADVICE.get(ending.lower())
-    if known is None:
-        return None
-    files, name = shlex.quote(path), os.path.basename(stem)
-    if folder is not None:
-        files, name = f"{shlex.quote(folder)}/*", os.path.basename(folder)
-    return known.format(path=files, name=shlex.quote(name))
-
-
-def refuse_unreadable(path: str, folder: str | None = None) -> None:
-    """Raise a DataError if there is `advice` on converting a file, or the files of a folder."""
-    found = advice(path, folder)
-    if found is not None:
-        first, *others = found.split("\n")
-        raise DataError(f"{display_name(folder or path)}: {first}", *others)
 
 
 def resolve_format(path: str, format: str) -> str | None:

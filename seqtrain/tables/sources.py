@@ -34,7 +34,8 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     located,
 )
-from seqtrain.tables.formats import FASTQ, FORMATS, NO_DATA, refuse_unreadable, resolve_format
+from seqtrain.tables.conversions import FASTQ, refuse_binary, refuse_unreadable
+from seqtrain.tables.formats import FORMATS, NO_DATA, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
 from seqtrain.text import counted, display_name, listed, printable, quote
 
@@ -217,8 +218,8 @@ def open_source(
         ids: Columns of the path that are the name of the file if its path lacks them.
 
     Raises:
-        DataError: If a folder holds no files to read, or the pattern doesn't match the path of a
-            file.
+        DataError: If a folder holds no files to read, a file is one that must be converted, or the
+            pattern doesn't match the path of a file.
     """
     if isinstance(path, str):
         name, paths = path, matching_files(path)
@@ -240,6 +241,8 @@ def open_source(
             parts += [_part(file, ONE_ROW, dialect, {}) for file in files]
         else:
             parts += _folder(each, dialect)
+    for part in parts:
+        refuse_binary(part.path)
     if pattern is not None:
         parts = [_with_groups(part, pattern, must_match=must_match, ids=ids) for part in parts]
     has_files = [part.path for part in parts] != [path]

@@ -17,6 +17,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_forms import draw, name, proposed, recording, sentence, write
+from tests.tables.test_xlsx import write as write_workbook
 
 __all__ = ["draw"]
 
@@ -158,14 +159,19 @@ def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw
 
 
 @pytest.mark.parametrize("given", ["a folder", "a pattern", "its files"])
-@pytest.mark.parametrize("ending", ["csv", "npy"])
+@pytest.mark.parametrize("ending", ["csv", "npy", "xlsx"])
 def test_folders_of_recordings_are_classes(tmp_path, monkeypatch, draw, given, ending):
     monkeypatch.chdir(tmp_path)
     labels = [name(draw), name(draw)]
     for i in range(24):
         path, rows = Path(f"rec/{labels[i % 2]}/{i:03d}.{ending}"), recording(draw, i % 2)
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, rows) if ending == "npy" else write(path, ["ax", "ay"], rows)
+        if ending == "npy":
+            np.save(path, rows)
+        elif ending == "xlsx":
+            write_workbook(path, Data=[["ax", "ay"], *rows])
+        else:
+            write(path, ["ax", "ay"], rows)
     pattern = f"rec/*/*.{ending}"
     files = {"a folder": ["rec"], "a pattern": [pattern]}.get(given) or sorted(glob(pattern))
     config = parse_config(propose(files, InitOptions()).text)

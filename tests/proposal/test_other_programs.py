@@ -1,0 +1,220 @@
+"""Files as other programs write them: the printed commands make files that are read."""
+
+import pickle
+import random
+import re
+import shlex
+import sqlite3
+import subprocess
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.sequences.dataset import prepare
+from seqtrain.tables.conversions import CONVERSIONS
+from tests.proposal.test_forms import draw, name, recording, sentence, write
+
+__all__ = ["draw"]
+
+
+def converted(cli: Any, path: str, *options: str) -> dict[str, int]:
+    """Run the commands that `init` prints about a file, and return the rows of each class.
+
+    A file of the form that was given is then refused by `predict` with the first command.
+    """
+    refused = cli("init", path, "-o", "c.yaml", code=2).err
+    convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)[:2]
+    subprocess.run(convert, shell=True, check=True)
+    cli(*shlex.split(init)[1:], *options, "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    classes = list(data.preprocessing.labels)
+    labels = np.concatenate([store.labels for store in data.splits.values()])
+    return {classes[each]: int((labels == each).sum()) for each in np.unique(labels)}
+
+
+@pytest.mark.parametrize("conversion", [*CONVERSIONS.values()], ids=lambda each: each.found)
+def test_each_program_is_python_and_each_line_is_one(conversion):
+    found, command, init = conversion.lines("it's a.bin", "it's a")
+    program = shlex.split(command)
+    assert program[:2] == ["python3", "-c"]
+    compile(program[2], "-c", "exec")
+    assert program[3] == "it's a.bin"
+    assert shlex.split(init) == ["seqtrain", "init", program[4]]
+    assert "\n" not in found + command
+
+
+def write_sound(path: Path, draw: random.Random, pitch: float) -> None:
+    time = np.arange(8000) / 16000
+    loud = np.sin(2 * np.pi * pitch * time) * 8000 + np.array([draw.gauss(0, 99) for _ in time])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(16000)
+        sound.writeframes(loud.astype("<i2").tobytes())
+
+
+def test_sound_in_folders_becomes_bands_of_frequency(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(3)
+    labels = [name(draw), name(draw)]
+    for i in range(12):
+        write_sound(Path(f"my words/{labels[i % 2]}/{i}.wav"), draw, [300, 2000][i % 2])
+    assert converted(cli, "my words") == dict.fromkeys(labels, 6)
+    first, second = (np.load(f"my words-bands/{labels[i]}/{i}.npy") for i in (0, 1))
+    assert first.shape == (25, 20)
+    assert {*first.argmax(1)} == {1}  # 200 Hz each: 300 Hz
+    assert {*second.argmax(1)} <= {9, 10}
+
+
+@pytest.mark.parametrize("lengths", ["equal", "different"])
+def test_arrays_of_matlab_become_rows(tmp_path, monkeypatch, draw, cli, lengths):
+    matlab = pytest.importorskip("scipy.io")
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    rows: Any = np.array([[draw.gauss(i % 2, 1) for _ in range(30)] for i in range(60)])
+    if lengths == "different":
+        rows = np.empty(60, object)
+        for i in range(60):
+            rows[i] = np.array(recording(draw, i % 2, draw.randint(8, 30)))
+    known = np.array([labels[i % 2] for i in range(60)], dtype=object)
+    matlab.savemat("a.mat", {"signals": rows, "kind": known, "rate": 100})
+    assert converted(cli, "a.mat") == dict.fromkeys(labels, 30)
+
+
+def test_tables_of_a_database_become_csv(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    with sqlite3.connect("a.db") as database:
+        database.execute("create table reviews (words text, kind text)")
+        for i in range(60):
+            row = (sentence(draw, labels[i % 2]), labels[i % 2])
+            database.execute("insert into reviews values (?, ?)", row)
+    database.close()
+    assert converted(cli, "a.db") == dict.fromkeys(labels, 30)
+
+
+@pytest.mark.parametrize("ending", ["xml", "pkl", "dta"])
+def test_tables_that_pandas_reads_become_text(tmp_path, monkeypatch, draw, cli, ending):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    rows = [[sentence(draw, labels[i % 2]), labels[i % 2]] for i in range(60)]
+    table = pandas.DataFrame(rows, columns=["words", "kind"])
+    if ending == "pkl":
+        Path("a.pkl").write_bytes(pickle.dumps(table))
+    elif ending == "dta":
+        table.to_stata("a.dta", write_index=False)
+    else:
+        table.to_xml("a.xml", index=False, parser="etree")
+    assert converted(cli, f"a.{ending}") == dict.fromkeys(labels, 30)
+
+
+def test_feather_is_arrow(tmp_path, monkeypatch, draw, cli):
+    feather = pytest.importorskip("pyarrow.feather")
+    arrow = pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    words = [sentence(draw) for _ in range(60)]
+    feather.write_feather(arrow.table({"words": words, "kind": ["u", "v"] * 30}), "a.feather")
+    cli("init", "a.feather", "-o", "c.yaml")
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == "words"
+
+
+CHATS = {
+    "Android": "12/{day}/23, 9:{minute:02d} PM - {sender}: {text}",
+    "an iPhone": "[{day}.12.23, 21:{minute:02d}:03] {sender}: {text}",
+}
+
+
+@pytest.mark.parametrize("form", CHATS)
+def test_messages_of_a_chat_become_rows(tmp_path, monkeypatch, draw, cli, form):
+    monkeypatch.chdir(tmp_path)
+    senders, lines = [name(draw), f"{name(draw)} {name(draw)}"], list[str]()
+    for i in range(60):
+        text = sentence(draw) + ": a colon\nand a second line" * (i % 5 == 0)
+        fields = {"day": 1 + i // 10, "minute": i, "sender": senders[i % 2], "text": text}
+        lines.append(CHATS[form].format(**fields))
+    Path("a chat.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert converted(cli, "a chat.txt") == dict.fromkeys(senders, 30)
+    assert "and a second line" in Path("a chat-messages.csv").read_text()
+
+
+ABOVE = {
+    "pairs and a blank line": ["Device: {0}", "Serial: 12", ""],
+    "pairs": ["Device: {0}", "Serial: 12", "Place: {0}"],
+    "cells": ["Device{mark}{0}", "Serial{mark}12", ""],
+    "one sentence": ["Export of {0} of today", "", ""],
+}
+
+
+@pytest.mark.parametrize(
+    ("ending", "mark"), [("csv", ","), ("csv", ";"), ("txt", "\t"), ("txt", ";"), ("tsv", "\t")]
+)
+@pytest.mark.parametrize("above", ABOVE)
+def test_lines_above_a_table_are_removed(tmp_path, monkeypatch, draw, cli, ending, mark, above):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"u{u}", t, draw.gauss(u % 2, 1), "xy"[u % 2]] for u in range(40) for t in range(6)]
+    path = Path(write(tmp_path / f"a.{ending}", ["unit_id", "time", "temp", "state"], rows, mark))
+    lines = "\n".join(ABOVE[above]).format(name(draw), mark=mark)
+    path.write_text(f"{lines}\n{path.read_text()}")
+    if above == "one sentence" and ending != "txt":  # a title is read as such
+        cli("init", path.name, "-o", "c.yaml")
+        assert parse_config(Path("c.yaml").read_text()).data.id == "unit_id"
+    else:
+        assert converted(cli, path.name) == {"x": 20, "y": 20}
+
+
+def test_of_two_columns_a_blank_line_divides_what_is_above(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[sentence(draw, "uv"[i % 2]), 1 + i % 2] for i in range(40)]
+    path = Path(write(tmp_path / "a.csv", ["words", "stars"], rows))
+    path.write_text(f"Model,{name(draw)}\nSerial,A7\n\n{path.read_text()}")
+    assert converted(cli, "a.csv") == {"1": 20, "2": 20}
+
+
+@pytest.mark.parametrize("form", ["tabs", "tabs, with texts", "blanks, with names in the last"])
+def test_comments_above_a_table_in_a_txt_file(tmp_path, monkeypatch, draw, cli, form):
+    monkeypatch.chdir(tmp_path)
+    mark = " " if form.startswith("blanks") else "\t"
+    names = ["unit_id", "time", "temp", "state"]
+    rows = [[f"u{u}", t, draw.gauss(u % 2, 1), "xy"[u % 2]] for u in range(40) for t in range(6)]
+    if form == "tabs, with texts":
+        names, rows = (
+            ["state", "n", "words"],
+            [
+                ["xy"[i % 2], draw.random(), sentence(draw)[: draw.randint(9, 20)]]
+                for i in range(40)
+            ],
+        )
+    path = Path(write(tmp_path / "a.txt", names, rows, mark))
+    head = "# " if form.startswith("blanks") else ""
+    path.write_text(f"# {name(draw)}: {name(draw)}\n# more\n{head}{path.read_text()}")
+    if head:
+        assert converted(cli, "a.txt") == {"x": 20, "y": 20}
+    else:
+        cli("init", "a.txt", "-o", "c.yaml")
+        assert parse_config(Path("c.yaml").read_text()).data.label == "state"
+
+
+def test_events_of_brain_recordings_have_their_labels_in_the_file_of_persons(
+    tmp_path, monkeypatch, draw, cli
+):
+    monkeypatch.chdir(tmp_path)
+    persons = [f"sub-{i:02d}" for i in range(1, 13)]
+    for person in persons:
+        rows = [[i * 1.5, draw.choice(["std", "dev"])] for i in range(10)]
+        path = Path(f"my set/{person}/eeg/{person}_task-odd_events.tsv")
+        write(path, ["onset", "trial_type"], rows, "\t")
+        path.with_name(f"{person}_task-odd_eeg.json").write_text("{}")
+    rows = [[person, "cp"[i % 2]] for i, person in enumerate(persons)]
+    write(Path("my set/participants.tsv"), ["participant_id", "group"], rows, "\t")
+    refused = cli("init", "my set", "-o", "c.yaml", code=2).err
+    (command,) = re.findall("^seqtrain:   seqtrain (init .*)$", refused, re.MULTILINE)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sum(map(len, data.splits.values())) == 12
+    assert data.preprocessing.labels
