@@ -34,6 +34,7 @@ from seqtrain.proposal.label_layouts import (
 )
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
+from seqtrain.proposal.profile import without
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
@@ -47,7 +48,11 @@ from seqtrain.proposal.recordings import (
     refuse_paths_as_labels,
     with_pattern,
 )
-from seqtrain.proposal.roles import Roles, set_command
+from seqtrain.proposal.roles import (
+    Roles,
+    set_command,
+    shown_names,
+)
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
@@ -56,7 +61,7 @@ from seqtrain.tables.blocks import FILE, LABEL, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name, listed, quote
+from seqtrain.text import display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
@@ -344,7 +349,7 @@ def read_single_rows(table: Table, options: InitOptions) -> None:
     has_label = f"(?P<{LABEL}>" in (table.layout.pattern or "") and table.has_columns
     if not has_label or "id" in options.given or file is None or file.distinct < table.rows:
         return
-    table.columns = [column for column in table.columns if column is not file]
+    table.columns = without(table.columns, [file])
     table.layout = replace(table.layout, options=table.options.with_given(id=None))
 
 
@@ -364,7 +369,7 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
     has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
     if not has_label or roles.kind != "text" or "id" in options.given or roles.order:
         return
-    texts = listed([column.shown for column in roles.sequence])
+    texts = shown_names(roles.sequence)
     as_turns = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")
     raise DataError(
         f"--id: each file has several rows of {texts}; choose what a row is:",

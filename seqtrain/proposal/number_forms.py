@@ -9,11 +9,14 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.roles import (
+    Roles,
+    shown_names,
+)
 from seqtrain.proposal.shell import rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.text import listed, quote
+from seqtrain.text import quote
 
 MOST_NAMED = 3
 """Number of columns that a message shows."""
@@ -52,7 +55,7 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     with_points = [column for column in columns if column.decimal_points]
     if not with_points:
         return
-    shown = [listed([x.shown for x in own], MOST_NAMED) for own in (with_commas, with_points)]
+    shown = [shown_names(own, MOST_NAMED) for own in (with_commas, with_points)]
     example = quote(with_points[0].decimal_points[0])
     raise DataError(
         f"{table.name}: numbers have a decimal comma in {shown[0]}, but a decimal point in "

@@ -11,6 +11,7 @@ from seqtrain.proposal.profile import (
     REPEATS,
     ColumnProfile,
     Columns,
+    without,
 )
 from seqtrain.proposal.shell import rewritten, set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
@@ -35,7 +36,7 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         columns: Its columns.
         label: Column of the label.
     """
-    others = [column for column in columns if column is not label]
+    others = without(columns, [label])
     is_measured = any(column.is_measured for column in others)
     if not is_measured or not is_plain_table(table, columns):
         return []

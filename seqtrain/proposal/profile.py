@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from seqtrain.proposal.cell_kinds import (
     SIGN,
     WITHOUT_VALUE,
     Floats,
+    Integers,
     are_codes,
     are_whole,
     kind_of_cell,
@@ -851,6 +852,11 @@ Columns: TypeAlias = Sequence[ColumnProfile]
 """Columns of a table, of which none is changed."""
 
 
+def without(columns: Columns, taken: Collection[ColumnProfile | None]) -> list[ColumnProfile]:
+    """Return the columns that aren't among those that are taken."""
+    return [column for column in columns if column not in taken]
+
+
 class JoinedColumn(ColumnProfile):
     """Columns whose cells are one value together, such as an id of a subject and a trial.
 
@@ -894,7 +900,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[Integers]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:
@@ -903,7 +909,7 @@ def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.i
     return found
 
 
-def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
+def is_contiguous(codes: Integers) -> bool:
     """Return True if the rows of each code follow each other."""
     changes = np.count_nonzero(np.diff(codes))
     return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)

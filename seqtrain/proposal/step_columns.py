@@ -37,6 +37,7 @@ from seqtrain.proposal.profile import (
     JoinedColumn,
     determines,
     joined_codes,
+    without,
 )
 from seqtrain.proposal.roles import (
     Roles,
@@ -44,6 +45,7 @@ from seqtrain.proposal.roles import (
     options_naming,
     owner_of,
     owners_of,
+    shown_names,
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
@@ -95,7 +97,7 @@ class StepColumns:
     ) -> None:
         assert roles.id is not None
         self.row_features = row_features
-        self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
+        self.columns, self.roles = without(columns, roles.id.parts), roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = next(iter(self.order.columns), None)
@@ -111,7 +113,7 @@ class StepColumns:
         for column in self.order.columns:
             if column.unit:
                 roles.units[column.name_text] = column.unit
-        others = [x for x in self.columns if x not in (self.label, self.first)]
+        others = without(self.columns, [self.label, self.first])
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         if self.row_features:
             roles.owner = owner_of(self.owners, self.id)
@@ -164,13 +166,13 @@ class StepColumns:
         tokens = [x for x in self.columns if roles.steps.get(x.name_text) == "token"]
         if not texts:  # short ones, such as "ok" and "thank you"
             texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
-            tokens = [x for x in tokens if x not in texts]
+            tokens = without(tokens, texts)
         if not texts and not named:
             return
         numbers = [x for x in self.columns if "number" in roles.steps.get(x.name_text, "")]
         has_numbers = not all(map(self.rows.are_counted_by, numbers))
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
-            found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
+            found = f"{shown_names(texts or named, 3)}: texts that aren't used"
             if roles.window is None:
                 turns = options_naming("sequence", [*tokens[:1], *texts])
                 found += f"; to read the rows of one {self.id.shown} as turns of a chat: "
@@ -343,8 +345,8 @@ class StepColumns:
                 )
             yield from self._undecided_ties(order)
             if not self.is_given and self.id.name != "":  # a list of objects has an order
-                others = [x for x in self.columns if x not in (self.label, *order.columns)]
-                possible = other_orders([x for x in others if x not in self.per_id], order, self.id)
+                others = without(self.columns, [self.label, *order.columns])
+                possible = other_orders(without(others, self.per_id), order, self.id)
                 if possible:
                     options = _order_options([*map(Order, possible)])
                     yield (
@@ -421,8 +423,8 @@ class StepColumns:
                     "are used in the order of the file; if that isn't the order in time, add a "
                     f"column with the date, and give {commands}"
                 )
-        others = [x for x in self.columns if x is not self.label]
-        possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
+        others = without(self.columns, [self.label])
+        possible = doubtful_orders(without(others, self.per_id), self.id)
         if possible and self.id.name != "":  # a list of objects has an order
             yield (
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "
@@ -437,7 +439,7 @@ class StepColumns:
         """
         for part in self._labelled_parts() if self.finds_id else ():
             options = options_naming("id", [part])
-            others = [x for x in self.id.parts if x is not part]
+            others = without(self.id.parts, [part])
             if self.order and all(x.kind in ("number", "time") for x in others):
                 options += f" {options_naming('order', [*others, *self.order.columns])}"
             yield (
