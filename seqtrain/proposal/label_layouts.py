@@ -498,7 +498,7 @@ def commands_for_labels_beside(table: Table) -> list[str]:
 
     Such a file isn't joined in silence, see `_may_match_by_chance`.
     """
-    is_file = table.path == table.layout.splits.get("train") and os.path.isfile(table.path)
+    is_file = table.path == table.layout.splits["train"] and os.path.isfile(table.path)
     if not is_file or table.layout.joins or not table.has_columns:
         return []
     lines = []

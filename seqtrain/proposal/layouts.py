@@ -56,7 +56,6 @@ from seqtrain.proposal.roles import (
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, LABEL, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
@@ -383,10 +382,10 @@ def about_missing_labels(table: Table) -> list[str]:
 
     No column may hold labels. Times and counters aren't labels.
     """
-    layout, train = table.layout, table.layout.splits.get("train")
-    if layout.pattern or layout.joins or layout.options.named("label") or not train:
+    layout = table.layout
+    if layout.pattern or layout.joins or layout.options.named("label"):
         return []
-    recordings = recordings_of(files_of("train", train), layout.options)
+    recordings = recordings_of(layout.train, layout.options)
     possible = [x for x in table.columns if x.can_be_label and not (is_time(x) or is_counter(x))]
     if len(recordings) < FEWEST_FILES or possible or have_label(table):
         return []
@@ -405,13 +404,11 @@ def commands_for_names(table: Table) -> list[str]:
     These are numbers and codes: letters are proposed.
     """
     layout = table.layout
-    train = layout.splits.get("train")
-    if layout.pattern or layout.options.named("label") or not train:
+    if layout.pattern or layout.options.named("label"):
         return []
-    files = [train] if isinstance(train, str) else list(train)
-    found = name_patterns(recordings_of(files_of("train", train), layout.options), KINDS_OF_PART)
+    found = name_patterns(recordings_of(layout.train, layout.options), KINDS_OF_PART)
     patterns = [pattern for pattern, labels in found if len(labels) <= MOST_CLASSES]
-    lines = commands_for_patterns(files, patterns)
+    lines = commands_for_patterns(layout, patterns)
     if lines:
         lines.insert(0, "or, if each file is a recording, and a part of its name the label:")
     return lines
@@ -423,10 +420,9 @@ def commands_for_files(table: Table) -> list[str]:
     The files are those of the table. If it is one file, they are those beside it whose names differ
     only in numbers.
     """
-    layout, train = table.layout, table.layout.splits.get("train")
+    layout, given = table.layout, table.layout.train
     if layout.pattern or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
         return []
-    given = files_of("train", train)
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"
     if len(files) > 1:

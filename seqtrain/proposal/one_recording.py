@@ -16,7 +16,7 @@ from seqtrain.proposal.profile import (
 from seqtrain.proposal.shell import rewritten, set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
+from seqtrain.proposal.text_forms import awk_of
 from seqtrain.text import counted
 
 PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
@@ -47,7 +47,6 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     if not (counters or (stays and runs >= 2 * label.distinct)):
         return []
     path = table.file
-    mark = delimiter_of(table)
     names = [column.name_text for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)
@@ -66,13 +65,12 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     first = table.lines[0]
     code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
     code += f"{rule} {{print $0, part + 0}}"
-    command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
     options = shlex.join(["--id", name, "--label", label.name_text])
     if not stays:
         options += f" {set_option(WINDOW)}"
     return [
         f"if a row is a time step: {found}; number them in a column:",
-        *rewritten(command, path, "parts", f"{options}  # {comment}"),
+        *rewritten(awk_of(table, code), path, "parts", f"{options}  # {comment}"),
     ]
 
 

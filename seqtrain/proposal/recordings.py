@@ -31,10 +31,13 @@ from seqtrain.proposal.reading import (
 from seqtrain.proposal.roles import commands, set_command
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
-from seqtrain.tables.formats import columns_of_format, resolve_format
+from seqtrain.tables.formats import (
+    columns_of_format,
+    names_of,
+    resolve_format,
+)
 
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
@@ -139,18 +142,17 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
     label = layout.options.named("label")[0]
     if label not in (FILE, FOLDER):
         return
-    train = layout.splits["train"]
-    recordings = recordings_of(files_of("train", train), layout.options)
+    recordings = recordings_of(layout.train, layout.options)
     patterns = _path_patterns(recordings, progress) if recordings else []
-    files = [train] if isinstance(train, str) else train
-    lines = commands_for_patterns(files, patterns)
+    lines = commands_for_patterns(layout, patterns)
     if lines:
         found = f"--label: {label} isn't a column; if a part of the paths is the label:"
         raise DataError(found, *lines)
 
 
-def commands_for_patterns(files: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return a line with a command for each value of data.path."""
+def commands_for_patterns(layout: FileLayout, patterns: Sequence[str]) -> list[str]:
+    """Return a line with a command for each value of data.path that the files may have."""
+    files = names_of(layout.splits["train"])
     return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
 
 
