@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
-from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, BadCellError, items_of
+from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, items_of
 from seqtrain.tables.series import series_of
 from seqtrain.tables.times import MONTHS, PERIOD_FORMS, UNITS_OF_TIME, WEEKDAYS
 

@@ -25,18 +25,8 @@ from seqtrain.proposal.cell_kinds import (
     parsed_numbers,
 )
 from seqtrain.sequences.labels import LIST_STARTS, label_of
-from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
-from seqtrain.tables.cells import (
-    GROUPED,
-    MINUS,
-    BadCellError,
-    Names,
-    is_multi_hot,
-    items_of,
-    name_of,
-    with_point,
-)
+from seqtrain.tables.blocks import SPLIT_VALUES, BadCellError, Codes, Mask, Name, UnreadableError
+from seqtrain.tables.cells import GROUPED, MINUS, Names, is_multi_hot, items_of, name_of, with_point
 from seqtrain.tables.series import with_points
 from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
