@@ -206,7 +206,8 @@ class _JoinedTable:
         if selection.required is not None:
             names = [name for name in selection.required if name != join.right]
             if join.column is not None:  # the file's only column, under its new name alone
-                names = [join.own_name] if join.column in names else []
+                is_read = join.column in (*names, *selection.optional)
+                names = [join.own_name] if is_read else []
             selection = Selection(() if join.right is None else (join.right,), tuple(names))
         self._lines = list[int]()
         columns = dict[Name, list[Any]]()
