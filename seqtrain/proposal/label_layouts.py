@@ -186,12 +186,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     own = {column.name_text for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
         return []
-    group, joins = None, []
-    owners = [other for other in _data_files(folder, set(OWNER_NAMES)) if other != path]
-    for side in _beside(path, owners, set(OWNER_NAMES)):
-        join, columns = _join_of(table, side, progress)
-        if join is not None:
-            group, joins = _only(columns), [join]
+    group, joins = _joined_owners(table, progress)
     choices = []
     has_label = table.has_columns and have_label(table)
     for target in targets or loose:
@@ -211,12 +206,26 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
                 options = options.with_given(label=columns)
             found_joins = [join, *joins]
             command = set_command(f"data.join={flow(found_joins)}")
-            found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
-            choices.append(Choice(command, found))
+            found = replace(layout, options=options, joins=found_joins, group=group)
+            choices.append(Choice(command, replace(found, label_columns=columns)))
     if is_input and targets and not choices and not has_label:
         raise _other_rows(table, targets[0], progress)
-    named = [x for x in choices if own.union(x.layout.facts).issuperset(map(str, label))]
+    named = [x for x in choices if own.union(x.layout.label_columns).issuperset(map(str, label))]
     return named or choices
+
+
+def _joined_owners(
+    table: Table, progress: ReadingProgress
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """Return the group in a file such as `subject_train.txt`, and how this is joined to a table."""
+    words, path = set(OWNER_NAMES), table.path
+    beside = [other for other in _data_files(os.path.dirname(path), words) if other != path]
+    group, joins = None, list[dict[str, Any]]()
+    for owners in _beside(path, beside, words):
+        join, columns = _join_of(table, owners, progress)
+        if join is not None:
+            group, joins = _only(columns), [join]
+    return group, joins
 
 
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
@@ -440,7 +449,7 @@ def _with_label_file(
         train = pattern_of(recordings) or list(recordings)
     if len(found.labels) == 1 and not options.named("label"):
         options = options.with_given(label=found.labels)
-    layout = FileLayout({"train": train}, options, joins=[found.join], facts=found.labels)
+    layout = FileLayout({"train": train}, options, joins=[found.join], label_columns=found.labels)
     return with_pattern(layout, found.pattern)
 
 

@@ -270,12 +270,12 @@ class ColumnProfile:
             found[kind] += count
         return found
 
-    def values_of(self, kind: str) -> list[Any]:
-        """Return the values whose cells are of one kind."""
-        if kind not in self.kind_counts:
+    def values_of(self, *kinds: str) -> list[Any]:
+        """Return the values whose cells are of some kinds."""
+        if self.kind_counts.keys().isdisjoint(kinds):
             return []
         pairs = zip(self.values, self.cell_kinds, strict=True)
-        return [value for value, own in pairs if own == kind]
+        return [value for value, own in pairs if own in kinds]
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -596,18 +596,15 @@ class ColumnProfile:
     @cached_property
     def _times(self) -> tuple[str | None, Any]:
         """The only type of times as which all times can be read, and their seconds, or NaN."""
-        members = self.main_kind[1]
-        kinds = zip(self.values, self.cell_kinds, strict=True)
-        texts = [value for value, kind in kinds if kind in members]
+        texts = self.values_of(*self.main_kind[1])
+        some = texts[:: max(1, len(texts) // 1000)]  # few tell most types from the right one
         found = []
         for type in TIME_TYPES:
-            if (
-                type != NUMBER
-                and seconds_of(texts[:: max(1, len(texts) // 1000)], type) is not None
-            ):
-                seconds = seconds_of(texts, type)
-                if seconds is not None:
-                    found.append((type, seconds))
+            if type == NUMBER or seconds_of(some, type) is None:
+                continue
+            seconds = seconds_of(texts, type)
+            if seconds is not None:
+                found.append((type, seconds))
         if len(found) == 1:
             return found[0]
         return (None, np.nan)

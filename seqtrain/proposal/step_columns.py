@@ -134,12 +134,11 @@ class StepColumns:
             )
             if self.label.name == LABEL and self.id.name == FILE:  # both of the paths
                 roles.warnings += self._labels_of_files()
-        tokens = [column for column in others if roles.steps.get(column.name_text) == "token"]
-        for column in others:
-            if roles.steps.get(column.name_text) == "number":
-                by = token_that_explains(column, tokens, self.rows)
-                if by is not None:
-                    roles.steps[column.name_text] = {"number": True, "by": by}
+        tokens = self._steps_of("token")
+        for column in self._steps_of("number"):
+            by = token_that_explains(column, tokens, self.rows)
+            if by is not None:
+                roles.steps[column.name_text] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
         roles.warnings += self._parts_of_ids()
 
@@ -163,7 +162,7 @@ class StepColumns:
                     f"none; for a time step: {steps}"
                 )
         texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
-        tokens = [x for x in self.columns if roles.steps.get(x.name_text) == "token"]
+        tokens = self._steps_of("token")
         if not texts:  # short ones, such as "ok" and "thank you"
             texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
             tokens = without(tokens, texts)
@@ -187,6 +186,10 @@ class StepColumns:
             elif column.name_text in roles.steps and not own:
                 roles.ignored.append(column.describe())
         roles.kind, roles.steps = "text", {}
+
+    def _steps_of(self, kind: str) -> list[ColumnProfile]:
+        """Return the columns of time steps of one kind: token or number."""
+        return [x for x in self.columns if self.roles.steps.get(x.name_text) == kind]
 
     def _labels_of_files(self) -> Iterator[str]:
         """Yield a warning for each column with one value per file that may be the label."""
@@ -513,16 +516,15 @@ def token_that_explains(column: ColumnProfile, tokens: Columns, rows: IdRows) ->
     """
     numbers = rows.numbers(column)
     present = np.isfinite(numbers)
+    if not present.any():
+        return None
     ranks = np.unique(numbers[present], return_inverse=True)[1].astype(np.float64)
     found = {}
     for other in tokens:
         codes = other.codes[rows.rows][present]
         counts = np.bincount(codes)
         means = np.bincount(codes, ranks) / counts.clip(1)
-        if len(codes):
-            share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
-        else:
-            share = 0.0
+        share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
         is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
         if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
             found[share] = other.name_text

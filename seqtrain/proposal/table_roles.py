@@ -69,17 +69,17 @@ def roles_of(table: Table) -> Roles:
     """
     columns, group = _without_keys(table), table.column(table.layout.group)
     roles = _roles_of(table, columns)
-    facts = _unused_facts(table, roles)
-    group = group or next(filter(names_owner, facts), None)
-    if facts or group not in (None, roles.label, roles.id):
-        others = without(columns, [group, *facts])
+    unused = _unused_columns(table, roles)
+    group = group or next(filter(names_owner, unused), None)
+    if unused or group not in (None, roles.label, roles.id):
+        others = without(columns, [group, *unused])
         roles = _roles_of(table, others)
         roles.group = group
-    facts = without(facts, [group])
-    if facts:
-        types = {c.name: "number" if c.kind == "number" else "token" for c in facts}
+    unused = without(unused, [group])
+    if unused:
+        types = {c.name: "number" if c.kind == "number" else "token" for c in unused}
         roles.warnings.append(
-            f"{shown_names(facts)}: columns of the file of labels, which "
+            f"{shown_names(unused)}: columns of the file of labels, which "
             "aren't used, for an input to predict lacks them; to use them: "
             f"{set_option(f'data.static={flow(types)}')}"
         )
@@ -111,16 +111,18 @@ def roles_of(table: Table) -> Roles:
     return roles
 
 
-def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
+def _unused_columns(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
     options = table.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
     used += map(str, options.get("static") or ())
     if options.get("group") is not None:
         used.append(str(options.get("group")))
-    if str(roles.label.name) not in table.layout.facts:
+    if str(roles.label.name) not in table.layout.label_columns:
         return []
-    found = [column for column in map(table.column, table.layout.facts) if column is not None]
+    found = [
+        column for column in map(table.column, table.layout.label_columns) if column is not None
+    ]
     return [x for x in found if x is not roles.label and x.name_text not in used]
 
 
