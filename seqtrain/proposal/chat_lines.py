@@ -32,8 +32,9 @@ def refuse_chats(path: str, lines: Sequence[str]) -> None:
     """
     if 2 * sum(bool(re.match(MESSAGE, line)) for line in lines) <= len(lines):
         return
+    command = ["python3", "-c", MESSAGES_AS_CSV]
     raise DataError(
         f"{display_name(path)}: holds messages of a chat; to write their times, senders and texts "
         "as columns:",
-        *rewritten(["python3", "-c", MESSAGES_AS_CSV], path, "messages", ending=".csv"),
+        *rewritten(command, path, "messages", ending=".csv"),
     )

@@ -46,6 +46,7 @@ from seqtrain.proposal.recordings import (
     recordings_of,
     recordings_of_train,
     refuse_paths_as_labels,
+    with_partitions,
     with_pattern,
 )
 from seqtrain.proposal.roles import (
@@ -116,8 +117,9 @@ def find_layout(
         layout = replace(layout, joins=options.get("join"))
     if options.get("path"):
         return with_pattern(layout, options.get("path"))
-    if layout.joins:
-        return layout
+    partitioned = with_partitions(layout)
+    if layout.joins or partitioned is not None:
+        return partitioned or layout
     recognisers = RECOGNISERS
     if options.named("label"):
         refuse_paths_as_labels(layout, progress)
@@ -317,7 +319,7 @@ def _commands_of_events(path: str) -> list[str]:
     lines = ["or, if the events of a file are a sequence, and a column of participants the label:"]
     for label in labels:
         options = ["--id", FILE, "--label", str(label.name), *given]
-        lines.append(f"  {shlex.join(['seqtrain', 'init', events, *options])}")
+        lines.append(init_line(events, *options))
     return lines
 
 
@@ -421,7 +423,8 @@ def commands_for_files(table: Table) -> list[str]:
     only in numbers.
     """
     layout, given = table.layout, table.layout.train
-    if layout.pattern or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
+    has_label = f"(?P<{LABEL}>" in (layout.pattern or "")  # else its columns may hold the label
+    if has_label or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
         return []
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"

@@ -272,6 +272,8 @@ class ColumnProfile:
 
     def values_of(self, *kinds: str) -> list[Any]:
         """Return the values whose cells are of some kinds."""
+        if self.kind_counts.keys() <= {*kinds}:
+            return self.values
         if self.kind_counts.keys().isdisjoint(kinds):
             return []
         pairs = zip(self.values, self.cell_kinds, strict=True)

@@ -17,12 +17,7 @@ from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import (
-    DELIMITERS,
-    Form,
-    form_of,
-    index_of_names,
-)
+from seqtrain.tables.delimited import DELIMITERS, Form, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
@@ -154,8 +149,8 @@ def delimiter_of(table: Table) -> str:
 
 
 def form_of_file(path: str, dialect: Dialect) -> Form:
-    """Return how a file of csv or tsv is written, by its first lines."""
-    return form_of(first_lines(path, dialect), dialect)
+    """Return the form of a file of csv or tsv."""
+    return form_of([f"{line}\n" for line in first_lines(path, dialect)], dialect)
 
 
 def first_lines(path: str, dialect: Dialect) -> list[str]:
