@@ -15,6 +15,7 @@ from seqtrain.tables.series import series_of
 from seqtrain.tables.times import MONTHS, PERIOD_FORMS, UNITS_OF_TIME, WEEKDAYS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.integer]
 
 NUMBER_TEXT = r"[-+\N{MINUS SIGN}]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"

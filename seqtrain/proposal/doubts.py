@@ -18,6 +18,7 @@ from seqtrain.proposal.profile import (
     ColumnProfile,
     Columns,
     joined_column,
+    without,
 )
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import (
@@ -30,7 +31,11 @@ from seqtrain.proposal.roles import (
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import (
+    FILE,
+    FOLDER,
+    LABEL,
+)
 from seqtrain.text import counted, listed, quote
 
 MOST_SHOWN = 3
@@ -68,45 +73,41 @@ def column_doubts(config: Config) -> Iterator[str]:
         table = read_table(files, layout, ReadingProgress(), is_train=False)
     except DataError:  # the config reads them in another way
         return
-    sequence = data.sequence if isinstance(data.sequence, list) else [data.sequence]
-    used = {str(name) for name in sequence if name is not None}
-    used |= {*(data.steps or ()), *(data.static or ())}
     odd = [column for column in table.columns if column.is_odd.any()]
     yield from (line for _, line in odd_lines(odd, table))
+    parts, sorting = _columns_of(data.id, table), _columns_of(data.order, table)
+    per_id = _columns_of([*(data.static or ())], table)
+    used = [*_columns_of(data.sequence, table), *_columns_of([*(data.steps or ())], table), *per_id]
+    others = [*parts, *sorting, *_columns_of([data.group, FILE, FOLDER], table)]
+    label = None
     if isinstance(data.label, list):
-        label = None
-    else:
-        label = table.column(LABEL if data.label is None else data.label)
-    order = data.order if isinstance(data.order, list) else [data.order]
-    ids = data.id if isinstance(data.id, list) else [data.id]
-    others = (data.label, *ids, data.group, *order, "file", "folder")
-    unused = [x for x in table.columns if x.name not in others and x.name_text not in used]
-    if isinstance(data.label, list):
-        marks = [column for column in table.columns if column.name in data.label]
+        marks = _columns_of(data.label, table)
         with suppress(DataError):  # a cell is no mark: its row is listed as one that fit refuses
             yield from doubtful_marks(marks, joined_marks(marks))
+    else:
+        label = table.column(LABEL if data.label is None else data.label)
+    unused = without(table.columns, [label, *others, *used])
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
-        yield from told_by_ends([x for x in table.columns if x.name_text in used], label)
-    parts = [x for x in table.columns if x.name in ids]
-    id = joined_column(parts) if parts else None
-    per_id = [x for x in table.columns if x.name_text in (data.static or ())]
-    if label is not None:  # a group with all rows of a class leaves none to hold out
+        yield from told_by_ends([x for x in table.columns if x in used], label)
+        # A group with all rows of a class leaves none to hold out.
         unused = [x for x in unused if not tells_label(x, label)]
+    id = joined_column(parts) if parts else None
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
-    for column in table.columns:
-        if label is None or column is label or column.name in others:
-            continue
-        if not column.repeats_as_labels:
-            continue
-        reason = tells_label(column, label)
+    for column in without(table.columns, [label, *others]):
+        reason = None
+        if label is not None and column.repeats_as_labels:
+            reason = tells_label(column, label)
         if reason:
-            if column.name_text in used:
-                use = "it is used"
-            else:
-                use = "it isn't used"
+            use = "it is used" if column in used else "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
+
+
+def _columns_of(names: Any, table: Table) -> list[ColumnProfile]:
+    """Return the columns of a table that the value of a key names: one name, a list, or None."""
+    known = {str(name) for name in (names if isinstance(names, list) else [names])}
+    return [column for column in table.columns if column.name_text in known]
 
 
 def odd_lines(columns: Columns, table: Table) -> Iterator[tuple[list[ColumnProfile], str]]:

@@ -74,12 +74,9 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
         return are_names and not repeated and any(x and _tells_labels(own) for x, own in pairs)
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
-        steps = {b - a for a, b in pairwise(numbers)} if len(numbers) > 2 else {0.0}
-        if len(numbers) >= FEWEST_GRID and len(steps) == 1 and steps != {0.0} and not repeated:
-            return True
-        if is_usual and min(steps) > 0 and len(numbers) == len(names) - 1:
-            return True
-        return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))
+        is_grid = len(numbers) >= FEWEST_GRID and not repeated
+        others = len(names) - len(numbers)
+        return _are_names(numbers, others, is_usual=is_usual, is_grid=is_grid)
     if len(set(names)) < len(names):
         return not repeated and any(map(_tells_header, columns))
     if repeated and not is_usual:
@@ -99,6 +96,25 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
         "columns; give --header or --no-header"
     )
+
+
+def _are_names(numbers: Sequence[float], others: int, *, is_usual: bool, is_grid: bool) -> bool:
+    """Return True if the numbers of a first row are names, as the fourth rule says.
+
+    Args:
+        numbers: The numbers of the row.
+        others: Number of its other cells.
+        is_usual: True if one of these is a usual name.
+        is_grid: True if the numbers are names if their steps are equal.
+    """
+    steps = {b - a for a, b in pairwise(numbers)}
+    if len(numbers) < 3:
+        return False
+    if is_grid and len(steps) == 1 and steps != {0.0}:
+        return True
+    if is_usual and min(steps) > 0 and others == 1:
+        return True
+    return steps == {1.0} and (numbers[0] == 0 or others > 0)
 
 
 def _tells_header(column: ColumnProfile) -> bool:

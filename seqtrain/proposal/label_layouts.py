@@ -219,11 +219,11 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
                 options = options.with_given(label=columns)
             found_joins = [join, *joins]
             command = set_command(f"data.join={flow(found_joins)}")
-            found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
-            choices.append(Choice(command, found))
+            found = replace(layout, options=options, joins=found_joins, group=group)
+            choices.append(Choice(command, replace(found, label_columns=columns)))
     if is_input and targets and not choices and not has_label:
         raise _other_rows(table, targets[0], progress)
-    named = [x for x in choices if own.union(x.layout.facts).issuperset(map(str, label))]
+    named = [x for x in choices if own.union(x.layout.label_columns).issuperset(map(str, label))]
     return named or choices
 
 
@@ -503,7 +503,7 @@ def _with_label_file(
         train = pattern_of(recordings) or list(recordings)
     if len(found.labels) == 1 and not options.named("label"):
         options = options.with_given(label=found.labels)
-    layout = FileLayout({"train": train}, options, joins=[found.join], facts=found.labels)
+    layout = FileLayout({"train": train}, options, joins=[found.join], label_columns=found.labels)
     return with_pattern(layout, found.pattern)
 
 
@@ -561,7 +561,7 @@ def commands_for_labels_beside(table: Table) -> list[str]:
 
     Such a file isn't joined in silence, see `_may_match_by_chance`.
     """
-    is_file = table.path == table.layout.splits.get("train") and os.path.isfile(table.path)
+    is_file = table.path == table.layout.splits["train"] and os.path.isfile(table.path)
     if not is_file or table.layout.joins or not table.has_columns:
         return []
     lines = []

@@ -10,7 +10,7 @@ import numpy as np
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.profile import ColumnProfile, Columns
-from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming
+from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
 from seqtrain.proposal.shell import rewriting, rewritten, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
@@ -72,7 +72,7 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     with_points = [column for column in columns if column.decimal_points]
     if not with_points:
         return
-    shown = [listed([x.shown for x in own], MOST_NAMED) for own in (with_commas, with_points)]
+    shown = [shown_names(own, MOST_NAMED) for own in (with_commas, with_points)]
     example = quote(with_points[0].decimal_points[0])
     raise DataError(
         f"{table.name}: numbers have a decimal comma in {shown[0]}, but a decimal point in "

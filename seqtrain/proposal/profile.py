@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ from seqtrain.proposal.cell_kinds import (
     SIGN,
     WITHOUT_VALUE,
     Floats,
+    Integers,
     are_codes,
     are_whole,
     kind_of_cell,
@@ -278,14 +279,14 @@ class ColumnProfile:
             found[kind] += count
         return found
 
-    def values_of(self, kind: str) -> list[Any]:
-        """Return the values whose cells are of one kind."""
-        if self.kind_counts.keys() == {kind}:
+    def values_of(self, *kinds: str) -> list[Any]:
+        """Return the values whose cells are of some kinds."""
+        if self.kind_counts.keys() <= {*kinds}:
             return self.values
-        if kind not in self.kind_counts:
+        if self.kind_counts.keys().isdisjoint(kinds):
             return []
         pairs = zip(self.values, self.cell_kinds, strict=True)
-        return [value for value, own in pairs if own == kind]
+        return [value for value, own in pairs if own in kinds]
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -606,18 +607,15 @@ class ColumnProfile:
     @cached_property
     def _times(self) -> tuple[str | None, Any]:
         """The only type of times as which all times can be read, and their seconds, or NaN."""
-        members = self.main_kind[1]
-        kinds = zip(self.values, self.cell_kinds, strict=True)
-        texts = [value for value, kind in kinds if kind in members]
+        texts = self.values_of(*self.main_kind[1])
+        some = texts[:: max(1, len(texts) // 1000)]  # few tell most types from the right one
         found = []
         for type in TIME_TYPES:
-            if (
-                type != NUMBER
-                and seconds_of(texts[:: max(1, len(texts) // 1000)], type) is not None
-            ):
-                seconds = seconds_of(texts, type)
-                if seconds is not None:
-                    found.append((type, seconds))
+            if type == NUMBER or seconds_of(some, type) is None:
+                continue
+            seconds = seconds_of(texts, type)
+            if seconds is not None:
+                found.append((type, seconds))
         if len(found) == 1:
             return found[0]
         return (None, np.nan)
@@ -896,6 +894,11 @@ Columns: TypeAlias = Sequence[ColumnProfile]
 """Columns of a table, of which none is changed."""
 
 
+def without(columns: Columns, taken: Collection[ColumnProfile | None]) -> list[ColumnProfile]:
+    """Return the columns that aren't among those that are taken."""
+    return [column for column in columns if column not in taken]
+
+
 class JoinedColumn(ColumnProfile):
     """Columns whose cells are one value together, such as an id of a subject and a trial.
 
@@ -939,7 +942,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[Integers]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:
@@ -948,7 +951,7 @@ def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.i
     return found
 
 
-def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
+def is_contiguous(codes: Integers) -> bool:
     """Return True if the rows of each code follow each other."""
     changes = np.count_nonzero(np.diff(codes))
     return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)

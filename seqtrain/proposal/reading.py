@@ -259,7 +259,7 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         selection = Selection(optional=(FILE,) if names_folder else (FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
-        own += layout.facts
+        own += layout.label_columns
         selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
     elif is_train and columns == "none" and not layout.joins:
         selection = replace(selection, required=(TEXT, LABEL))

@@ -33,6 +33,7 @@ from seqtrain.proposal.profile import (
     Columns,
     determines,
     refines,
+    without,
 )
 from seqtrain.proposal.roles import (
     FEWEST_OWNERS,
@@ -48,6 +49,7 @@ from seqtrain.proposal.roles import (
     other_labels,
     owner_of,
     set_command,
+    shown_names,
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
@@ -137,13 +139,13 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
     if texts and is_detected_text:
         joined = flow([x.name for x in (*chosen, *texts)])
         roles.warnings.append(
-            f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
+            f"{shown_names(texts, 3)}: texts that aren't used; to join them: "
             f"{set_option(f'data.sequence={joined}')}"
         )
     paths = [x for x in unused if _may_be_path(x)]
     if paths and is_detected_text:
         roles.warnings.append(
-            f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
+            f"{shown_names(paths, 3)}: symbols that aren't used; if a sequence is "
             f"made of them: {options_naming('sequence', [paths[0]])}"
         )
     is_wide = len(chosen) > 1 and chosen[0].is_number and roles.kind == "features"
@@ -221,7 +223,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
         raise DataError(*_few_numbers(numbers or others, others, label))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
-    lines = described_columns([x for x in others if x not in possible])
+    lines = described_columns(without(others, possible))
     lines = lines if others else ["  the label only"]
     lines += listed_commands(
         "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]

@@ -137,6 +137,12 @@ def _has_names(table: Table) -> bool:
     return False
 
 
+def awk_of(table: Table, code: str) -> list[str]:
+    """Return the command that runs a program of awk on the columns of csv or tsv."""
+    mark = delimiter_of(table)
+    return ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
+
+
 def delimiter_of(table: Table) -> str:
     """Return the delimiter of the first file of csv or tsv of a table."""
     return form_of_file(table.file, table.dialect).delimiter
@@ -185,6 +191,8 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
     or lack that of the first column, as R writes them.
     Lines with one tab each are label<TAB>text.
     """
+    if not os.path.isfile(path):
+        return
     written = first_lines(path, replace(dialect, blank_lines=True))
     lines = [line for line in written if line.strip()]
     below = [line for line in lines if not line.startswith("#")]
@@ -234,7 +242,7 @@ def command_for_unknown(path: str) -> list[str]:
         if re.match(pattern, first):
             line = init_line(path, "--format", format)
             return [f"it seems to be {format}; to read it so:", line]
-    _refuse_labels_before_blanks(path, Dialect("lines"))
+    refuse_labels_before_blanks(path, Dialect("lines"))
     return []
 
 
@@ -261,15 +269,14 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     try:
         head, first = _head_of(table)
     except DataError:
-        if is_train and os.path.isfile(table.path):
+        if is_train:
             refuse_blanks(table.path, table.dialect)
         raise
     if any(NOT_UTF_8 in problem for problem in undecodable_rows(head)):
         set_likely_encoding(table, [table.path])
         head, first = _head_of(table)
     if is_train and is_ragged(head):
-        if os.path.isfile(table.path):
-            refuse_blanks(table.path, table.dialect)
+        refuse_blanks(table.path, table.dialect)
         is_list, table.header = _is_list(table, head)
         table.dialect = replace(table.dialect, header=bool(table.header))
         if is_list:
@@ -379,11 +386,11 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
         table: The table without its first row.
         first: Cells of the first row of csv or tsv, or [].
     """
-    name, is_text = table.name, table.is_delimited
-    if is_text and os.path.isfile(table.path) and (len(first) == 1 or not table.rows):
+    name = table.name
+    if table.is_delimited and (len(first) == 1 or not table.rows):
         refuse_blanks(table.path, table.dialect)
     if table.format == "txt" and table.problems and not table.rows:
-        refuse_labels_before_blanks(table)
+        refuse_labels_before_blanks(table.path, table.dialect)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
         )
@@ -396,7 +403,7 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
     if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
-        refuse_labels_before_blanks(table)
+        refuse_labels_before_blanks(table.path, table.dialect)
         marks = [mark for mark, text in DELIMITERS.items() if text in first[0]] or [*DELIMITERS]
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
@@ -418,17 +425,13 @@ def _commands_for_lists(table: Table) -> list[str]:
     return lines
 
 
-def refuse_labels_before_blanks(table: Table) -> None:
-    """Raise a DataError with a command if the first or last word of each line may be its label."""
-    if os.path.isfile(table.path):
-        _refuse_labels_before_blanks(table.path, table.dialect)
-
-
-def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
+def refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
     """Raise a DataError with a command if the first or last words of lines may be their labels.
 
     Of labels with a finer one behind a colon, a further command takes the first part.
     """
+    if not os.path.isfile(path):
+        return
     lines = [line for line in first_lines(path, dialect) if line.strip()]
     if not all(len(line.split()) > 1 for line in lines):
         return
