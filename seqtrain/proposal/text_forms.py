@@ -18,7 +18,7 @@ from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, Form, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import matching_files, open_source
@@ -138,10 +138,15 @@ def _has_names(table: Table) -> bool:
     return False
 
 
+def form_of_table(table: Table) -> Form:
+    """Return the form of the first file of csv or tsv of a table."""
+    file = open_source(table.path, table.dialect).files()[0]
+    return form_of(first_lines(file, table.dialect), table.dialect)
+
+
 def delimiter_of(table: Table) -> str:
     """Return the delimiter of the first file of csv or tsv of a table."""
-    file = matching_files(table.path)[0]
-    return form_of(first_lines(file, table.dialect), table.dialect).delimiter
+    return form_of_table(table).delimiter
 
 
 def first_lines(path: str, dialect: Dialect) -> list[str]:
@@ -307,8 +312,7 @@ def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
     names = rows[0] if header else None
     is_list = bool(own) and list_start(own, names) is not None
     if own and os.path.isfile(table.path):
-        form = form_of(first_lines(file, table.dialect), table.dialect)
-        refuse_unquoted(head, form, own, names and len(names), is_list=is_list)
+        refuse_unquoted(head, form_of_table(table), own, names and len(names), is_list=is_list)
     return is_list, header
 
 
