@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import dropwhile, takewhile
 
+import numpy as np
+
 from seqtrain.errors import DataError
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
@@ -18,7 +20,7 @@ from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, Form, form_of, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, REPEATED_HEADER, Form, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import matching_files, open_source
@@ -361,7 +363,10 @@ def _refuse_survey(head: Table) -> None:
 
 
 def _head_of(table: Table) -> tuple[Table, list[str]]:
-    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one.
+
+    Rows that equal the first one are left out, too: headers of files that were joined.
+    """
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
@@ -371,7 +376,8 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
-        builder.add(block)
+        rows = zip(*map(as_list, block.columns.values()), strict=True)
+        builder.add(block.at(np.flatnonzero([list(row) != first for row in rows])))
         if builder.rows * len(first) >= HEAD_CELLS:
             break
     builder.finalize()
@@ -486,7 +492,8 @@ NO_LABELS = (
 
 def is_ragged(table: Table) -> bool:
     """Return True if many rows of a table have another number of fields than the first one."""
-    return len(table.problems) > RAGGED * (table.rows + len(table.problems))
+    uneven = [problem for problem in table.problems if REPEATED_HEADER not in problem]
+    return len(uneven) > RAGGED * (table.rows + len(table.problems))
 
 
 def set_likely_encoding(table: Table, files: Sequence[str]) -> None:

@@ -52,6 +52,7 @@ BLANK_FIELDS = " \t\r\n" + "".join(DELIMITERS.values())
 """Characters of a line without any text."""
 SNIFFED_LINES = 20
 PLAIN_QUOTES = "; if quotes are plain characters, train with --set data.quoting=none"
+REPEATED_HEADER = "the row holds the names of the columns once more, as of files that were joined"
 CSV_PROBLEMS = {
     "new-line character": "a field without quotes holds a carriage return; put it in quotes",
     "field limit": f"a quoted field is longer than {LINE_BYTES} characters",
@@ -170,13 +171,15 @@ class _Columns:
         least: Smallest number of fields of a row. The last fields of the first record may be blank:
             columns without names, or missing cells. Other rows may lack them.
         places: Index of each selected column.
+        may_repeat: True if a row that equals the first one is a header of files that were joined.
     """
 
     def __init__(
         self, line: int, first: list[str], selection: Selection, *, header: bool, form: Form
     ) -> None:
         self.form, self.keeps_rest = form, selection.rest
-        self.width, self.header = len(first), header
+        self.first, self.width, self.header = first, len(first), header
+        self.may_repeat = header and len(first) > 1 and not all(map(is_number, first))
         filled = [index for index, field in enumerate(first) if field.strip()]
         self.least = max(filled, default=0) + 1
         names = names_in(line, first, form.delimiter) if header else {}
@@ -205,6 +208,9 @@ class _Columns:
         problems = {row: reason for row, reason in enumerate(reasons) if reason}
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
+        if self.may_repeat and self.first in rows:  # the row keeps its cells: it is of no other id
+            again = (row for row, fields in enumerate(rows) if fields == self.first)
+            problems |= dict.fromkeys(again, REPEATED_HEADER)
         columns: dict[Name, Cells] = {}
         if 2 * len(self.places) > self.width and not self.keeps_rest:  # rows have equal lengths
             fields = list(zip(*rows, strict=True))

@@ -3,13 +3,16 @@
 import csv
 import json
 import random
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.proposal.test_forms import name, proposed, sentence
+from tests.proposal.test_forms import LOG, log, name, proposed, sentence
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -49,3 +52,30 @@ def test_cells_of_tsv_in_quotes_are_those_of_csv(tmp_path, kind, plain):
             rows.append(CELLS[kind](sentence(draw), draw.sample(names, 3)))
     found = [content(write_quoted(tmp_path / f"a{x}", [["a", "b"], *rows])) for x in SEPARATORS]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("ending", SEPARATORS)
+@pytest.mark.parametrize("kind", ["texts", "short files", "steps"])
+def test_headers_of_joined_files_are_named_and_left_out(tmp_path, monkeypatch, cli, ending, kind):
+    monkeypatch.chdir(tmp_path)
+    draw, length = random.Random(kind), 7 if kind == "short files" else 60
+    if kind == "steps":
+        names, rows = LOG, log(draw, 40)
+    else:
+        names = ["text", "label"]
+        rows = [[sentence(draw, x), x] for x in draw.choices(["kup", "wem"], k=120)]
+    parts = [rows[at : at + length] for at in range(0, len(rows), length)]
+    lines, end = [], 0
+    for part in parts[:-1]:
+        end += 1 + len(part)
+        lines.append(end + 1)
+    path = write_quoted(Path(f"a{ending}"), [row for part in parts for row in (names, *part)])
+    refused = cli("init", path, "-o", "c.yaml", code=2).err
+    assert [int(x) for x in re.findall(rf"a\{ending}:(\d+): ", refused)] == lines[:10]
+    (command,) = re.findall("seqtrain (init .*)", refused)
+    cli(*shlex.split(command))
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.bad_rows == "drop"
+    data = prepare(config)
+    assert sum(map(len, data.splits.values())) == len({row[0] for row in rows})
+    assert len(data.preprocessing.labels) == 2
