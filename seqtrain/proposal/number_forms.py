@@ -1,7 +1,6 @@
 """Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
@@ -11,10 +10,9 @@ import numpy as np
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.roles import Roles
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed, quote
 
 MOST_NAMED = 3
@@ -48,8 +46,8 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
     with_commas = [column for column in columns if column.has_decimal_commas]
-    is_text = table.dialect.format in ("csv", "tsv")
-    if not with_commas or not is_text or table.layout.options.get("decimal"):
+    is_text = table.is_delimited
+    if not with_commas or not is_text or table.options.get("decimal"):
         return
     with_points = [column for column in columns if column.decimal_points]
     if not with_points:
@@ -82,14 +80,14 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
                 "as numbers of one unit; if they aren't, write each with its unit"
             )
     mark = "," if any(column.has_decimal_commas for column in columns) else "."
-    if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
+    if table.is_delimited and table.options.get("decimal", mark) == mark:
         found = {x: x.possible_thousands(mark) or "" for x in columns}
         doubtful = {x: cell for x, cell in found.items() if cell}
         others = [x for x in columns if x.has_decimals and x not in doubtful]
         for column, cell in [*doubtful.items()][:MOST_NAMED]:
             advice = f"write {cell.replace(mark, '')}"
             if mark == "." and not others:
-                advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
+                advice = set_option(f"data.decimal={flow(',')}")
             yield (
                 f"{column.shown}: {cell} is read as a number with three decimals, although others "
                 f"have none; if they are thousands: {advice}"
@@ -114,7 +112,7 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
 
 def _with_points(table: Table) -> str:
     """Return a command that writes decimal points in place of commas in the cells of a table."""
-    path = matching_files(table.path)[0]
+    path = table.file
     mark = delimiter_of(table)
     quote = '"?' if mark != "," else '"'
     code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
@@ -126,13 +124,13 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
 
     The reading whose dates are closest together comes first.
     """
-    is_plain = table.dialect.format in ("csv", "tsv") and table.header
-    if roles.id is None or roles.order is not None or not is_plain:
+    is_plain = table.is_delimited and table.header
+    if roles.id is None or roles.order or not is_plain:
         return
     unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
     if not unread:
         return
-    path, code = matching_files(table.path)[0], WRITING_DATES.format(mark=delimiter_of(table))
+    path, code = table.file, WRITING_DATES.format(mark=delimiter_of(table))
     for column in unread:
         place = table.columns.index(column)
         cells = [str(value).strip() for value in column.values if str(value).strip()]

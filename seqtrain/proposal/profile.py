@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -160,6 +160,11 @@ class ColumnProfile:
         if any(is_missing):
             values.append("")
         return ColumnProfile(self.name, values, table[self.codes], self.owners)
+
+    @property
+    def name_text(self) -> str:
+        """Name as a text, also if it is an index."""
+        return str(self.name)
 
     @cached_property
     def word(self) -> str:
@@ -842,6 +847,10 @@ class ColumnProfile:
         return f"{name} ({kind})"
 
 
+Columns: TypeAlias = Sequence[ColumnProfile]
+"""Columns of a table, of which none is changed."""
+
+
 class JoinedColumn(ColumnProfile):
     """Columns whose cells are one value together, such as an id of a subject and a trial.
 
@@ -864,7 +873,7 @@ class JoinedColumn(ColumnProfile):
             delimited_line(list(map(str, own)), ",").removesuffix("\n") if all(own) else ""
             for own in zip(*cells, strict=True)
         ]
-        name = ", ".join(str(part.name) for part in parts)
+        name = ", ".join(part.name_text for part in parts)
         super().__init__(name, values, np.argsort(order)[codes].astype(np.int32))
         self._parts = parts
 
@@ -885,7 +894,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:
@@ -900,7 +909,7 @@ def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
     return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)
 
 
-def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+def joined_column(columns: Columns) -> ColumnProfile:
     """Return one column as it is, or several as a `JoinedColumn`."""
     if len(columns) == 1:
         return columns[0]
@@ -954,6 +963,14 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
         if not (some[left] == right).all():
             return False
     return bool(used.any())
+
+
+def refines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
+    """Return True if the rows of each value of `one` have one of `other`, but not one each.
+
+    So do the ids of sequences, of which several have one label.
+    """
+    return determines(one, other, labelled=labelled) and not determines(other, one)
 
 
 def seconds_of(texts: Sequence[str], type: str) -> Floats | None:
