@@ -110,13 +110,15 @@ def _channels_in_names(columns: Columns) -> tuple[str, list[str], int]:
     if all(map(CLOCK_NAME.fullmatch, names)):
         return "", [], 0
     wide = wide_columns(columns)
-    if len(wide) == len(names) and places_in_time([column.name_text for column in wide]):
+    if len(wide) == len(names) and places_in_time(tuple(column.name_text for column in wide)):
         return "", [], 0
     for pattern in STEP_NUMBERS:
         place, by_channel = re.compile(pattern), dict[str, list[str]]()
         for name in names:
             number = place.search(name)
-            channel = place.sub("", name, count=1)
+            channel = name
+            if number is not None:
+                channel = name[: number.start()] + name[number.end() :]
             by_channel.setdefault(channel, []).append(number[0] if number else "")
         by_channel = {name: own for name, own in by_channel.items() if len(own) >= FEWEST_WIDE}
         steps = {tuple(sorted(own)) for own in by_channel.values()}
@@ -163,7 +165,7 @@ def _lines_of_lists(table: Table, column: ColumnProfile) -> list[str]:
     if table.format != "jsonl" or not os.path.isfile(table.path):
         return []
     code = "k = sys.argv[1]; [print(json.dumps({**row, k: [*zip(*row[k])]})) for row in r]"
-    return rewritten_objects(table, code, column, "steps")
+    return rewritten_objects(table, code, column.name_text, "steps")
 
 
 def _swapping(path: str) -> str:

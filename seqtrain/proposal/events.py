@@ -11,7 +11,8 @@ from seqtrain.proposal.row_roles import fields_problem
 from seqtrain.proposal.step_columns import StepColumns
 from seqtrain.proposal.time_kinds import is_dated
 from seqtrain.sequences.content import TEXT_FIELDS
-from seqtrain.tables.cells import BadCellError, items_of, text_of
+from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.cells import items_of, text_of
 from seqtrain.text import quote
 
 LOOKED_AT = 20_000

@@ -16,11 +16,10 @@ from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.content import joined_turns, read_content
 from seqtrain.sequences.grouping import sorted_rows
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.store import Mask
 from seqtrain.sequences.summary import separator_of
 from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Cells, Coded, Codes, Name
+from seqtrain.tables.blocks import Cells, Coded, Codes, Mask, Name
 
 SAMPLED_SEQUENCES = 4096
 """Largest number of sequences whose content is looked at, spread evenly over all of them."""

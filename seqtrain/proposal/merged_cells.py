@@ -45,7 +45,9 @@ def refuse_ids_written_once(table: Table, columns: Columns) -> None:
         DataError: The error has the command that writes the id in all rows.
     """
     for column in columns:
-        if (column is table.columns[0] or is_code_or_owner(column)) and _is_written_once(column):
+        if column.blank < 0 or not (column is table.columns[0] or is_code_or_owner(column)):
+            continue
+        if _is_written_once(column):
             lines = _commands(table, column)
             raise DataError(
                 f"{table.name}: {column.shown} is only written in the first of its rows, such as "

@@ -64,7 +64,7 @@ def refuse_nested(table: Table, columns: Columns) -> None:
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
-            *rewritten_objects(table, code, column, "steps"),
+            *rewritten_objects(table, code, column.name_text, "steps"),
         ]
     raise DataError(*lines)
 
@@ -83,7 +83,7 @@ def refuse_annotations(table: Table, columns: Columns) -> None:
             continue
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
-            *rewritten_objects(table, CHOICES_IN_TASKS, column, "rows"),
+            *rewritten_objects(table, CHOICES_IN_TASKS, column.name_text, "rows"),
         )
 
 
@@ -100,7 +100,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     return [
         f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
         "write each number as a column:",
-        *rewritten_objects(table, WRITING_NUMBERS, column, "points"),
+        *rewritten_objects(table, WRITING_NUMBERS, column.name_text, "points"),
     ]
 
 
@@ -117,19 +117,19 @@ def commands_for_items(table: Table) -> list[str]:
     options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
-        *rewritten_objects(table, ITEMS, column, "rows", options),
+        *rewritten_objects(table, ITEMS, column.name_text, "rows", options),
     ]
 
 
 def rewritten_objects(
-    table: Table, code: str, column: ColumnProfile, suffix: str, *options: str
+    table: Table, code: str, argument: str, suffix: str, *options: str
 ) -> list[str]:
     """Return two lines of a message: a command that writes an object per line, and one for these.
 
     Args:
         table: Table of a file of JSON.
         code: Program of Python that prints objects for the rows `r`.
-        column: Column whose name is the argument of the program.
+        argument: Argument of the program, such as the name of a column.
         suffix: Word of the new name.
         options: Options of `seqtrain init` for the new file, as a shell reads them.
     """
@@ -141,7 +141,7 @@ def rewritten_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    command = ["python3", "-c", reading + code, column.name_text]
+    command = ["python3", "-c", reading + code, argument]
     return rewritten(command, path, suffix, *options, ending=".jsonl")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from seqtrain.proposal.class_files import FEWEST_PIECES
 from seqtrain.proposal.names import is_counting
+from seqtrain.proposal.nested import rewritten_objects
 from seqtrain.proposal.profile import (
     REPEATS,
     ColumnProfile,
@@ -37,7 +38,8 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     """
     others = [column for column in columns if column is not label]
     is_measured = any(column.is_measured for column in others)
-    if not is_measured or not is_plain_table(table, columns):
+    has_objects = table.format == "jsonl" and os.path.isfile(table.path)
+    if not is_measured or not (has_objects or is_plain_table(table, columns)):
         return []
     runs = np.count_nonzero(np.diff(label.codes)) + 1
     stays = table.rows >= SHORTEST_RUN * runs
@@ -45,11 +47,11 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     again = next((column for column, parts in counters.items() if parts > 1), None)
     if not (counters or (stays and runs >= 2 * label.distinct)):
         return []
-    path = table.file
-    mark = delimiter_of(table)
     names = [column.name_text for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)
+    if again is not None and has_objects:
+        return []
     if again is not None:
         place = table.columns.index(again) + 1
         rule = f"n && ${place} + 0 < last {{part++}} {{n++; last = ${place} + 0}}"
@@ -62,17 +64,20 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         comment = "no window crosses parts; for another recording, scores may be lower"
     else:
         return []
-    first = table.lines[0]
-    code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
-    code += f"{rule} {{print $0, part + 0}}"
-    command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
     options = shlex.join(["--id", name, "--label", label.name_text])
     if not stays:
         options += f" {set_option(WINDOW)}"
-    return [
-        f"if a row is a time step: {found}; number them in a column:",
-        *rewritten(command, path, "parts", f"{options}  # {comment}"),
-    ]
+    options += f"  # {comment}"
+    if has_objects:
+        code = f"[print(json.dumps({{**x, sys.argv[1]: n // {size}}})) for n, x in enumerate(r)]"
+        lines = rewritten_objects(table, code, name, "parts", options)
+    else:
+        mark, first = delimiter_of(table), table.lines[0]
+        code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
+        code += f"{rule} {{print $0, part + 0}}"
+        command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
+        lines = rewritten(command, table.file, "parts", options)
+    return [f"if a row is a time step: {found}; number them in a column:", *lines]
 
 
 def is_plain_table(table: Table, columns: Columns) -> bool:

@@ -2,6 +2,7 @@
 
 from copy import copy
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -222,12 +223,31 @@ def find_order(columns: Columns, id: ColumnProfile) -> Order:
         finer = (x for x in possible if _is_finer(x, best, rows))
         best = next(finer, best)
     levels = [x for x in known if _level(x) is not None]
-    return _order_by_levels(best, levels, rows)
+    return _order_by_levels(best, levels, rows) or _order_by_counts(known, rows)
 
 
 def _known_columns(columns: Columns, id: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns that can sort rows and have a number or a time in each."""
     return [x for x in columns if _can_sort(x) and is_known(x, id)]
+
+
+def _order_by_counts(columns: Columns, rows: IdRows) -> Order:
+    """Return the order by one or two parts of a sequence and a count in these, or an empty one.
+
+    Such as the number of a line that begins again in each act, whatever its name says. Of parts
+    with one level, such as an act and a scene, the table has the coarse one first.
+    """
+    parts = [x for x in columns if LEVEL_OF_DATES <= (_level(x) or 0) <= PARTS]
+    parts.sort(key=lambda x: _level(x) or 0)
+    counts = [x for x in columns if x not in parts and not x.has_decimals]
+    for coarse in (*combinations(parts, 1), *combinations(parts, 2)):
+        within = rows.divided_by(Order(*coarse))
+        if 2 * len(np.unique(within.ids)) > len(within.ids):
+            continue
+        for column in counts:
+            if within.are_counted_by(column):
+                return Order(*coarse, column)
+    return Order()
 
 
 def _can_sort(column: ColumnProfile) -> bool:

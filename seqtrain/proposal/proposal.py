@@ -42,6 +42,7 @@ from seqtrain.proposal.notes import (
     rows_of_windows,
     uses,
 )
+from seqtrain.proposal.number_forms import commands_for_marks
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order
@@ -132,6 +133,7 @@ def propose(
         pieces = pieces or commands_for_items(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
         pieces += commands_for_sheets(table) + commands_for_labels_beside(table)
+        pieces += commands_for_marks(table)
         lines = about_missing_labels(table) or error.lines
         raise DataError(*lines, *pieces, *commands_for_names(table)) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]

@@ -28,11 +28,13 @@ from seqtrain.proposal.names import (
     names_outcome,
     names_owner,
     names_person,
+    names_property,
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import (
+    FREE_WORDS,
     LABEL_KINDS,
     ColumnProfile,
     Columns,
@@ -68,6 +70,7 @@ Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
     (4, names_outcome),
+    (-1, names_property),
     (2, lambda column: column.word in LANGUAGE_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
     (1, lambda column: _has_few_values(column)),
@@ -165,8 +168,11 @@ class Roles:
 
 
 def _has_few_values(column: ColumnProfile) -> bool:
-    """Return True if a column has as few values as most tasks have classes."""
-    if column.kind == "text":
+    """Return True if a column has as few values as most tasks have classes.
+
+    Texts of several words are rarely names of many classes.
+    """
+    if column.kind == "text" and column.words < FREE_WORDS:
         return column.distinct <= MOST_WORDS_AS_CLASSES
     return column.distinct <= MOST_CLASSES
 
@@ -252,9 +258,12 @@ def _numbered(columns: Columns) -> set[ColumnProfile]:
 def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     """Return a doubt about a label that its name doesn't tell, if other columns may be it.
 
-    If its name does, these are columns that the label determines, as a grade tells who passed.
+    If its name does, these are columns named like labels, and those that the label determines, as a
+    grade tells who passed. A class may be a property of a row, so others may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
+    numbered = _numbered(columns)
+    others = [x for x in others if x not in numbered]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [
@@ -264,10 +273,9 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     ]
     reason = "no column is named like a label"
     if names_outcome(label):
-        reason = "it holds codes"
-        if not label.holds_codes:
-            others = [x for x in others if determines(label, x)]
-            reason = "it determines others"
+        reason = "others may be the label, too"
+        if not (label.holds_codes or names_property(label)):
+            others = [x for x in others if names_outcome(x) or determines(label, x)]
     if not others:
         return []
     shown = [options_naming("label", [column]) for column in others[:MOST_LABELS]]

@@ -119,7 +119,7 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
-    ids = [column for column in unused if _may_be_id(column, label)]
+    ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
     roles.owner = next(iter(ids), None) or owner_of(unused)  # an id tells the label
     is_detected_text = roles.kind == "text" and not options.named("sequence")
     if is_detected_text and chosen[0].is_category:
@@ -146,7 +146,7 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
             f"made of them: {options_naming('sequence', [paths[0]])}"
         )
-    is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
+    is_wide = len(chosen) > 1 and chosen[0].is_number and roles.kind == "features"
     own = [column for column in columns if column in used and column is not label]
     roles.all_others = (
         is_wide and own == chosen and len(roles.ignored) == sum(x.name == "" for x in unused)
@@ -205,6 +205,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
+    texts = [x for x in texts if not x.holds_measurements]
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not (x.is_category or (x.repeats and names_owner(x)))]
         texts = [x for x in texts if not x.has_one_shape]
@@ -469,6 +470,8 @@ def _command_for_numbers(numbers: Columns) -> list[str]:
     """
     if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
         return []
+    if any(column.holds_measurements for column in numbers):
+        return []
     setting = f"data.sequence={flow([column.name for column in numbers])}"
     return [f"  {set_command(setting)}  # if each column is a time step of the row"]
 
@@ -489,7 +492,7 @@ def kind_of_sequence(chosen: Columns, *, is_given: bool = False) -> str:
     for column in chosen:
         if column.kind == "events":
             raise DataError(fields_problem(column))
-    if len(chosen) > 1 and kinds <= {"number", "amount"}:
+    if len(chosen) > 1 and all(x.is_number or x.kind == "amount" for x in chosen):
         fewest = FEWEST_GIVEN if is_given else FEWEST_WIDE
         if len(chosen) < fewest:
             raise DataError(*_few_numbers(chosen))
@@ -537,7 +540,7 @@ def are_wide_codes(columns: Columns) -> bool:
 
     Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
     """
-    if any(column.has_decimal_commas or column.kind == "amount" for column in columns):
+    if any(column.has_decimal_commas or column.kind != "number" for column in columns):
         return False
     rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]

@@ -14,6 +14,7 @@ from seqtrain.proposal.names import (
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import IdRows, find_order
 from seqtrain.proposal.profile import (
+    FREE_WORDS,
     SAMPLE,
     ColumnProfile,
     Columns,
@@ -57,7 +58,8 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
 
     The values of an id repeat, and all rows of one id have one label. At least one label has
     several ids. Of nested columns, the finest is the id. If there is none, a few labels may be
-    mistakes where no windows are asked for.
+    mistakes where no windows are asked for. Texts of several words are no ids where another column
+    names each row.
 
     Raises:
         DataError: If several columns may be the id.
@@ -70,6 +72,8 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
     targets = labels or possible
+    names_rows = any(x.is_unique and (x.kind == "text" or is_code(x)) for x in columns)
+    possible = [x for x in possible if x.words < FREE_WORDS or not names_rows]
     candidates = given or [
         x for x in possible if x.name != "" and x.kind != "amount" and x not in taken
     ]

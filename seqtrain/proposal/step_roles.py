@@ -146,12 +146,16 @@ def _are_symbols(column: ColumnProfile) -> bool:
 
 
 def can_be_sequence(column: ColumnProfile) -> bool:
-    """Return True for lists, and for texts most of which differ and that aren't codes or times."""
+    """Return True for lists, and for texts most of which differ.
+
+    Codes, times and measurements aren't sequences.
+    """
     if column.kind in LIST_KINDS:
         return True
     if column.kind != "text" or not column.differs or is_code(column):
         return False
-    return not (is_time(column) and column.words <= 1) and not column.pattern
+    is_value = column.pattern or column.holds_measurements
+    return not (is_value or (is_time(column) and column.words <= 1))
 
 
 def _is_label_of(id: ColumnProfile, label: ColumnProfile, options: InitOptions) -> bool:

@@ -13,6 +13,7 @@ from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    BadCellError,
     Block,
     Cells,
     Coded,
@@ -21,8 +22,9 @@ from seqtrain.tables.blocks import (
     Name,
     as_list,
     cells_at,
+    with_codes,
 )
-from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.cells import text_of
 from seqtrain.tables.formats import columns_of_format
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name
@@ -179,9 +181,7 @@ class _GrowingColumn(dict[Any, int]):
 
     def add(self, cells: Cells) -> None:
         """Append cells."""
-        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-            values, places = np.unique(cells, return_inverse=True)
-            cells = Coded(places.astype(np.int32), values.tolist())
+        cells = with_codes(cells)
         if isinstance(cells, Coded):
             table = [*map(self.code, cells.values), self[""] if -1 in cells.codes else 0]
             self._append_codes(np.array(table, dtype=np.int32)[cells.codes])

@@ -24,7 +24,13 @@ from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.nested import refuse_annotations, refuse_nested
-from seqtrain.proposal.number_forms import check_decimal_marks, unclear_dates, written_in_two_ways
+from seqtrain.proposal.number_forms import (
+    check_decimal_marks,
+    commands_for_measurements,
+    measurements_as_tokens,
+    unclear_dates,
+    written_in_two_ways,
+)
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
 from seqtrain.proposal.profile import (
@@ -95,8 +101,9 @@ def roles_of(table: Table) -> Roles:
             f"{advice}"
         )
     check_decimal_marks(roles, table)
+    about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
-    for doubts in (written_in_two_ways, *about_times, rejected_tasks, mistaken_labels):
+    for doubts in (*about_numbers, *about_times, rejected_tasks, mistaken_labels):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
@@ -202,6 +209,8 @@ def _row_roles(
     label = _likeliest_label(columns, label)
     if roles is None and label is not None:
         lines += commands_for_parts(table, columns, label)
+    if roles is None:
+        lines += commands_for_measurements(table, columns)
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles

@@ -371,7 +371,9 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
             if row.problems:
                 builder.add(row)
         rows = zip(*map(as_list, block.columns.values()), strict=True)
-        builder.add(block.at(np.flatnonzero([list(row) != first for row in rows])))
+        if len(first) > 1:
+            block = block.at(np.flatnonzero([list(row) != first for row in rows]))
+        builder.add(block)
         if builder.rows * len(first) >= HEAD_CELLS:
             break
     builder.finalize()

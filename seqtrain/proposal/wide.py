@@ -46,12 +46,11 @@ def wide_columns(columns: Columns) -> list[ColumnProfile]:
     by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
     if len(columns) < FEWEST_WIDE:
         return []
-    names = _plain(tuple(column.name_text for column in columns))
-    for column, name in zip(columns, names, strict=True):
+    names = tuple(column.name_text for column in columns)
+    for column, name, stem in zip(columns, _plain(names), _stems(names), strict=True):
         has_words = column.kind == "text"
-        stem = NUMBER_IN_COLUMN.sub("", name).strip(" _.")
         is_word = has_words and column.repeats and NUMBER_IN_COLUMN.search(name) is not None
-        if is_word or column.kind in ("number", "amount"):
+        if is_word or column.kind == "amount" or column.is_number:
             by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
     if len(groups) == 1:
@@ -66,6 +65,12 @@ def _plain(names: tuple[str, ...]) -> list[str]:
     if sum(MONTH_IN_NAME.search(name) is not None for name in found) >= FEWEST_WIDE:
         found = [MONTH_IN_NAME.sub(_number_of_month, name, count=1) for name in found]
     return found
+
+
+@lru_cache(maxsize=4)
+def _stems(names: tuple[str, ...]) -> list[str]:
+    """Return names without the number of a step."""
+    return [NUMBER_IN_COLUMN.sub("", name).strip(" _.") for name in _plain(names)]
 
 
 def _sign(match: re.Match[str]) -> str:
@@ -84,7 +89,7 @@ def in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
     by their characters: t_0, t_1, t_10, t_2.
     """
     names = [column.name_text for column in columns]
-    places = places_in_time(names)
+    places = places_in_time(tuple(names))
     if places is None:
         decimals = [[float(x) for x in DECIMALS_IN_NAME.findall(name)] for name in names]
         if decimals == sorted(decimals):  # wave lengths such as 400.25, 400.5, or t_0, t_1
@@ -98,12 +103,13 @@ def in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
     return [columns[at] for at in order]
 
 
-def places_in_time(names: Sequence[str]) -> list[tuple[float, ...]] | None:
+@lru_cache(maxsize=4)
+def places_in_time(names: tuple[str, ...]) -> list[tuple[float, ...]] | None:
     """Return the places of steps by their names, (columns,), or None if they are plain numbers.
 
     They are dates, months, signed numbers (t-1, t+1), and numbers that count backwards (lag_1).
     """
-    plain = _plain(tuple(names))
+    plain = _plain(names)
     signed = [tuple(map(float, re.findall(r"[-+]?[0-9]+", name))) for name in plain]
     before = sum(BEFORE_NOW.search(name) is not None for name in plain)
     if any("+" in name for name in plain) or before >= len(plain) - 1:

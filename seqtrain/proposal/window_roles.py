@@ -15,6 +15,7 @@ from seqtrain.proposal.profile import (
     determines,
 )
 from seqtrain.proposal.roles import (
+    MOST_CLASSES,
     Roles,
     columns_named,
     likeliest_labels,
@@ -112,6 +113,7 @@ def _windows_of(
         is_id = bool(order) or id.is_contiguous
     else:
         is_id = bool(order) and distinct_rows(id.codes, order.codes) == id.rows
+        is_id = is_id and not _is_state_of_recording(id, order)
     if not is_id:
         return None
     rows = order.sort(id.codes)
@@ -146,6 +148,16 @@ def _windows_of(
         "steps to your sampling rate"
     )
     return roles
+
+
+def _is_state_of_recording(id: ColumnProfile, order: Order) -> bool:
+    """Return True for few values that come back in rows which a file has in the order of time.
+
+    They are states of one recording, such as on and off.
+    """
+    if id.is_contiguous or id.distinct > MOST_CLASSES:
+        return False
+    return bool((np.diff(order.numbers) > 0).all())
 
 
 def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np.intp]) -> bool:
