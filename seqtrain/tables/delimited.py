@@ -138,7 +138,7 @@ def blocks_of_records(
     """
     blanks = []
     first = next(records, None)
-    while first is not None and first[1] == [""] and first[2] is None:
+    while first is not None and _is_blank(first, header=header):
         blanks.append(first)
         first = next(records, None)
     if first is None:
@@ -154,6 +154,12 @@ def blocks_of_records(
     if form.has_comments:
         records = (record for record in records if not columns.is_comment(record[1]))
     yield from map(columns.block, batched(records, rows))
+
+
+def _is_blank(record: Record, *, header: bool) -> bool:
+    """Return True for a blank line; above a header also for one of delimiters alone."""
+    _, fields, problem = record
+    return problem is None and (fields == [""] or (header and not any(map(str.strip, fields))))
 
 
 class _Columns:

@@ -12,7 +12,8 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.proposal.test_forms import LOG, log, name, proposed, sentence
+from tests.proposal.test_forms import LOG, log, name, proposed, sentence, write
+from tests.proposal.test_printed_commands import run_printed
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -79,3 +80,76 @@ def test_headers_of_joined_files_are_named_and_left_out(tmp_path, monkeypatch, c
     data = prepare(config)
     assert sum(map(len, data.splits.values())) == len({row[0] for row in rows})
     assert len(data.preprocessing.labels) == 2
+
+
+@pytest.mark.parametrize("above", [",,", ", ,", "\n,,"])
+def test_delimiters_alone_above_a_header_are_no_header(tmp_path, above):
+    draw = random.Random(above)
+    rows = [[sentence(draw, x), x, ""] for x in draw.choices(["kup", "wem"], k=80)]
+    path = Path(write_quoted(tmp_path / "a.csv", [["text", "label", ""], *rows]))
+    path.write_text(above + "\n" + path.read_text())
+    config, _ = proposed(str(path))
+    assert (config.data.sequence, config.data.label) == ("text", "label")
+    assert sum(map(len, prepare(config).splits.values())) == 80
+
+
+@pytest.mark.parametrize("names", [["review", ""], ["", "label"]])
+def test_a_column_without_a_name_is_named_by_the_printed_command(tmp_path, monkeypatch, cli, names):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(str(names))
+    rows = [[sentence(draw, x), x] for x in draw.choices(["kup", "wem"], k=80)]
+    write_quoted(Path("a.csv"), [names, *rows])
+    new = run_printed(cli("init", "a.csv", code=2).err, "sed", "a.csv")
+    config, _ = proposed(str(new))
+    assert [config.data.sequence, config.data.label] == [names[0] or "text", "label"]
+    assert sum(map(len, prepare(config).splits.values())) == 80
+
+
+@pytest.mark.parametrize(
+    ("spellings", "classes"),
+    [
+        (["0,0", "1,0"], ["0,0", "1,0"]),
+        (["2.0", "3", "3.0", "2", "3.00"], ["2", "3"]),
+        (["1.50", "2.0", "1.5", "2"], ["1.5", "2"]),
+        ([".5", "0.50", "7.25"], [".5", "7.25"]),
+        (["007", "7.0", "7"], ["007", "7"]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_equal_numbers_are_one_class(tmp_path, spellings, classes, ending):
+    draw = random.Random(str(spellings))
+    rows = [[sentence(draw), spellings[at % len(spellings)]] for at in range(120)]
+    path = tmp_path / f"a.{ending}"
+    if ending == "csv":
+        write(path, ["text", "label"], rows, ";")
+    else:
+        path.write_text("".join(json.dumps({"text": a, "label": b}) + "\n" for a, b in rows))
+    config, _ = proposed(str(path), label="label")
+    assert list(prepare(config).preprocessing.labels) == classes
+
+
+ALIKE = {
+    "accents": ["café", "cafe\u0301", "thé"],
+    "zeros": ["00", "0", "1"],
+    "decimal commas": ["0", "0,0", "1"],
+    "no width": ["neg", "\ufeffneg", "pos"],
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_labels_that_look_alike_are_doubted(tmp_path, kind):
+    draw, labels = random.Random(kind), ALIKE[kind]
+    rows = [[sentence(draw), label] for label in draw.choices(labels, k=120)]
+    config, proposal = proposed(write(tmp_path / "a.csv", ["text", "label"], rows, ";"))
+    assert len(prepare(config).preprocessing.labels) == 3
+    (doubt,) = [line for line in proposal.warnings if "spellings" in line]
+    assert all(f"({[y for _, y in rows].count(label)})" in doubt for label in labels[:2])
+    assert f"'{labels[2]}' (" not in doubt
+
+
+def test_labels_of_a_test_file_that_train_lacks_are_named(tmp_path, cli):
+    for split, labels in (("train", ["Yes", "No"]), ("test", ["yes", "no"])):
+        rows = [[sentence(random.Random(at)), labels[at % 2]] for at in range(60)]
+        write(tmp_path / f"{split}.csv", ["text", "label"], rows)
+    refused = cli("init", tmp_path / "train.csv", tmp_path / "test.csv", code=2).err
+    assert all(f"'{label}'" in refused for label in ("Yes", "No", "yes", "no"))
