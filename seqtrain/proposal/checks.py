@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from seqtrain.config.document import flow
@@ -85,7 +86,8 @@ def setting_for_missing(columns: Columns, table: Table) -> str:
     cells = dict[str, list[Any]](table.options.get("na_values") or {})
     for column in columns:
         cells[column.name_text] = [*cells.get(column.name_text, ())]
-        cells[column.name_text] += [str(column.values[code]) for code in column.odd_codes]
+        own = (column.odd_texts(code) for code in column.odd_codes)
+        cells[column.name_text] += dict.fromkeys(chain.from_iterable(own))
     is_long = len(cells) > MOST_ODD_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
     if is_long or any(column.owners is not None for column in columns):
         return ""

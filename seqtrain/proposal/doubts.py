@@ -165,7 +165,8 @@ def odd_cells(column: ColumnProfile, table: Table) -> str:
         lines = table.lines[column.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
+        texts = listed(list(map(repr, column.odd_texts(column.codes[row]))))
+        shown.append(f"{texts} (line {lines[row]})")
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"

@@ -153,3 +153,42 @@ def test_labels_of_a_test_file_that_train_lacks_are_named(tmp_path, cli):
         write(tmp_path / f"{split}.csv", ["text", "label"], rows)
     refused = cli("init", tmp_path / "train.csv", tmp_path / "test.csv", code=2).err
     assert all(f"'{label}'" in refused for label in ("Yes", "No", "yes", "no"))
+
+
+LISTS = {
+    "jsonl": lambda items: items,
+    "channels": lambda items: [[item, at] for at, item in enumerate(items)],
+    "csv": lambda items: str(items),
+    "blanks": lambda items: " ".join(map(str, items)),
+}
+
+
+@pytest.mark.parametrize("form", LISTS)
+@pytest.mark.parametrize(("word", "count"), [("err", 40), ("n.d.", 150), ("NaN", 150), ("", 20)])
+def test_a_word_in_a_list_of_numbers_is_named_and_may_be_missing(
+    tmp_path, monkeypatch, cli, form, word, count
+):
+    if not word and form == "blanks":
+        pytest.skip("nothing between blanks is no item")
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(f"{form} {word}")
+    series = [[round(draw.gauss(at % 2, 1), 2) for _ in range(9)] for at in range(count)]
+    rows = [[[*own], "ab"[at % 2]] for at, own in enumerate(series)]
+    rows[5][0][0] = rows[9][0][4] = word  # the first item of a list is one like others
+    rows = [[LISTS[form](items), label] for items, label in rows]
+    if form in ("jsonl", "channels"):
+        path = "a.jsonl"
+        lines = (json.dumps({"x": items, "y": label}) + "\n" for items, label in rows)
+        Path(path).write_text("".join(lines))
+    else:
+        path = write_quoted(Path("a.csv"), [["x", "y"], *rows])
+    shown = cli("init", path, "-o", "a.yaml").err
+    if word not in ("NaN", ""):
+        assert f"'{word}'" in shown
+        assert parse_config(Path("a.yaml").read_text()).data.bad_rows == "drop"
+        (setting,) = re.findall("--set '(data.na_values=.*?)'", shown)
+        cli("init", path, "-o", "a.yaml", "--force", "--set", setting)
+    config = parse_config(Path("a.yaml").read_text())
+    assert (config.data.bad_rows, config.data.missing) == ("error", "mask")
+    data = prepare(config)
+    assert sum(map(len, data.splits.values())) == count
