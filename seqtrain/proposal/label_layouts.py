@@ -172,7 +172,9 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
     if not targets and not loose:
         if is_input and columns_of_format(format) != "none":
-            raise DataError(_labels_missing(path))
+            table = read_table([path], layout, progress, is_train=False)
+            if not have_label(table):
+                raise DataError(_labels_missing(path))
         return []
     options = layout.options.without_columns()
     if format == "txt":

@@ -140,15 +140,14 @@ def _has_names(table: Table) -> bool:
     return False
 
 
-def form_of_table(table: Table) -> Form:
-    """Return the form of the first file of csv or tsv of a table."""
-    file = open_source(table.path, table.dialect).files()[0]
-    return form_of(first_lines(file, table.dialect), table.dialect)
-
-
 def delimiter_of(table: Table) -> str:
     """Return the delimiter of the first file of csv or tsv of a table."""
-    return form_of_table(table).delimiter
+    return form_of_file(table.file, table.dialect).delimiter
+
+
+def form_of_file(path: str, dialect: Dialect) -> Form:
+    """Return the form of a file of csv or tsv."""
+    return form_of([f"{line}\n" for line in first_lines(path, dialect)], dialect)
 
 
 def first_lines(path: str, dialect: Dialect) -> list[str]:
@@ -313,7 +312,8 @@ def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
     names = rows[0] if header else None
     is_list = bool(own) and list_start(own, names) is not None
     if own and os.path.isfile(table.path):
-        refuse_unquoted(head, form_of_table(table), own, names and len(names), is_list=is_list)
+        form = form_of_file(file, table.dialect)
+        refuse_unquoted(head, form, own, names and len(names), is_list=is_list)
     return is_list, header
 
 
