@@ -194,9 +194,8 @@ def read_table(
         table.dialect = replace(table.dialect, format=format_of_lines(table))
     first = list[str]()
     if table.dialect.format == "tsv" and quotes is None:
-        own = open_source(path, table.dialect).files()[0]
-        quotes = form_of_file(own, table.dialect).quotes or None
-        table.dialect = replace(table.dialect, quotes=quotes)
+        form = form_of_file(open_source(path, table.dialect).files()[0], table.dialect)
+        table.dialect = replace(table.dialect, quotes=form.quotes or None)
     if table.is_delimited:
         first = find_header(table, is_train=is_train and not layout.joins)
     if format == "npz" and options.named("id") == [FILE]:
