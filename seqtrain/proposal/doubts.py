@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+from unicodedata import category, normalize
 
 import numpy as np
 
@@ -45,6 +46,10 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Cell of a row of totals."""
+FORMAT = "Cf"
+"""Category of Unicode of characters without width."""
+PADDED_NUMBER = re.compile(r"0*(?P<digits>[0-9]+?)(?:,0{1,2})?")
+"""A whole number with zeros before it, or after its decimal comma."""
 CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
 NEARLY_ALWAYS = 0.98
@@ -161,7 +166,8 @@ def odd_cells(column: ColumnProfile, table: Table) -> str:
         lines = table.lines[column.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
+        texts = listed(list(map(repr, column.odd_texts(column.codes[row]))))
+        shown.append(f"{texts} (line {lines[row]})")
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
@@ -190,7 +196,10 @@ def doubtful_marks(columns: Columns, marked: ColumnProfile) -> Iterator[str]:
 
 
 def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> Iterator[str]:
-    """Yield a warning if labels differ only in case or in blanks, so that each is a class.
+    """Yield a warning if labels seem to be spellings of one, so that each is a class.
+
+    They differ only in case, blanks, accents that are letters of their own, characters without
+    width, zeros before a number, or zeros after its decimal comma.
 
     Args:
         label: Column of the label.
@@ -203,16 +212,32 @@ def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> 
         for part in parts if label.are_texts else ():
             counts[part.strip()] += count
     for name, count in counts.items():
-        same.setdefault(" ".join(name.split()).casefold(), Counter())[name] = count
+        same.setdefault(_likely_meaning(name), Counter())[name] = count
     groups = [[name for name, _ in own.most_common()] for own in same.values() if len(own) > 1]
     if not groups:
         return
-    shown = [" and ".join(f"{quote(x, 30)} ({counts[x]:,})" for x in own) for own in groups]
+    shown = [" and ".join(f"{_quoted_fully(x)} ({counts[x]:,})" for x in own) for own in groups]
     advice = "if they mean the same, spell them alike"
     command = None if separator else _respelling(label, groups, table)
     if command is not None:
         advice += f": {command}"
-    yield f"labels differ only in case or blanks: {listed(shown, MOST_SHOWN)}; {advice}"
+    yield f"labels that may be spellings of one: {listed(shown, MOST_SHOWN)}; {advice}"
+
+
+def _likely_meaning(label: str) -> str:
+    """Return what a label likely means: it without case, blanks, and marks that aren't seen."""
+    seen = "".join(x for x in normalize("NFC", label) if category(x) != FORMAT)
+    number = PADDED_NUMBER.fullmatch(seen.strip())
+    if number is not None:
+        return number["digits"]
+    return " ".join(seen.split()).casefold()
+
+
+def _quoted_fully(label: str) -> str:
+    """Return a label in quotes, with numbers of its accents if these are letters of their own."""
+    if normalize("NFC", label) != label:
+        return ascii(label)
+    return quote(label, 30)
 
 
 def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Table) -> str | None:

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from seqtrain.proposal.cell_kinds import (
     KIND_PATTERNS,
     MEASURED,
+    MIXED,
     NUMBER_KINDS,
     NUMBER_TEXT,
+    NUMBER_TYPES,
     PHONE,
     SIGN,
     WITHOUT_VALUE,
@@ -23,7 +25,10 @@ from seqtrain.proposal.cell_kinds import (
     Integers,
     are_codes,
     are_whole,
+    flattened,
     kind_of_cell,
+    kind_without_numbers,
+    odd_items,
     parsed_numbers,
 )
 from seqtrain.sequences.labels import LIST_STARTS, label_of
@@ -38,7 +43,7 @@ from seqtrain.tables.cells import (
     name_of,
     with_point,
 )
-from seqtrain.tables.series import with_points
+from seqtrain.tables.series import with_points, without_items
 from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
 from seqtrain.text import counted, delimited_line, listed, quote
@@ -152,10 +157,12 @@ class ColumnProfile:
 
     def without(self, cells: Sequence[Any]) -> "ColumnProfile":
         """Return the column with some cells blank, as data.na_values makes them."""
-        missing = {name_of(str(cell).strip()) for cell in cells} | {""}
+        missing = frozenset(name_of(str(cell).strip()) for cell in cells) | {""}
         is_missing = [type(x) is str and name_of(x) in missing for x in self.values]
         values: list[Any] = [
-            x for x, is_blank in zip(self.values, is_missing, strict=True) if not is_blank
+            without_items(x, missing) if kind in ("numbers", MIXED) else x
+            for x, kind, is_blank in zip(self.values, self.cell_kinds, is_missing, strict=True)
+            if not is_blank
         ]
         table = np.cumsum(~np.array(is_missing)).astype(np.int32) - 1
         table[is_missing] = len(values)
@@ -261,6 +268,9 @@ class ColumnProfile:
             else:
                 kinds += ["number"] * len(part)
                 numbers[start : start + AT_ONCE] = found
+        if kinds.count("numbers") <= kinds.count(MIXED):
+            for at, kind in enumerate(kinds):
+                kinds[at] = kind_without_numbers(self.values[at]) if kind == MIXED else kind
         return kinds, numbers
 
     @property
@@ -421,6 +431,8 @@ class ColumnProfile:
         least = max(1, MOSTLY * (counts.total() - counts["missing"]))
         for kind, members in self._readings():
             count = sum(counts[member] for member in members)
+            if kind == "numbers":  # cells with words among their numbers are odd ones of this kind
+                count += counts[MIXED]
             if count >= least or (kind in ("number", "time") and self._has_marks(members)):
                 return kind, members
         return "text", ()
@@ -446,7 +458,7 @@ class ColumnProfile:
             yield "numbers", ("numbers", "number", "decimal", "grouped")
         elif counts["decimal"] or counts["grouped"]:
             yield "number", ("number", "decimal", "grouped")
-        for kind in counts.keys() - {"missing", "decimal", "grouped", "amount"}:
+        for kind in counts.keys() - {"missing", "decimal", "grouped", "amount", MIXED}:
             yield kind, (kind,)
         if counts["amount"] and len(self.units.keys() - {""}) == 1:
             yield "amount", ("amount", "number", "decimal", "grouped")
@@ -563,6 +575,12 @@ class ColumnProfile:
         codes: list[int] = np.unique(self.codes[self.is_odd]).tolist()
         return codes
 
+    def odd_texts(self, code: int) -> list[str]:
+        """Return a value of another kind as text, or the words among its numbers."""
+        if self.cell_kinds[code] == MIXED:
+            return odd_items(self.values[code])
+        return [str(self.values[code])]
+
     # Numbers
 
     @cached_property
@@ -654,7 +672,10 @@ class ColumnProfile:
         """Numbers of lists of numbers, (T,) each, of a sample of the values."""
         found = list[Floats]()
         for value in self.sampled_values if self.main_kind[0] == "numbers" else ():
-            if not isinstance(value, str):
+            if isinstance(value, list):
+                own = [x if type(x) in NUMBER_TYPES else None for x in flattened(value)]
+                found.append(np.array(own, np.float64))
+            elif not isinstance(value, str):
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
                 plain = value.replace(MINUS, "-")

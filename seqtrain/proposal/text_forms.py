@@ -8,21 +8,24 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import dropwhile, takewhile
 
+import numpy as np
+
 from seqtrain.errors import DataError
-from seqtrain.proposal.header import has_header
+from seqtrain.proposal.header import has_header, tells_labels
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
 from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, Form, form_of, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, REPEATED_HEADER, Form, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
 from seqtrain.tables.xlsx import FIRST_ROWS
-from seqtrain.text import display_name, listed, one_of, quote
+from seqtrain.text import delimited_line, display_name, listed, one_of, quote
 
 FEWEST_LINES_OF_LABEL = 4
 """Fewest lines per first word, on average, if the first words of lines may be labels."""
@@ -290,6 +293,8 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
         _refuse_title(table, first)
     if first:
         table.header = has_header(table.name, first, head.columns, table.options)
+        if table.header and is_train and os.path.isfile(table.file):
+            _refuse_unnamed(table, first, head.columns)
         table.dialect = replace(table.dialect, header=table.header)
     return first
 
@@ -344,6 +349,34 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     )
 
 
+def _refuse_unnamed(table: Table, first: Sequence[str], columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError with the command that names the only column of labels, or of texts.
+
+    Args:
+        table: The table.
+        first: Names of its columns, of which some may be blank.
+        columns: Its columns.
+    """
+    named = [column for cell, column in zip(first, columns, strict=True) if cell.strip()]
+    for at, column in enumerate(columns):
+        name = ""
+        if tells_labels(column) and not any(map(tells_labels, named)):
+            name = "label"
+        elif column.is_free_text and not any(x.differs and x.words > 1.5 for x in named):
+            name = "text"
+        if first[at].strip() or not name or name in first:
+            continue
+        names = delimited_line([*first[:at], name, *first[at + 1 :]], delimiter_of(table))
+        header = re.sub(r"([\\&/])", r"\\\1", names.rstrip("\n"))
+        command, target = rewriting(["sed", f"1s/.*/{header}/"], table.file, "named")
+        raise DataError(
+            f"{table.name}:1: column {at}, counted from 0, has no name, but seems to hold the "
+            f"{name}s; to name it:",
+            f"  {command}",
+            f"  seqtrain init {target}",
+        )
+
+
 def _refuse_survey(head: Table) -> None:
     """Raise a DataError with the command that removes the two rows below the names in a survey.
 
@@ -362,16 +395,24 @@ def _refuse_survey(head: Table) -> None:
 
 
 def _head_of(table: Table) -> tuple[Table, list[str]]:
-    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one.
+
+    Rows that equal the first one are left out, too: headers of files that were joined.
+    """
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
     for block in _first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
-            row, block = block.at(slice(1)), block.at(slice(1, None))
+            rows = zip(*map(as_list, block.columns.values()), strict=True)
+            start = next((at for at, row in enumerate(rows) if any(map(str.strip, row))), 0)
+            row, block = block.at(slice(start, start + 1)), block.at(slice(start + 1, None))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
+        rows = zip(*map(as_list, block.columns.values()), strict=True)
+        if len(first) > 1:
+            block = block.at(np.flatnonzero([list(row) != first for row in rows]))
         builder.add(block)
         if builder.rows * len(first) >= HEAD_CELLS:
             break
@@ -481,7 +522,8 @@ NO_LABELS = (
 
 def is_ragged(table: Table) -> bool:
     """Return True if many rows of a table have another number of fields than the first one."""
-    return len(table.problems) > RAGGED * (table.rows + len(table.problems))
+    uneven = [problem for problem in table.problems if REPEATED_HEADER not in problem]
+    return len(uneven) > RAGGED * (table.rows + len(table.problems))
 
 
 def set_likely_encoding(table: Table, files: Sequence[str]) -> None:

@@ -152,6 +152,10 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "format": _format(table),
         "header": (False if is_headless else "auto", "the first row is data"),
         "delimiter": (layout.options.get("delimiter"), "separates the columns"),
+        "quoting": (
+            "standard" if dialect.format == "tsv" and dialect.quotes else "auto",
+            "cells may be in quotes, as in csv",
+        ),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
         "path": (layout.pattern, "parts of the names of files are columns"),

@@ -197,7 +197,7 @@ class Dialect:
         encoding: Encoding of lines that aren't UTF-8, or "utf-16" for a whole file.
         delimiter: Character between the fields of csv and tsv, or None to detect it.
         quotes: True if a field may be in quotes, False if quotes are plain characters. None for the
-            custom of the format: in csv True, in tsv True if the file begins with a quote.
+            custom of the format: in csv True, in tsv True if its first lines show it.
         header: True if the first row of csv, tsv or a sheet names the columns.
         blank_lines: True if a blank line of txt, fasttext or lines is an empty text, as in an input
             to predict. False to skip it.

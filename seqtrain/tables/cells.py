@@ -112,6 +112,8 @@ TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
 SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
 """A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
+DECIMAL_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,9})?\.[0-9]{1,6}")
+"""A number with few decimals, which float64 holds exactly enough to be printed as it was."""
 PRINTED_NUMBER = re.compile(r"[-+]?[0-9]\.[0-9]+[eE][-+][0-9]{2}")
 """A number as numpy.savetxt prints it, 4.000000000000000000e+00, which is spelled plainly: 4."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -200,6 +202,17 @@ def name_of(text: str) -> str:
     if PRINTED_NUMBER.fullmatch(text):
         return text_of(float(text))
     return text
+
+
+def label_name_of(text: str) -> str:
+    """Return the name that a cell stands for as a label: that of `name_of`, or a plain number.
+
+    "1.50" is 1.5, and ".5" is 0.5. Ids and tokens keep their decimals: sections are numbered so.
+    """
+    name = name_of(text)
+    if DECIMAL_NUMBER.fullmatch(name):
+        return text_of(float(name))
+    return name
 
 
 def mark_of(cell: Any) -> bool:
