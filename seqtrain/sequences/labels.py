@@ -59,7 +59,7 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(", "tensor(")
+LIST_STARTS = ("[", "(", "{", "<", "set(", "frozenset(", "array(", "tensor(")
 """Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 IS_OBJECT = re.compile(r"\{\s*(?:['\"].*['\"]|\w+)\s*:")
 """Beginning of an object, as JSON or Python writes it."""

@@ -139,10 +139,13 @@ NAMED_LIST = re.compile(
     re.DOTALL,
 )
 """A list as Python prints one with its type, such as ``frozenset({'a', 'b'})``."""
+EMPTY_LISTS = ("set()", "frozenset()", "list()", "tuple()")
+"""Empty lists as Python prints some. So are {} in columns of lists such as {A,B}."""
 TAGS = re.compile(r"(?:<[^<>]+>)+")
 """Names in pointed brackets, such as ``<a><b>``."""
 IN_QUOTES = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-BARE = r"""[^\s'"\[\](){},:](?:[^'"\[\](){},:]*[^\s'"\[\](){},:])?"""
+IN_BARE = r"""(?:[^'"\[\](){},:]|(?<=\w)'(?=\w))"""
+BARE = rf"""[^\s'"\[\](){{}},:](?:{IN_BARE}*[^\s'"\[\](){{}},:])?"""
 AN_ITEM = f"(?:{IN_QUOTES}|{BARE})"
 ITEM, QUOTED_ITEM = re.compile(AN_ITEM), re.compile(IN_QUOTES)
 """An item of a list as Python prints it: in either kind of quotes, or bare."""
@@ -458,6 +461,8 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     text = cell.strip()
     if bare and TAGS.fullmatch(text):
         return text[1:-1].split("><")
+    if text in EMPTY_LISTS or (bare and text == "{}"):
+        return []
     named = NAMED_LIST.fullmatch(text)
     text = named["list"] if named else text
     if len(text) < 2 or CLOSING_BRACKETS.get(text[0]) != text[-1]:
@@ -565,6 +570,8 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
         words = QUOTED_ITEM.findall(inner)
     elif "," not in inner and NESTED.search(inner) is None:
         words = inner.split()
+    elif ITEM.fullmatch(inner):  # a word with an apostrophe
+        words = [inner]
     else:
         return None
     items = []

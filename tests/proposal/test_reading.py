@@ -192,3 +192,40 @@ def test_a_word_in_a_list_of_numbers_is_named_and_may_be_missing(
     assert (config.data.bad_rows, config.data.missing) == ("error", "mask")
     data = prepare(config)
     assert sum(map(len, data.splits.values())) == count
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
+def test_line_breaks_within_texts_are_joined_by_the_printed_command(
+    tmp_path, monkeypatch, cli, mark
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(mark), list[list[Any]]()
+    for at in range(150):
+        text = sentence(draw)
+        rows.append([at, text.replace(" ", "\n", 1) if at % 7 == 0 else text, draw.choice("pn")])
+    file = "a.tsv" if mark == "\t" else "a.csv"
+    lines = [mark.join(map(str, row)) for row in [["id", "text", "label"], *rows]]
+    Path(file).write_text("\n".join(lines) + "\n")
+    new = run_printed(cli("init", file, code=2).err, "awk", file)
+    config, _ = proposed(str(new))
+    data = prepare(config)
+    assert sum(map(len, data.splits.values())) == 150
+    lengths = [length for split in data.splits.values() for length in split.lengths.tolist()]
+    assert set(lengths) == {7}
+
+
+ARRAYS = {
+    "Postgres": lambda names: "{" + ",".join(f'"{x}"' if " " in x else x for x in names) + "}",
+    "Python": lambda names: str(set(names)) if names else "set()",
+}
+
+
+@pytest.mark.parametrize("form", ARRAYS)
+def test_arrays_of_labels_may_be_empty_and_hold_apostrophes(tmp_path, form):
+    draw, labels = random.Random(form), ["Drama", "Film Noir", "Kid's", "Sci-Fi"]
+    rows = []
+    for _ in range(150):
+        own = draw.sample(labels, draw.choice([0, 1, 2, 3]))
+        rows.append([sentence(draw, *own), ARRAYS[form](own)])
+    config, _ = proposed(write(tmp_path / "a.csv", ["plot", "genres"], rows, ";"))
+    assert list(prepare(config).preprocessing.labels) == labels
