@@ -1,7 +1,6 @@
 """Columns of one number each that are the time steps of a row: their names, and their order."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, permutations, takewhile
@@ -9,8 +8,9 @@ from itertools import pairwise, permutations, takewhile
 import numpy as np
 
 from seqtrain.config.document import flow
-from seqtrain.proposal.profile import ColumnProfile, plain_letters, seconds_of
+from seqtrain.proposal.profile import ColumnProfile, Columns, plain_letters, seconds_of
 from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.proposal.shell import set_option
 from seqtrain.tables.cells import MINUS
 from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, MONTHS
 from seqtrain.text import counted, listed
@@ -44,7 +44,7 @@ MOST_BETWEEN = 3
 """Columns between those of the steps are steps, too, if these are this many times as many."""
 
 
-def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+def wide_columns(columns: Columns) -> list[ColumnProfile]:
     """Return the columns of numbers, or of words that repeat, that are the time steps, or [].
 
     They are eight or more columns without names, or whose names differ only in numbers or months.
@@ -65,35 +65,34 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     return group
 
 
-def largest_group(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+def largest_group(columns: Columns) -> list[ColumnProfile]:
     """Return the most columns whose names differ only in numbers or months."""
     return max(_groups(columns), key=len, default=[])
 
 
-def _groups(columns: Sequence[ColumnProfile]) -> Iterable[list[ColumnProfile]]:
+def _groups(columns: Columns) -> Iterable[list[ColumnProfile]]:
     """Return the columns of numbers, or of words that repeat, by the texts of their names."""
     by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
-    names = _plain(tuple(str(column.name) for column in columns))
-    for column, name in zip(columns, names, strict=True):
+    names = tuple(column.name_text for column in columns)
+    for column, name, stem in zip(columns, _plain(names), _stems(names), strict=True):
         has_words = column.kind == "text"
         is_word = has_words and column.repeats and NUMBER_IN_COLUMN.search(name) is not None
-        if is_word or column.kind in ("number", "amount"):
-            by_stem.setdefault((_stem(name), has_words), []).append(column)
+        if is_word or column.kind == "amount" or column.is_number:
+            by_stem.setdefault((stem, has_words), []).append(column)
     return by_stem.values()
 
 
-def _stem(name: str) -> str:
-    """Return the text of a plain name without its numbers."""
-    return NUMBER_IN_COLUMN.sub("", name).strip(" _.")
+@lru_cache(maxsize=4)
+def _stems(names: tuple[str, ...]) -> list[str]:
+    """Return names without their numbers."""
+    return [NUMBER_IN_COLUMN.sub("", name).strip(" _.") for name in _plain(names)]
 
 
-def _between(
-    columns: Sequence[ColumnProfile], group: Sequence[ColumnProfile]
-) -> list[ColumnProfile]:
+def _between(columns: Columns, group: Columns) -> list[ColumnProfile]:
     """Return the columns of numbers that stand between the first and the last one of a group."""
     places = [at for at, column in enumerate(columns) if column in group]
     inside = columns[places[0] : places[-1]]
-    return [x for x in inside if x.kind == group[0].kind == "number" and x not in group]
+    return [x for x in inside if x.is_number and group[0].is_number and x not in group]
 
 
 @lru_cache(maxsize=4)
@@ -133,9 +132,9 @@ def in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
     They also stay if the numbers go down. Else the numbers sort them, for programs sort names by
     their characters: t_0, t_1, t_10, t_2.
     """
-    names = [str(column.name) for column in columns]
-    plain = _plain(tuple(names))
-    if len(set(map(_stem, plain))) > 1 or _begins_again(plain):  # a step by its place in the file
+    names = tuple(column.name_text for column in columns)
+    plain = _plain(names)
+    if len(set(_stems(names))) > 1 or _begins_again(plain):  # a step by its place in the file
         return columns
     places = places_in_time(names)
     if places is None:
@@ -197,12 +196,13 @@ def _is_year(number: float) -> bool:
     return FIRST_YEAR <= number <= LAST_YEAR
 
 
-def places_in_time(names: Sequence[str]) -> list[tuple[float, ...]] | None:
+@lru_cache(maxsize=4)
+def places_in_time(names: tuple[str, ...]) -> list[tuple[float, ...]] | None:
     """Return the places of steps by their names, (columns,), or None if they are plain numbers.
 
     They are dates, months, signed numbers (t-1, t+1), and numbers that count backwards (lag_1).
     """
-    plain = _plain(tuple(names))
+    plain = _plain(names)
     signed = [tuple(map(float, re.findall(r"[-+]?[0-9]+", name))) for name in plain]
     before = sum(BEFORE_NOW.search(name) is not None for name in plain)
     if any("+" in name for name in plain) or before >= len(plain) - 1:
@@ -248,9 +248,7 @@ def _by_months(names: Sequence[str]) -> list[tuple[float, ...]]:
     return list(zip(months, numbers, strict=True))
 
 
-def doubts_about_steps(
-    columns: Sequence[ColumnProfile], used: Sequence[ColumnProfile]
-) -> Iterator[str]:
+def doubts_about_steps(columns: Columns, used: Columns) -> Iterator[str]:
     """Yield doubts about the order of the columns of time steps, and columns that are left out.
 
     Args:
@@ -275,22 +273,19 @@ def doubts_about_steps(
         )
 
 
-def _naming(columns: Sequence[ColumnProfile]) -> str:
+def _naming(columns: Columns) -> str:
     """Return the option that names the columns of the sequence."""
-    names = [str(column.name) for column in columns]
-    return shlex.join(["--set", f"data.sequence={flow(names)}"])
+    return set_option(f"data.sequence={flow([column.name_text for column in columns])}")
 
 
-def _other_order(
-    own: list[ColumnProfile], used: Sequence[ColumnProfile]
-) -> tuple[list[ColumnProfile], str]:
+def _other_order(own: list[ColumnProfile], used: Columns) -> tuple[list[ColumnProfile], str]:
     """Return another order that the names of steps may tell, and why, or [].
 
     Args:
         own: The columns in the order of the file.
         used: The columns in the order of the steps.
     """
-    names = tuple(str(column.name) for column in own)
+    names = tuple(column.name_text for column in own)
     plain = _plain(names)
     if list(used) != own:
         back = sum(bool(BACKWARDS.search(x) or BEFORE_NOW.search(x)) for x in plain)
@@ -306,17 +301,15 @@ def _other_order(
     return [], ""
 
 
-def _neighbours(
-    columns: Sequence[ColumnProfile], own: Sequence[ColumnProfile]
-) -> Iterator[ColumnProfile]:
+def _neighbours(columns: Columns, own: Columns) -> Iterator[ColumnProfile]:
     """Yield the columns of numbers between those of the steps, and next to them."""
     places = [at for at, column in enumerate(columns) if column in own]
     yield from _between(columns, own)
     for sides in (columns[: places[0]][::-1], columns[places[-1] + 1 :]):
-        yield from takewhile(lambda column: column.kind == "number", sides)
+        yield from takewhile(lambda column: column.is_number, sides)
 
 
-def _is_alike(column: ColumnProfile, own: Sequence[ColumnProfile]) -> bool:
+def _is_alike(column: ColumnProfile, own: Columns) -> bool:
     """Return True if the numbers of a column are of the size and the kind of those of the steps."""
     if column.is_unique or column.has_decimals != any(x.has_decimals for x in own):
         return False
