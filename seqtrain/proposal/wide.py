@@ -61,7 +61,8 @@ def wide_columns(columns: Columns) -> list[ColumnProfile]:
     group = groups[0]
     between = _between(columns, group)
     if between and len(group) >= MOST_BETWEEN * len(between) and in_order(group) == group:
-        return [column for column in columns if column in group or column in between]
+        steps = {*group, *between}
+        return [column for column in columns if column in steps]
     return group
 
 
@@ -90,9 +91,10 @@ def _stems(names: tuple[str, ...]) -> list[str]:
 
 def _between(columns: Columns, group: Columns) -> list[ColumnProfile]:
     """Return the columns of numbers that stand between the first and the last one of a group."""
-    places = [at for at, column in enumerate(columns) if column in group]
+    steps = set(group)
+    places = [at for at, column in enumerate(columns) if column in steps]
     inside = columns[places[0] : places[-1]]
-    return [x for x in inside if x.is_number and group[0].is_number and x not in group]
+    return [x for x in inside if x not in steps and x.is_number and group[0].is_number]
 
 
 @lru_cache(maxsize=4)
@@ -255,21 +257,22 @@ def doubts_about_steps(columns: Columns, used: Columns) -> Iterator[str]:
         columns: All columns but that of the label.
         used: The columns of the time steps, in their order.
     """
-    own = [column for column in columns if column in used]
+    steps = set(used)
+    own = [column for column in columns if column in steps]
     other, reason = _other_order(own, used)
     if other:
         yield (
             f"{reason}: time steps are from {used[0].shown} to {used[-1].shown}; if "
             f"{other[0].shown} is the first one: {_naming(other)}"
         )
-    beside = [column for column in _neighbours(columns, own) if _is_alike(column, own)]
+    beside = _beside(columns, own)
     if beside:
-        every = [column for column in columns if column in own or column in beside]
+        steps.update(beside)
         verb = "is" if len(beside) == 1 else "are"
         yield (
             f"{listed([x.shown for x in beside])} {verb} left out: numbers beside "
             f"{counted(len(own), 'column')} of time steps, and of their size; if they are steps: "
-            f"{_naming(every)}"
+            f"{_naming([column for column in columns if column in steps])}"
         )
 
 
@@ -301,17 +304,18 @@ def _other_order(own: list[ColumnProfile], used: Columns) -> tuple[list[ColumnPr
     return [], ""
 
 
-def _neighbours(columns: Columns, own: Columns) -> Iterator[ColumnProfile]:
-    """Yield the columns of numbers between those of the steps, and next to them."""
-    places = [at for at, column in enumerate(columns) if column in own]
-    yield from _between(columns, own)
-    for sides in (columns[: places[0]][::-1], columns[places[-1] + 1 :]):
-        yield from takewhile(lambda column: column.is_number, sides)
+def _beside(columns: Columns, own: Columns) -> list[ColumnProfile]:
+    """Return the columns between those of the steps, and next to them, that may be steps, too.
 
-
-def _is_alike(column: ColumnProfile, own: Columns) -> bool:
-    """Return True if the numbers of a column are of the size and the kind of those of the steps."""
-    if column.is_unique or column.has_decimals != any(x.has_decimals for x in own):
-        return False
-    low, high = np.nanquantile(np.concatenate([x.numbers for x in own]), (0.25, 0.75))
-    return bool(low <= np.nanmedian(column.numbers) <= high)
+    Their numbers are of the size and the kind of those of the steps.
+    """
+    places = [columns.index(column) for column in (own[0], own[-1])]
+    found = _between(columns, own)
+    for side in (columns[: places[0]][::-1], columns[places[1] + 1 :]):
+        found += takewhile(lambda column: column.is_number, side)
+    if not found or not own[0].is_number or len(own) < MOST_BETWEEN * len(found):
+        return []
+    has_decimals = any(column.has_decimals for column in own)
+    low, high = np.nanquantile(np.concatenate([column.numbers for column in own]), (0.25, 0.75))
+    found = [x for x in found if x.has_decimals == has_decimals and not x.is_unique]
+    return [column for column in found if low <= np.nanmedian(column.numbers) <= high]
