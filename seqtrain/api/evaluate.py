@@ -183,12 +183,12 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
             f"{parameter('split')}: {run.path} has no {split} split; give {parameter('split')} "
             f"{one_of(given)}, or {A_FILE}"
         )
+    joins: Any = tuple(config.data.join or ())
+    schema = replace(classifier.preprocessing.schema, join=joins)
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
-        found = _hold_out_again(run, config, classifier, split)
+        found = _hold_out_again(run, config, classifier, split, schema)
     else:
-        joins: Any = tuple(config.data.join or ())
-        schema = replace(classifier.preprocessing.schema, join=joins)
         found = _read_files(classifier, named, f"data.{split}", schema)
         if run.holds(ENVIRONMENT):
             found.warnings[:0] = changed_data(run.environment()["data"], found.digests)
@@ -261,7 +261,7 @@ def _encoded(classifier: Classifier, name: str, sources: list[Input]) -> Labelle
 
 
 def _hold_out_again(
-    run: RunDirectory, config: Config, classifier: Classifier, split: str
+    run: RunDirectory, config: Config, classifier: Classifier, split: str, schema: Schema
 ) -> Labelled:
     """Return a split after reading train again and holding out the same rows as in training.
 
@@ -272,8 +272,6 @@ def _hold_out_again(
     fitted = classifier.preprocessing
     prepared = prepare(config, known=fitted if keeps_old_preprocessing(run) else None)
     check_same_data(run, config, prepared, fitted, ("data.validation", "data.test"))
-    joins: Any = tuple(config.data.join or ())
-    schema = replace(fitted.schema, join=joins)
     files = [source_of(path, schema) for path in files_of("data.train", config.data.train)]
     digests = {source.path: prepared.digests[source.path] for source in files}
     name = named_text(config.data.train)

@@ -224,7 +224,7 @@ class TextLines:
     r"""The lines of a binary stream.
 
     A line that isn't UTF-8 is decoded in another encoding: files that several programs have
-    written mix encodings, line by line. Ints end with ``\n``. In a file without ``\n``, as old
+    written mix encodings, line by line. Lines end with ``\n``. In a file without ``\n``, as old
     versions of Excel write it on a Mac, they end with ``\r``.
 
     Attributes:
