@@ -180,7 +180,7 @@ class ColumnProfile:
         """Name without prefixes and accents, in lower case. "" if the column has only an index."""
         if isinstance(self.name, int):
             return ""
-        return _plain(without_prefixes(self.name))
+        return plain_letters(without_prefixes(self.name))
 
     @cached_property
     def name_words(self) -> str:
@@ -190,7 +190,7 @@ class ColumnProfile:
         """
         if isinstance(self.name, int):
             return ""
-        parts = _plain(CAPITAL.sub(" ", without_prefixes(self.name)))
+        parts = plain_letters(CAPITAL.sub(" ", without_prefixes(self.name)))
         return " ".join(BETWEEN_WORDS.split(parts)).strip()
 
     @property
@@ -1004,8 +1004,8 @@ def without_prefixes(name: str) -> str:
     return PREFIX.sub("", name, count=1)
 
 
-def _plain(name: str) -> str:
-    """Return a name in lower case and without accents."""
+def plain_letters(name: str) -> str:
+    """Return a text in lower case and without accents."""
     letters = unicodedata.normalize("NFKD", name.lower())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 

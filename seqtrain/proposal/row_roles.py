@@ -53,7 +53,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
-from seqtrain.proposal.wide import in_order, wide_columns
+from seqtrain.proposal.wide import doubts_about_steps, in_order, largest_group, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
 
@@ -91,12 +91,16 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
+    is_detected = not options.named("sequence")
     try:
         chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
     except DataError as error:  # another label may be the reason
         raise DataError(*error.lines, *doubts) from None
-    found = kind_of_sequence(chosen, is_given=bool(options.named("sequence")))
+    found = kind_of_sequence(chosen, is_given=not is_detected)
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
+    if is_detected and len(chosen) >= FEWEST_WIDE:
+        others = [column for column in columns if column is not label]
+        roles.warnings += doubts_about_steps(others, chosen)
     if options.kind is None and _may_be_codes(chosen):
         if found == "tokens":
             other, kind = "measurements", "features"
@@ -123,7 +127,7 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             unused.append(column)
     ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
     roles.owner = next(iter(ids), None) or owner_of(unused)  # an id tells the label
-    is_detected_text = roles.kind == "text" and not options.named("sequence")
+    is_detected_text = roles.kind == "text" and is_detected
     if is_detected_text and chosen[0].is_category:
         roles.warnings.append(
             f"the sequence of each row is one word of {chosen[0].shown}, so the model sees no "
@@ -466,16 +470,21 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
 
 
 def _command_for_numbers(numbers: Columns) -> list[str]:
-    """Return a line with a command that reads few columns of numbers as a series, or [].
+    """Return lines with commands that read few columns of numbers as a series, or [].
 
-    There is none if one is named like times or counters: a row is a time step.
+    The columns are those whose names differ only in numbers, and all. There is none if one is
+    named like times or counters: a row is a time step.
     """
-    if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
+    if any(column.holds_measurements or is_counting(column) for column in numbers):
         return []
-    if any(column.holds_measurements for column in numbers):
-        return []
-    setting = f"data.sequence={flow([column.name for column in numbers])}"
-    return [f"  {set_command(setting)}  # if each column is a time step of the row"]
+    numbered = largest_group(numbers)
+    groups = [numbers] if len(numbered) == len(numbers) else [numbered, numbers]
+    lines = list[str]()
+    for columns in groups:
+        if FEWEST_GIVEN <= len(columns) <= MOST_LISTED:
+            setting = f"data.sequence={flow([column.name for column in columns])}"
+            lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
+    return lines
 
 
 def kind_of_sequence(chosen: Columns, *, is_given: bool = False) -> str:
