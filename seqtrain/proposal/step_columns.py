@@ -105,6 +105,8 @@ class StepColumns:
         self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.chosen = columns_named(columns, options, "steps")
+        given = options.get("steps")
+        self.given_kinds = given if isinstance(given, dict) else {}
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
         self.rows = IdRows(self.id.codes)
@@ -262,6 +264,9 @@ class StepColumns:
             if column.unit in SCALES and column.kind_counts["number"]:
                 raise DataError(f"--steps: {column.unit_problem()}")
             self.roles.units[column.name_text] = column.unit
+        if column.name_text in self.given_kinds:
+            self.roles.steps[column.name_text] = self.given_kinds[column.name_text]
+            return
         kind = "number" if self._holds_amounts(column) else "token"
         if column in self.per_id and self.row_features:
             self.roles.static[column.name_text] = kind
