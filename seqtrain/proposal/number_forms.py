@@ -166,7 +166,7 @@ def _may_hold_numbers(column: ColumnProfile, kinds: Mapping[str, Any]) -> bool:
     """Return True for tokens with digits most of which differ, and for points of csv."""
     if column.holds_points and column.are_texts:
         return True
-    if kinds.get(column.name_text) != "token" or not column.are_texts:
+    if kinds.get(column.name_text) != "token" or column.kind != "text":
         return False
     is_repeated = column.counts[column.codes] > 1
     has_digits = all(map(HAS_DIGIT.search, filter(None, column.values)))
