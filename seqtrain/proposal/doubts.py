@@ -180,6 +180,12 @@ def doubtful_marks(columns: Columns, marked: ColumnProfile) -> Iterator[str]:
         columns: The label columns.
         marked: Column of the names that each row has, joined by |.
     """
+    blank = sum(int(x.is_blank.sum()) for x in columns if x.distinct > 1)
+    if blank:  # a column with nothing but x marks rows in this way
+        yield (
+            f"label columns: {counted(blank, 'blank cell')} read as 0; "
+            "if these labels aren't known, leave out their rows"
+        )
     sizes = [len(value.split("|")) if value else 0 for value in marked.values]
     used = {name for value in marked.values for name in value.split("|")}
     unused = [column.shown for column in columns if column.name_text not in used]

@@ -836,16 +836,17 @@ class ColumnProfile:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
         if self.has_no_labels or self.is_duration or self.distinct < self.rows:
             return False
-        return self.words < 1.5 and not (self.kind == "number" and self._are_scattered)
+        are_alike = len({len(str(value)) for value in self.sampled_values}) == 1
+        return self.words < 1.5 and (are_alike or not self.are_scattered)
 
     @cached_property
-    def _are_scattered(self) -> bool:
-        """True if numbers neither rise nor fall, leave gaps, and differ in their digits.
+    def are_scattered(self) -> bool:
+        """True for numbers that neither rise nor fall, and leave gaps, as counts of a sensor do.
 
-        Counts of a sensor are such numbers. Ids are sorted, dense, or equally long.
+        Ids are sorted or dense. Where another column is the id, numbers of equal length are none.
         """
         numbers = self.numbers[np.isfinite(self.numbers)]
-        if len(numbers) < 3 or len({len(str(value)) for value in self.sampled_values}) == 1:
+        if self.kind != "number" or len(numbers) < 3:
             return False
         steps = np.diff(numbers)
         is_sorted = (steps >= 0).all() or (steps <= 0).all()
@@ -860,10 +861,16 @@ class ColumnProfile:
         if all(map(is_number, self.values)):  # numbers of many digits are texts, too
             return False
         known = 0
+        marks = list[int]()
         for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):
             if kind in NUMBER_KINDS or (kind == "text" and MEASURED.fullmatch(value)):
                 known += int(count)
-        return known >= MOSTLY * (self.rows - self.kind_counts["missing"])
+            elif kind == "text" and not any(map(str.isalnum, value)):
+                marks.append(int(count))
+        present = self.rows - self.kind_counts["missing"]
+        if len(marks) <= MOST_MARKS:  # such as -- in most rows
+            present -= sum(marks)
+        return known >= max(1, MOSTLY * present)
 
     @property
     def is_category(self) -> bool:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import SCALES, Floats
 from seqtrain.proposal.names import (
     MESSAGE_NAMES,
     is_amount,
     is_code,
+    is_code_or_owner,
     is_counter,
     is_time,
     is_trial,
@@ -67,6 +69,8 @@ EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
+ROUND = 5
+"""Numbers of which all are multiples of this one, or of a larger one, are no codes."""
 ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
 MOSTLY_NEWEST = 0.95
@@ -103,9 +107,12 @@ class StepColumns:
         self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.chosen = columns_named(columns, options, "steps")
+        given = options.get("steps")
+        self.given_kinds = given if isinstance(given, dict) else {}
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
         self.rows = IdRows(self.id.codes)
+        self.doubtful_codes = list[ColumnProfile]()
 
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
@@ -143,6 +150,7 @@ class StepColumns:
             by = token_that_explains(column, tokens, self.rows)
             if by is not None:
                 roles.steps[column.name_text] = {"number": True, "by": by}
+        roles.warnings += self._doubts_about_codes()
         roles.warnings += self._doubts_about_order()
         roles.warnings += self._parts_of_ids()
 
@@ -246,7 +254,8 @@ class StepColumns:
             )
             return "times in several units"
         is_date = column.kind == "time" and not column.is_duration
-        if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
+        is_id = column.is_unique and (is_code_or_owner(column) or not column.are_scattered)
+        if column.name == "" or is_id or is_date or column.kind in LIST_KINDS:
             return ""
         if column.kind == "text":
             repeated = np.mean(column.counts[column.codes] > 1)
@@ -264,6 +273,9 @@ class StepColumns:
             if column.unit in SCALES and column.kind_counts["number"]:
                 raise DataError(f"--steps: {column.unit_problem()}")
             self.roles.units[column.name_text] = column.unit
+        if column.name_text in self.given_kinds:
+            self.roles.steps[column.name_text] = self.given_kinds[column.name_text]
+            return
         kind = "number" if self._holds_amounts(column) else "token"
         if column in self.per_id and self.row_features:
             self.roles.static[column.name_text] = kind
@@ -317,8 +329,10 @@ class StepColumns:
         distinct, width = np.unique(numbers), np.ptp(numbers)
         lengths = {len(value) for value in column.values if value}
         is_sparse = 20 * len(distinct) < width and len(distinct) <= 100
-        if is_sparse and len(lengths) == 1 and column.repeats and not is_smooth:
-            return True
+        if is_sparse and column.repeats and not is_smooth:
+            if len(lengths) == 1:
+                return True
+            self.doubtful_codes.append(column)
         if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
             return False
         ranges = np.searchsorted(np.quantile(distinct, np.arange(1, 16) / 16), numbers)
@@ -328,6 +342,20 @@ class StepColumns:
         by_code = information(np.searchsorted(distinct, numbers), ids, labels)
         by_range = information(ranges, ids, labels)
         return by_code > max(0.02, 1.5 * by_range)
+
+    def _doubts_about_codes(self) -> Iterator[str]:
+        """Yield a doubt about few whole numbers far apart that are read as measurements."""
+        steps = self.roles.steps
+        for column in self.doubtful_codes:
+            numbers = column.value_numbers[np.isfinite(column.value_numbers)].astype(np.int64)
+            if steps[column.name_text] == "token" or np.gcd.reduce(numbers) >= ROUND:
+                continue
+            tokens = {**steps, column.name_text: "token"}
+            yield (
+                f"{column.shown} has {counted(len(numbers), 'whole number')} far apart, such as "
+                f"{numbers[0]} and {numbers[-1]}, read as measurements; if they are codes: "
+                f"{set_option(f'data.steps={flow(tokens)}')}"
+            )
 
     def _doubts_about_order(self) -> Iterator[str]:
         """Yield doubts about the order, and add the increase of an uneven order to the steps."""
