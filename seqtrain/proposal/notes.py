@@ -180,10 +180,13 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
 def files_of_other_splits(found: Findings) -> Iterator[str]:
     """Yield a line about each file beside the only file of train that may be another split.
 
-    Their names differ only in the words of splits: test.csv, reviews_dev.csv.
+    Their names differ only in the words of splits: test.csv, reviews_dev.csv. There is none beside
+    a file that is train though its own name is that of another split.
     """
     train = found.splits["train"]
     if not isinstance(train, str) or not os.path.isfile(train):
+        return
+    if split_of(train) not in (None, "train"):
         return
     own, format = words_of(train) - SPLIT_VALUES, resolve_format(train, "auto")
     for path in inside(os.path.dirname(train))[0]:
