@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from seqtrain.config.document import flow
-from seqtrain.errors import DataError, either, marked
+from seqtrain.errors import DataError, marked
 from seqtrain.proposal.cell_kinds import are_codes
 from seqtrain.proposal.names import (
     BODY_NAMES,
@@ -23,7 +23,7 @@ from seqtrain.proposal.names import (
     may_own,
     names_owner,
 )
-from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
@@ -217,19 +217,19 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(*_few_numbers(numbers or others, others, label))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
-    possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
-    lines = described_columns([x for x in others if x not in possible])
+    ids = [x for x in others if _may_be_id(x, label) or _repeats_with_label(x, label)]
+    possible = [x for x in others if x not in ids and (x in texts or x.kind in LIST_KINDS)]
+    lines = described_columns([x for x in others if x not in (*ids, *possible)])
     lines = lines if others else ["  the label only"]
+    for column in ids:
+        rows = f"the rows of one {column.shown} are a sequence"
+        lines += listed_commands("id", [(column, rows)])
     lines += listed_commands(
         "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]
     )
-    for column in others:
-        if _may_be_id(column, label):
-            words = f"{INIT_COMMAND} --id {shlex.quote(str(column.name))}"
-            command = either(words, f"id={column.name!r}")
-            lines.append(f"  {command}  # the rows of one {column.shown} are a sequence")
-    if len(texts) > 1:
-        lines.append(f"  {command_naming('sequence', texts[:2])}  # joins both")
+    joined = [x for x in texts if x in possible]
+    if len(joined) > 1:
+        lines.append(f"  {command_naming('sequence', joined[:2])}  # joins both")
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
     )
@@ -248,6 +248,13 @@ def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     """
     is_block = column.is_contiguous and FEWEST_OWNERS <= column.distinct <= column.rows / 2
     if not column.can_be_label or not (may_own(column) or is_code(column) or is_block):
+        return False
+    return determines(column, label) and not determines(label, column)
+
+
+def _repeats_with_label(column: ColumnProfile, label: ColumnProfile) -> bool:
+    """Return True for names of several rows each with one label, whatever the column is named."""
+    if not column.is_category or not column.distinct >= FEWEST_OWNERS:
         return False
     return determines(column, label) and not determines(label, column)
 
@@ -404,12 +411,12 @@ def _plausible(found: _Candidates) -> list[ColumnProfile]:
 
 
 def _longest(found: _Candidates) -> list[ColumnProfile]:
-    """Return the text that is much longer than all others, or []."""
+    """Return the text that is much longer than all others, but no words that repeat, or []."""
     by_length = sorted(_plausible(found), key=lambda column: -column.characters)
     is_longest = len(by_length) > 1 and (
         by_length[0].characters > MUCH_LONGER * by_length[1].characters
     )
-    if is_longest:
+    if is_longest and not by_length[0].is_category:
         return by_length[:1]
     return []
 
