@@ -39,6 +39,8 @@ TOTAL = re.compile(
 """Cell of a row of totals."""
 CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
+IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
+"""Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
 NEARLY_ALWAYS = 0.98
 """Share of rows from which on a word is said to tell the label."""
 LINE_FORMATS = ("csv", "tsv", "txt")
@@ -352,6 +354,25 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
         f"{name}: {listed(shown)}; to learn them, correct their labels; if {roles.label.shown} may "
         f"change within {roles.id.shown}: {shlex.join(['--set', window])}"
     )
+
+
+def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a warning with a command if symbols in brackets would be read by characters."""
+    files = matching_files(table.path)
+    if (
+        roles.kind != "text"
+        or len(files) > 1
+        or table.dialect.format not in (*LINE_FORMATS, "jsonl")
+    ):
+        return
+    for column in roles.sequence:
+        texts = [x for x in column.sampled_values if isinstance(x, str) and x]
+        if texts and all(map(IN_BRACKETS.fullmatch, texts)):
+            command, target = rewriting(["sed", r"s/\]\[/] [/g"], files[0], "symbols")
+            yield (
+                f"{column.shown} holds symbols in brackets, such as {quote(texts[0], 30)}, which "
+                f"are read by characters; to read each as one: {command}; seqtrain init {target}"
+            )
 
 
 def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:

@@ -18,6 +18,7 @@ from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
+from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -175,6 +176,16 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
         yield f"{counted(facts.unreadable, unit)} that can't be read left out"
     if facts.empty:
         yield f"{counted(facts.empty, 'row')} without a sequence left out"
+
+
+def empty_rows(facts: Facts) -> Iterator[str]:
+    """Yield a warning if many rows of train have no sequence."""
+    total = facts.rows + facts.empty
+    if facts.empty > MOST_DROPPED * total:
+        yield (
+            f"{facts.empty:,} of {total:,} rows ({facts.empty / total:.0%}) have an empty sequence "
+            "and are left out (data.empty: drop); if another column holds it: --sequence COLUMN"
+        )
 
 
 def files_of_other_splits(found: Findings) -> Iterator[str]:

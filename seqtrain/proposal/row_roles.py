@@ -92,6 +92,8 @@ def row_table(
     except DataError as error:  # another label may be the reason
         raise DataError(*error.lines, *doubts) from None
     found = kind_of_sequence(chosen, is_given=bool(options.named("sequence")))
+    if found == "text" and len(chosen) == 1 and chosen[0].joined_by:
+        found = "tokens"
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if options.kind is None and _may_be_codes(chosen):
         if found == "tokens":

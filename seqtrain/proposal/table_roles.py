@@ -16,6 +16,7 @@ from seqtrain.proposal.doubts import (
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    symbols_in_brackets,
     told_by_ends,
 )
 from seqtrain.proposal.events import assign_fields
@@ -93,7 +94,8 @@ def roles_of(table: Table) -> Roles:
         )
     check_decimal_marks(roles, table)
     about_times = (countdown_doubts, unclear_dates)
-    for doubts in (written_in_two_ways, *about_times, rejected_tasks, mistaken_labels):
+    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets)
+    for doubts in (written_in_two_ways, *about_times, *about_cells):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles

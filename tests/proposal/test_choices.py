@@ -1,7 +1,10 @@
 """Choices of columns that tell what is lost, and commands that read the rest."""
 
+import json
 import random
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +86,55 @@ def test_rows_of_frames_have_a_command_for_their_id(tmp_path, monkeypatch, draw,
     said = cli("init", "log.csv", "-o", "c.yaml", *option.split()).err
     assert "scattered" in said
     assert parse_config(Path("c.yaml").read_text()).data.id == "clip_of"
+
+
+@pytest.mark.parametrize(("share", "ending"), [(0.05, "csv"), (0.4, "jsonl")])
+def test_a_class_of_empty_texts_is_named_with_a_remedy(
+    tmp_path, monkeypatch, draw, cli, share, ending
+):
+    monkeypatch.chdir(tmp_path)
+    lost, rows = name(draw), texts(draw, 120)
+    rows += [["", lost]] * int(120 * share)
+    draw.shuffle(rows)
+    if ending == "csv":
+        write(Path("a.csv"), ["text", "label"], rows)
+    else:
+        lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+        Path("a.jsonl").write_text("\n".join(lines))
+    said = cli("init", f"a.{ending}", "-o", "c.yaml").err
+    found = [line for line in said.splitlines() if lost in line]
+    assert f"({int(120 * share)})" in found[0]
+    assert ("--sequence" in said) == (share > 0.1)
+    short = ["--set", "training.max_epochs=1", "--set", "training.refit=false"]
+    for command in (["data", "c.yaml"], ["fit", "c.yaml", *short]):
+        ended = cli(*command)
+        assert f"'{lost}' ({int(120 * share)})" in ended.out + ended.err
+    (option,) = re.findall("(--set data.empty=unk)", found[0])
+    cli("init", f"a.{ending}", "-o", "c.yaml", "--force", *option.split())
+    assert "3 classes" in Path("c.yaml").read_text()
+    assert f"\n {lost}" in cli("data", "c.yaml").out
+
+
+@pytest.mark.parametrize("mark", ["|", ">", ":"])
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_symbols_are_read_by_their_mark_however_many_stand_alone(tmp_path, draw, mark, share):
+    moves = [name(draw) for _ in range(4)]
+    rows = []
+    for row in range(200):
+        size = 1 if draw.random() < share else draw.randint(2, 12)
+        rows.append([f"u{row}", mark.join(draw.choices(moves, k=size)), "ab"[row % 2]])
+    path = write(tmp_path / "a.csv", ["user", "path", "churn"], rows)
+    data = parse_config(propose([path], InitOptions()).text).data
+    assert (data.sequence, data.kind, data.symbol_separator) == ("path", "tokens", mark)
+
+
+def test_symbols_in_brackets_have_a_command(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    atoms = ["[C]", "[=C]", "[O]", "[Branch1]"]
+    rows = [["".join(draw.choices(atoms, k=9)), "uv"[r % 2]] for r in range(120)]
+    write(Path("a.csv"), ["selfies", "toxic"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    command, init = re.findall(r"(sed .*); seqtrain (init .*)", said)[0]
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.kind == "tokens"
