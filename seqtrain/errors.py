@@ -175,8 +175,9 @@ def missing_package(what: str, package: str | None, extra: str) -> ConfigError:
         extra: Optional dependencies of seqtrain that include the package, such as "tune" in
             `seqtrain[tune]`.
     """
-    install = f"install it with: pip install 'seqtrain[{extra}]'"
-    return ConfigError(f"{what} needs the package {package}; {install}")
+    return ConfigError(
+        f"{what} needs the package {package}; install it with: pip install 'seqtrain[{extra}]'"
+    )
 
 
 class CheckpointError(SeqtrainError):
@@ -207,13 +208,15 @@ def warn(*lines: str) -> None:
     scikit-learn. A call of scikit-learn, such as a search, gives an equal warning only once.
     """
     frame: FrameType | None = sys._getframe()
-    level, packages = 0, set[str]()
+    level = 0
+    packages = set()
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in CALLERS:
             break
         packages.add(package)
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     for line in lines:
         text = in_python(line)
         if frame is not None and len(packages) > 1:

@@ -179,7 +179,8 @@ def cohen_kappa(outcome: Outcome) -> float:
             float(each.sum()) for each in (outcome.hits, outcome.support, outcome.predicted)
         )
         observed = (count - present - predicted + 2 * hits) / count
-        both_yes, both_no = present * predicted, (count - present) * (count - predicted)
+        both_yes = present * predicted
+        both_no = (count - present) * (count - predicted)
         expected = (both_yes + both_no) / count**2
     if expected == 1:
         return 0.0

@@ -46,7 +46,7 @@ from seqtrain.config.schema import Config
 from seqtrain.engines.devices import select_device
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 from seqtrain.tables.memory import columns_of
 from seqtrain.text import nearest
 from seqtrain.training.events import EpochEvent
@@ -245,8 +245,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             except SeqtrainError as error:
                 raise InputError(*renamed(error, self._parameters())) from None
             except Interrupted as stop:
-                problem = "fit was stopped; the estimator isn't trained"
-                raise Interrupted(stop.signal_number, problem) from None
+                raise Interrupted(
+                    stop.signal_number, "fit was stopped; the estimator isn't trained"
+                ) from None
         self._columns = [int(label) for label in model.preprocessing.labels]
         self.classifier_ = self._classifier(with_labels(model, self.classes_.tolist()))
         return self
@@ -299,10 +300,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy. If multi-label, all labels of an example must be right."""
-        predicted, y = self.predict(X), given_labels(y)
+        predicted = self.predict(X)
+        y = given_labels(y)
         if self._binarizer is not None:
             binarizer = MultiLabelBinarizer().fit([*y, *predicted])
-            y, predicted = binarizer.transform(y), binarizer.transform(predicted)
+            y = binarizer.transform(y)
+            predicted = binarizer.transform(predicted)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _checked_labels(self, y: Any, sequences: list[Any]) -> Array:
@@ -401,8 +404,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         settings = self.settings or {}
         if not isinstance(settings, Mapping):
             found = type(settings).__name__
-            expected = "a dict such as {'training.patience': 5}"
-            raise ConfigError(f"settings: found {found}; expected {expected}")
+            raise ConfigError(
+                f"settings: found {found}; expected a dict such as {{'training.patience': 5}}"
+            )
         values |= settings
         for name in FILES.intersection(values):
             raise ConfigError(f"{name}: an estimator learns the rows that fit takes; leave it out")

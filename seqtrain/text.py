@@ -121,6 +121,11 @@ def one_line(problem: str) -> str:
     return shorten(line, PROBLEM_LENGTH)
 
 
+def reason_of(error: Exception) -> str:
+    """Return the first line of the message of an exception, or the name of its class."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as "1 row", "0 rows" or "1,200 rows".
 
@@ -188,10 +193,12 @@ def _may_be_misspelt(name: str, known: str) -> bool:
     This is the case if the names differ by a few letters. It is also the case if one name contains
     the other and `name` has more than two letters. Case and shared file endings are ignored.
     """
-    stem, known_stem = name.lower(), known.lower()
+    stem = name.lower()
+    known_stem = known.lower()
     ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)
     if ending is not None and known_stem.endswith(ending[0]):
-        stem, known_stem = stem[: ending.start()], known_stem[: -len(ending[0])]
+        stem = stem[: ending.start()]
+        known_stem = known_stem[: -len(ending[0])]
     if len(stem) > 2 and (stem in known_stem or known_stem in stem):
         return True
     changes = SequenceMatcher(None, stem, known_stem).get_opcodes()

@@ -125,12 +125,14 @@ def _sequences_of(run: RunLike, classifier: Classifier, data: Any) -> tuple[str,
     """
     if data is None:
         found = read_split(directory_of(run), classifier, default_split(run, or_train=True))
-        source, stores = found.source, [found.store]
+        source = found.source
+        stores = [found.store]
     else:
         parts, source = input_parts(data, classifier.preprocessing)
         rules = classifier.preprocessing.for_prediction()
         stores = [store for _, store in encode_for_prediction(rules, parts, source)]
     if not any(map(len, stores)):
-        give = f"give a file with sequences ({parameter('data', 'FILE')})"
-        raise DataError(f"{source}: no rows to check; {give}")
+        raise DataError(
+            f"{source}: no rows to check; give a file with sequences ({parameter('data', 'FILE')})"
+        )
     return source, stacked(stores)

@@ -13,7 +13,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from seqtrain.api.named_runs import RunLike, directory_of
@@ -35,7 +34,7 @@ from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, unknown_shares
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.blocks import BadCellError, Float32s
 from seqtrain.text import Summarized, listed, nearest, quote
 
 
@@ -101,7 +100,8 @@ class Classifier(Summarized):
             ConfigError: If this is an ensemble, or the folder holds anything else.
             RunError: If the folder can't be written.
         """
-        target, model = Path(folder), one_model(self, "save").models[0]
+        target = Path(folder)
+        model = one_model(self, "save").models[0]
         check_destination(target, "model", parameter("folder"), force=force)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_folder(target, model_files(model))
@@ -109,7 +109,8 @@ class Classifier(Summarized):
 
     def summary(self) -> dict[str, str]:
         """Return entries of a short representation, by heading: path, model, classes and so on."""
-        fitted, members = self.preprocessing, len(self.models)
+        fitted = self.preprocessing
+        members = len(self.models)
         found = {
             "path": str(self.path),
             "model": _description(self.models[0].network),
@@ -231,7 +232,7 @@ class Classifier(Summarized):
 
     def embed(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
-    ) -> npt.NDArray[np.float32]:
+    ) -> Float32s:
         """Return a vector for each sequence, (B, H), for search, clustering or other models.
 
         It is the pooled hidden state of the recurrent branch, before the last layer. The row of a
@@ -245,7 +246,8 @@ class Classifier(Summarized):
             ConfigError: If this is an ensemble.
             DataError: If `predict` raises it.
         """
-        network, carried = one_model(self, "embed").network, CarriedStates()
+        network = one_model(self, "embed").network
+        carried = CarriedStates()
         vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
         parts, name = memory_parts(sequences, self.preprocessing, groups)
         for part, store in encode_for_prediction(self._prediction_rules(0), parts, name):

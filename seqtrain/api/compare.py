@@ -35,8 +35,9 @@ from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.plan import padding_fraction
 from seqtrain.sequences.sources import check_files, with_given_data
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.tables.blocks import Ints
 from seqtrain.training.loop import update
 from seqtrain.training.trainer import Trainer
 
@@ -265,7 +266,7 @@ def compare_variants(
 ) -> Comparison:
     """Return the measurements of all variants. The arguments are those of `compare`, resolved."""
     results = {name: VariantResult(name, _setting(keys)) for name, keys in VARIANTS.items()}
-    trainers = dict[str, Trainer]()
+    trainers = {}
     for name, result in results.items():
         try:
             trainers[name] = new_trainer(name, config, data, device)
@@ -278,11 +279,13 @@ def compare_variants(
     for name, trainer in trainers.items():
         result = results[name]
         result.largest_difference = differences[name]
-        result.training, result.prediction = training[name], prediction[name]
+        result.training = training[name]
+        result.prediction = prediction[name]
         if trainer.config.model.unroll != "packed":
             result.padding = padding_fraction(trainer.setup.plan(0), trainer.setup.rows.lengths)
     auto = choose_engine(config.model.model_copy(update=AUTO), device).name
-    rows, held_out = data.splits["train"], data.splits.get("validation")
+    rows = data.splits["train"]
+    held_out = data.splits.get("validation")
     passes = 0.0
     if held_out is not None:
         new = {name: new_trainer(name, config, data, device) for name in (auto, "random-batches")}
@@ -412,7 +415,8 @@ def take_turns(
 
 def rate_of_turn(work: Iterator[int], device: torch.device) -> float:
     """Work for `TURN_SECONDS` and until the device is idle; return the tokens per second."""
-    tokens, began = 0, time.perf_counter()
+    tokens = 0
+    began = time.perf_counter()
     while time.perf_counter() - began < TURN_SECONDS:
         tokens += next(work)
     wait_for(device)
@@ -477,7 +481,7 @@ def recommend(results: list[VariantResult], auto: str) -> tuple[str | None, str]
     Returns:
         The name, or None if no variant with right logits was measured in training; and the reason.
     """
-    speeds: dict[str, Speed] = {}
+    speeds = {}
     for result in results:
         difference = result.largest_difference
         if result.training and difference is not None and difference <= LARGEST_ROUNDING:

@@ -12,8 +12,7 @@ import numpy as np
 from seqtrain.api.prediction_input import listed_sequences
 from seqtrain.errors import DataError, SeqtrainError, warn
 from seqtrain.runs.model_folder import Model
-from seqtrain.sequences.store import Array
-from seqtrain.tables.blocks import Selection, as_list
+from seqtrain.tables.blocks import Array, Selection, as_list
 from seqtrain.tables.memory import TableSource, columns_of
 from seqtrain.tables.python_values import array_of, cells_of_values, python_value
 from seqtrain.text import counted, quote, shorten
@@ -239,7 +238,7 @@ def sequence_column(table: Any, names: list[str], sequence: str | None) -> list[
         found = quote(", ".join(names))
         raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
     name = sequence or names[0]
-    cells = list[Any]()
+    cells = []
     for block in TableSource(table, "X").blocks(Selection((name,))):
         cells += as_list(block.columns[name])
     return cells

@@ -84,15 +84,15 @@ class Labelled:
         Raises:
             RunError: If memory ran out, or a logit isn't finite.
         """
-        one, store = self.classifier, self.store
+        one = self.classifier
+        store = self.store
         branches = branch_logits(one.network, store, one.device)
         return score_branches(one.network, branches, store, one.labels, one.decision_thresholds)
 
     @property
     def probabilities(self) -> Tensor:
         """Probability of each class, (B, C) float64."""
-        found: Tensor = self.classifier.network.probabilities(self.scored[0])
-        return found
+        return self.classifier.network.probabilities(self.scored[0])
 
     def by_share(self) -> list[dict[str, float]]:
         """Return scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them.
@@ -123,8 +123,10 @@ def load_labelled(
     if split not in (*SCORED_SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SCORED_SPLITS)}")
     if split is not None and data is not None:
-        both = f"{parameter('data')} names the file to score on; give one of them"
-        raise ConfigError(f"{parameter('split')}: {both}")
+        raise ConfigError(
+            f"{parameter('split')}: {parameter('data')} names the file to score on; give one of "
+            "them"
+        )
     directory = directory_of(run)
     classifier = one_model(load(run, device=device))
     if data is None:
@@ -141,8 +143,9 @@ def load_labelled(
     else:
         learned = ""
     if learned:
-        line = f"the model was trained on these rows ({learned}), so its scores are too high"
-        found.warnings.insert(0, line)
+        found.warnings.insert(
+            0, f"the model was trained on these rows ({learned}), so its scores are too high"
+        )
         found = replace(found, trained_on_rows=True)
     if not len(found.store):
         raise DataError(f"{found.source}: no rows to score")
@@ -176,8 +179,10 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SCORED_SPLITS if getattr(config.data, name) is not None]
-        advice = f"give {parameter('split')} {one_of(given)}, or {A_FILE}"
-        raise ConfigError(f"{parameter('split')}: {run.path} has no {split} split; {advice}")
+        raise ConfigError(
+            f"{parameter('split')}: {run.path} has no {split} split; give {parameter('split')} "
+            f"{one_of(given)}, or {A_FILE}"
+        )
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
         found = _hold_out_again(run, config, classifier, split)
@@ -217,7 +222,8 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
     """
     if not (run.holds(CONFIG) and run.holds(ENVIRONMENT)):
         return ""
-    config, recorded = run.config(), run.environment()["data"]
+    config = run.config()
+    recorded = run.environment()["data"]
     for split in ("train", "validation"):
         named = getattr(config.data, split)
         if not learned_rows(config, split) or not isinstance(named, str | list):
@@ -397,12 +403,15 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
         ConfigError: If the runs hold out different rows, unless these are validation splits.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
-    first, stores = each[0], [one.store for one in each]
+    first = each[0]
+    stores = [one.store for one in each]
     shared = all(np.array_equal(store.lines, stores[0].lines) for store in stores)
     same_files = {one.source for one in each} == {first.source}
     if not same_files or not (shared or first.split == "validation"):
-        such = f"name one, such as {first.classifier.path}, or give {A_FILE}"
-        raise ConfigError(f"{parameter('split')}: each run has other rows in {first.split}; {such}")
+        raise ConfigError(
+            f"{parameter('split')}: each run has other rows in {first.split}; name one, such as "
+            f"{first.classifier.path}, or give {A_FILE}"
+        )
     own = [one.probabilities for one in each]
     least = np.array([one.classifier.decision_thresholds for one in each])
     if shared:
@@ -410,7 +419,8 @@ def score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[s
         thresholds = least.mean(axis=0)
     else:
         first.warnings.append(EACH_BY_ONE)
-        together, true = torch.cat(own), np.concatenate([store.labels for store in stores])
+        together = torch.cat(own)
+        true = np.concatenate([store.labels for store in stores])
         lengths = np.concatenate([store.lengths for store in stores])
         thresholds = least.repeat([len(store) for store in stores], axis=0)
     together = together.clamp(LEAST_PROBABILITY, MOST_PROBABILITY)

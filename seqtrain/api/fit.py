@@ -34,9 +34,10 @@ from seqtrain.runs.memory import check_memory
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import LINEAGE, ResumePoint, StartingPoint, find_starting_point
 from seqtrain.sequences.dataset import PreparedData, prepare, weighted
-from seqtrain.sequences.sources import check_files, split_sources, with_given_data
-from seqtrain.sequences.store import Array
+from seqtrain.sequences.sources import check_files, with_given_data
 from seqtrain.sequences.word_vectors import with_width
+from seqtrain.tables.blocks import Array
+from seqtrain.tables.formats import MEMORY
 from seqtrain.training.advice import nothing_left, training_advice
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.initial_weights import copy_old_weights
@@ -130,8 +131,9 @@ def fit(
         )
         data = _read_data(resolved, start, processes, told)
         if told.wants_stop:
-            stopped = "stopped by the listener before training; nothing written"
-            raise told.error or Interrupted(signal.SIGINT, stopped)
+            raise told.error or Interrupted(
+                signal.SIGINT, "stopped by the listener before training; nothing written"
+            )
         _check_data(resolved, data, chosen, processes)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -157,9 +159,9 @@ def _initial_folder(init_from: RunLike, resources: ExitStack) -> Path | None:
     A classifier that was loaded from no folder, such as an estimator's, is saved in a temporary
     folder.
     """
-    if init_from is None or isinstance(init_from, str | PathLike):
-        if init_from is None:
-            return None
+    if init_from is None:
+        return None
+    if isinstance(init_from, str | PathLike):
         return Path(init_from)
     if isinstance(init_from, Run) or init_from.path.exists():
         return init_from.path
@@ -250,8 +252,10 @@ def _checked_config(
         config = with_width(config)
         choose_engine(config.model, device)
         if processes.size > 1 and config.model.convolutions is not None:
-            problem = "their batch normalisation must see whole batches; train with one process"
-            raise ConfigError(f"model.convolutions: {problem}")
+            raise ConfigError(
+                "model.convolutions: their batch normalisation must see whole batches; train with "
+                "one process"
+            )
     return config
 
 
@@ -266,7 +270,8 @@ def _read_data(
         processes: All training processes.
         listener: Function that is called with the event.
     """
-    began, own = time.perf_counter(), config
+    began = time.perf_counter()
+    own = config
     if start.resumes and start.preprocessing_folder is not None:
         # The vocabulary that is kept has the words of a file of vectors already.
         own = config.model_copy(update={"model": config.model.architecture})
@@ -290,13 +295,19 @@ def _check_data(
         check_memory(config, data, device)
     others = processes.unlike_first([config.model_dump_json().encode()])
     if others:
-        problem = f"config: differs between rank 0 and {others}; start all with the same one"
-        raise ConfigError(*processes.lines(problem))
+        raise ConfigError(
+            *processes.lines(
+                f"config: differs between rank 0 and {others}; start all with the same one"
+            )
+        )
     arrays = (array for store in data.splits.values() for array in store.arrays().values())
     others = processes.unlike_first(map(np.ascontiguousarray, arrays))
     if others:
-        problem = f"data: encoded differently on rank 0 and {others}; give all hosts the same files"
-        raise DataError(*processes.lines(problem))
+        raise DataError(
+            *processes.lines(
+                f"data: encoded differently on rank 0 and {others}; give all hosts the same files"
+            )
+        )
 
 
 def _start_session(
@@ -316,19 +327,24 @@ def _start_session(
     """
     point, old, origin = start.point, start.old_model, None
     with processes.first_before_others():
-        network, calibration = None, None
+        network = None
+        calibration = None
         if point is not None:
             model = point.checkpoint.model
             check_same_data(point.run, config, data, model.preprocessing)
-            network, calibration = model.network, model.calibration
+            network = model.network
+            calibration = model.calibration
             if network.config != config.model.architecture:
-                problem = "the architecture isn't that of the run's config"
-                raise CheckpointError(f"{point.folder}: {problem}; restore the folder from a copy")
+                raise CheckpointError(
+                    f"{point.folder}: the architecture isn't that of the run's config; restore "
+                    "the folder from a copy"
+                )
         session = Trainer(config, data, device, processes, network, calibration)
         if point is not None:
             _load_checkpoint(session, point)
         if old is not None:
-            new, rules = session.network, data.preprocessing
+            new = session.network
+            rules = data.preprocessing
             origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
     session.copy_from_rank_zero()
     return session, origin
@@ -358,9 +374,11 @@ def _weights_of_rows(sample_weight: Any, config: Config, data: PreparedData) -> 
         ConfigError: If train isn't a table in memory, if there isn't a weight for each of its rows,
             or if a weight is negative or isn't finite, or all are 0.
     """
-    if any(source.table is None for source in split_sources(config.data, "train")):
-        problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
-        raise ConfigError(f"sample_weight: {problem}")
+    if not str(config.data.train).startswith(MEMORY):
+        raise ConfigError(
+            "sample_weight: rows of files have no weights; pass the rows themselves, such as "
+            "train=DataFrame"
+        )
     try:
         weights = np.ma.filled(np.ma.asarray(sample_weight, np.float64), np.nan)
     except (TypeError, ValueError):
@@ -400,7 +418,8 @@ def _start_writer(
         ConfigError: If the directory holds another run that can't be replaced.
         RunError: If a file can't be written.
     """
-    point, recorded = start.point, environment(session)
+    point = start.point
+    recorded = environment(session)
     if point is not None:
         writer = RunWriter(point.run, session, point)
         warnings = point.warnings + inexact_resume_warnings(point.run.environment(), recorded)
@@ -410,7 +429,8 @@ def _start_writer(
         resources.enter_context(locked(run.path))
         if start.lineage:
             recorded[LINEAGE] = start.lineage
-        writer, warnings = RunWriter(run, session), []
+        writer = RunWriter(run, session)
+        warnings = []
         writer.start(recorded, force=start.force)
     progress = session.progress
     listener(

@@ -91,8 +91,10 @@ def directory_of(run: RunLike) -> RunDirectory:
             own = "; pass its classifier_"
         else:
             own = ""
-        expected = "a run directory, a model folder, or what fit or load returned"
-        raise ConfigError(f"run: found {type(run).__name__}; expected {expected}{own}")
+        raise ConfigError(
+            f"run: found {type(run).__name__}; expected a run directory, a model folder, or what "
+            f"fit or load returned{own}"
+        )
     return RunDirectory(path)
 
 

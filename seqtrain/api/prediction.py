@@ -164,7 +164,7 @@ class Predictions(list[Prediction]):
                 f"to_frame: needs {' or '.join(names)}; install it with: pip install {names[0]}"
             )
         name = next((name for name in installed if name in sys.modules), installed[0])
-        columns: dict[str, Any] = {
+        columns = {
             "label": self.labels,
             "probability": [each.probability for each in self],
         }
@@ -188,7 +188,8 @@ class PredictionStream(Iterator[Prediction]):
     """
 
     def __init__(self, predictions: Iterator[Prediction], classes: tuple[Any, ...]) -> None:
-        self._predictions, self.classes = predictions, classes
+        self._predictions = predictions
+        self.classes = classes
 
     def __next__(self) -> Prediction:
         return next(self._predictions)

@@ -19,8 +19,8 @@ from seqtrain.sequences.inputs import Input, table_source
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.reading import SequenceReader, coded
 from seqtrain.sequences.schema import Column, Schema, column_names
-from seqtrain.tables.blocks import TEXT
-from seqtrain.tables.cells import BadCellError, CodedColumn
+from seqtrain.tables.blocks import TEXT, BadCellError, Reasons
+from seqtrain.tables.cells import CodedColumn
 from seqtrain.tables.formats import check_encoding, formats_with
 from seqtrain.tables.memory import columns_of
 from seqtrain.tables.opening import STDIN
@@ -68,8 +68,10 @@ def input_parts(
     )
     if keep:
         if schema.format not in WITH_COLUMNS and schema.steps is None:
-            columns = f"{parameter('keep')}: columns of {schema.format} can't be copied"
-            raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
+            raise ConfigError(
+                f"{parameter('keep')}: columns of {schema.format} can't be copied; expected "
+                f"{one_of(WITH_COLUMNS)}"
+            )
         keep = _by_index(keep, schema)
     check = input_check(path, schema, fitted, input_format)
     reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
@@ -82,7 +84,7 @@ def input_parts(
 
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
     """Return the columns to keep, with indexes where the model names its columns by index."""
-    numbers: dict[str, Column] = {str(name): name for name in schema.id_columns}
+    numbers = {str(name): name for name in schema.id_columns}
     if all(isinstance(column, int) for column in schema.sequence_columns):
         numbers |= {name: int(name) for name in map(str, keep) if name.isdecimal()}
     return [numbers.get(str(name), name) for name in keep]
@@ -109,13 +111,14 @@ def memory_parts(
     """
     if columns_of(given) is not None:
         return _table_parts(given, fitted.schema, groups, keep), "data"
-    sequences, schema = listed_sequences(given), fitted.schema
+    sequences = listed_sequences(given)
+    schema = fitted.schema
     names = _group_names(groups, len(sequences))
     if sequences and schema.reads_tables:
         own = [*map(str, schema.sequence_columns), *column_names(schema.static)]
-        columns = f"the model reads the columns {listed(own)}"
-        raise DataError(f"sequences: {columns}; give a table")
-    problems, cells = dict[int, str](), list[Any]()
+        raise DataError(f"sequences: the model reads the columns {listed(own)}; give a table")
+    problems = Reasons()
+    cells = list[Any]()
     for row, each in enumerate(sequences):
         try:
             cells.append(given_cell(each, fitted.kind))
@@ -149,8 +152,9 @@ def _table_parts(
     if groups is not None:
         raise DataError("groups: a table has its own, in the column of data.group")
     if not (schema.sequence_columns or schema.is_wide or keep):
-        advice = "give a list, such as list(data['text'])"
-        raise DataError(f"data: the model has no column names; {advice}")
+        raise DataError(
+            "data: the model has no column names; give a list, such as list(data['text'])"
+        )
     reader = SequenceReader(table_source(table, schema, labelled=False), keep=keep)
     return in_chunks(reader.read())
 
@@ -196,8 +200,9 @@ def listed_sequences(sequences: Any) -> list[Any]:
             return list(sequences)
     except TypeError:
         pass
-    found = f"found one {type(sequences).__name__}"
-    raise DataError(f"sequences: {found}; expected a list of sequences")
+    raise DataError(
+        f"sequences: found one {type(sequences).__name__}; expected a list of sequences"
+    )
 
 
 def _arrivals(reader: SequenceReader) -> Iterator[Sequences]:
@@ -227,8 +232,9 @@ def _arrivals(reader: SequenceReader) -> Iterator[Sequences]:
     try:
         threading.Thread(target=read, daemon=True).start()
     except RuntimeError as error:
-        advice = "give a file, or allow more processes (ulimit -u)"
-        raise RunError(f"stdin: {error} to read it; {advice}") from None
+        raise RunError(
+            f"stdin: {error} to read it; give a file, or allow more processes (ulimit -u)"
+        ) from None
     parts: Iterator[Sequences | BaseException] = iter(arrived.get, None)
 
     def received() -> Iterator[Sequences]:

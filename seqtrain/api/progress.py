@@ -94,8 +94,11 @@ def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
         refit = ", then a new model (training.refit)"
     else:
         refit = ""
-    most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
-    lines = [line, event.origin or "", f"at most {most}{refit}"]
+    lines = [
+        line,
+        event.origin or "",
+        f"at most {counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}{refit}",
+    ]
     if event.nothing_left:
         lines.append(f"nothing left to train: {event.nothing_left}")
     return [*filter(None, lines), f"run directory: {event.run}"]

@@ -73,7 +73,7 @@ def report(
     sources = [data] if isinstance(data, str) else []
     check_destination(target, "file", parameter("output"), force=force, sources=sources)
     named: Any = runs if isinstance(runs, list | tuple) else [runs]
-    chosen: list[RunLike] = []
+    chosen = []
     for run in named:
         chosen += members(directory_of(run).path) or [run]
     if not chosen:
@@ -106,7 +106,8 @@ def run_report(
     from seqtrain.api.split_results import results_of
 
     directory = directory_of(run)
-    config, environment = directory.config(), directory.environment()
+    config = directory.config()
+    environment = directory.environment()
     held_out = config.data.test or config.data.validation
     split = split if split or data is not None or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]

@@ -119,7 +119,8 @@ class StoppingListener:
     def __init__(self, listener: Listener, progress: Listener | None) -> None:
         self.wants_stop = False
         self.error: Exception | None = None
-        self._listener, self._progress = listener, progress
+        self._listener = listener
+        self._progress = progress
 
     def __call__(self, event: Event) -> None:
         if self.wants_stop:
@@ -127,7 +128,8 @@ class StoppingListener:
         try:
             self.wants_stop = self.tell(event) is STOP
         except Exception as error:
-            self.error, self.wants_stop = error, True
+            self.error = error
+            self.wants_stop = True
 
     def tell(self, event: Event) -> object:
         """Pass an event on, and return the answer of the user's listener."""

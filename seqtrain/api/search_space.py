@@ -235,7 +235,8 @@ def _checked_values(
             f"tune.space: {key}: a search can't change this key, as scores couldn't be compared; "
             "remove it"
         )
-    values, whole = list(searched), False
+    values = list(searched)
+    whole = False
     if isinstance(searched, dict):
         values = [searched["low"], searched["high"]]
         if values[0] >= values[1]:

@@ -76,7 +76,7 @@ def predicted_rows(found: Labelled, explain: int = 0) -> list[PredictedExample]:
     fitted = found.classifier.preprocessing
     decided, sure = found.classifier.decide(found.probabilities)
     examples = _read_again(found)
-    rows = list[PredictedExample]()
+    rows = []
     for index, example in enumerate(examples):
         row = PredictedExample(
             line=example.line,
@@ -102,7 +102,8 @@ def results_of(found: Labelled, explain: int = 0) -> SplitResults:
     """
     rows = predicted_rows(found, explain)
     _, scores, branches = found.scored
-    probabilities, labels = found.probabilities, found.store.labels
+    probabilities = found.probabilities
+    labels = found.store.labels
     curves = {}
     counted = class_counts(labels, len(scores.labels))
     for index in counted.argsort()[::-1][:CURVES].tolist():
@@ -166,7 +167,8 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
         index: Index of the row in the store.
         example: The same row with its text.
     """
-    classifier, rules = found.classifier, found.classifier.preprocessing
+    classifier = found.classifier
+    rules = found.classifier.preprocessing
     weights, of_features = occlusion_weights(
         classifier.network,
         found.store,
@@ -199,7 +201,7 @@ def _read_again(found: Labelled) -> list[Example]:
     """
     wanted = dict.fromkeys(found.store.lines.tolist())
     known = found.classifier.preprocessing.label_set
-    examples: dict[int, Example] = {}
+    examples = {}
     for source, (_, start) in zip(found.files, found.store.files, strict=True):
         name = source.name if len(found.files) > 1 else None
         for number, example in numbered_sequences(source, start, found.digests, known):

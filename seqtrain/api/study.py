@@ -149,8 +149,10 @@ class Study:
             self.trials  # noqa: B018  (a damaged result is found here)
         except (ValueError, LookupError, TypeError, AssertionError, AttributeError) as error:
             reason = f"{type(error).__name__} {error}".splitlines()[0]
-            problem = f"{path}: damaged: {reason}; restore it, or replace it with"
-            raise CheckpointError(f"{problem} {parameter('force', True)}") from None
+            raise CheckpointError(
+                f"{path}: damaged: {reason}; restore it, or replace it with "
+                f"{parameter('force', True)}"
+            ) from None
 
     @property
     def trials(self) -> list[Trial]:
@@ -208,7 +210,8 @@ class Study:
             asked = self._study.ask({key: _distribution(x) for key, x in self.space.items()})
             lock = ExitStack()
             lock.enter_context(locked(self._lock_folder(number)))
-        settings, own = {}, values_by_key(self.config)
+        settings = {}
+        own = values_by_key(self.config)
         for key, chosen in asked.params.items():
             settings[key] = value_of_choice(self.space[key], chosen, own[key])
         run_dir = self.directory / TRIALS / str(number)
@@ -310,7 +313,8 @@ class Study:
 
     def _write_best(self, best: Trial) -> None:
         """Write best.yaml, the config of the best trial."""
-        changes, own = differing(self.config, best.settings), values_by_key(self.config)
+        changes = differing(self.config, best.settings)
+        own = values_by_key(self.config)
         header = [
             f"# Written by: seqtrain tune; trial {best.number}, the best of {len(self.trials)}",
             f"# {self.config.training.monitor} on validation, which chose it: {best.value:.4f}",
@@ -344,7 +348,8 @@ class JournalLock:
     """
 
     def __init__(self, journal: Path, folder: Path) -> None:
-        self._journal, self._folder = journal, folder
+        self._journal = journal
+        self._folder = folder
         self._held = ExitStack()
 
     def acquire(self) -> bool:

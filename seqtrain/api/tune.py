@@ -169,10 +169,12 @@ def tune(
         _run_trials(study, end, trials, listener)
         run = _finish_best(study)
     except Interrupted as error:
-        done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
         again = f"to go on, call tune again with run_dir={str(directory)!r}"
-        line = f"{done}; {either('go on with the same command', again)}"
-        raise Interrupted(error.signal_number, line) from None
+        raise Interrupted(
+            error.signal_number,
+            f"stopped after {counted(len(study.trials), 'trial')}, which are saved; "
+            f"{either('go on with the same command', again)}",
+        ) from None
     best = study.best
     assert best is not None
     return Tuned(run, best, study.trials)
@@ -188,8 +190,10 @@ def _with_test_split(config: Config) -> Config:
         ConfigError: If the config has no validation split.
     """
     if config.data.validation is None:
-        reason = "a search chooses by rows that aren't learned; set data.validation: 0.1"
-        raise ConfigError(f"data.validation: null; {reason}")
+        raise ConfigError(
+            "data.validation: null; a search chooses by rows that aren't learned; set "
+            "data.validation: 0.1"
+        )
     if config.data.test is not None or config.data.group is not None:
         return config
     return changed(config, {"data.test": TEST_FRACTION})
@@ -213,9 +217,10 @@ def _open_directory(
     """
     locks = directory / LOCKS
     if resume and not (directory / BASE).exists():
-        problem = f"{directory}: no search in it (no {BASE})"
-        other = f"start one without {parameter('resume', True)}, or name it with"
-        raise CheckpointError(f"{problem}; {other} {parameter('run_dir')}")
+        raise CheckpointError(
+            f"{directory}: no search in it (no {BASE}); start one without "
+            f"{parameter('resume', True)}, or name it with {parameter('run_dir')}"
+        )
     if not locks.is_dir():
         check_destination(directory, "run", parameter("run_dir"), force=force, sources=[source])
     check_files(config, None if source is None else source.parent)
@@ -230,9 +235,10 @@ def _open_directory(
         if not path.exists():
             write_file(path, base)
         elif read_file(path) != base:
-            problem = f"{path}: is a search of another config or of other data"
-            new = f"choose a new {parameter('run_dir')}, or replace it with"
-            raise CheckpointError(f"{problem}; {new} {parameter('force', True)}")
+            raise CheckpointError(
+                f"{path}: is a search of another config or of other data; choose a new "
+                f"{parameter('run_dir')}, or replace it with {parameter('force', True)}"
+            )
 
 
 def _remove_search(directory: Path) -> None:
@@ -299,9 +305,10 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
         running: The trial.
         end: Time of ``time.monotonic()`` at which the trial ends with its epoch, or None.
     """
-    start, monitor = time.monotonic(), study.config.training.monitor
+    start = time.monotonic()
+    monitor = study.config.training.monitor
     epochs, state, problem = 0, "complete", None
-    reported = list[float]()
+    reported = []
     scored: dict[str, Any] = {}
 
     def follow(event: Event) -> None:
@@ -332,11 +339,13 @@ def _train(study: Study, running: RunningTrial, end: float | None) -> tuple[Tria
     except _TrialEnded:
         pass
     except SeqtrainError as error:
-        state, problem = "failed", error.problems[0]
+        state = "failed"
+        problem = error.problems[0]
     except (MemoryError, RuntimeError, OSError) as error:
         if not ran_out_of_memory(error):
             raise
-        state, problem = "failed", "memory ran out"
+        state = "failed"
+        problem = "memory ran out"
     seconds = round(time.monotonic() - start, 2)
     result = Trial(
         running.number, running.settings, state, **scored, seconds=seconds, problem=problem

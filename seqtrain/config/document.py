@@ -81,8 +81,11 @@ class _Composer(yaml.SafeLoader):
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         refused = _REFUSED.match(mark.buffer, mark.pointer)
         if refused:
-            advice = "aliases, anchors and tags aren't allowed; write a plain value"
-            raise _Refused(f"found {shorten(refused[0], 60)}; {advice}", mark)
+            raise _Refused(
+                f"found {shorten(refused[0], 60)}; aliases, anchors and tags aren't allowed; "
+                "write a plain value",
+                mark,
+            )
         if self.depth > DEPTH_LIMIT:
             raise _Refused(f"nested more than {DEPTH_LIMIT} levels deep", mark)
         self.depth += 1
@@ -126,16 +129,19 @@ def read_yaml(text: str, name: str = "") -> tuple[Any, Places]:
         return None if node is None else reader.value_of(node, node, ()), reader.places
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        line, column = before.count("\n"), error.position - before.rfind("\n") - 1
+        line = before.count("\n")
+        column = error.position - before.rfind("\n") - 1
         why = f"character U+{error.character:04X} isn't allowed in YAML; remove it"
     except yaml.MarkedYAMLError as error:
         why = _explained(error)
         if error.problem_mark is not None:
-            line, column = error.problem_mark.line, error.problem_mark.column
+            line = error.problem_mark.line
+            column = error.problem_mark.column
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
         why = "a number here is out of range"
         if loader is not None:
-            line, column = loader.line, loader.column
+            line = loader.line
+            column = loader.column
     place = f"{name}:{line + 1}:{column + 1}"
     return Unreadable(why), {(): (place, place)}
 
@@ -148,8 +154,10 @@ def _explained(error: yaml.MarkedYAMLError) -> str:
     if "\\t" in text:
         return "found a tab; YAML needs spaces for indentation"
     text = re.sub("expected <block end>.*", "this isn't expected here", text)
-    advice = "check quotes and colons, and indent the lines of a section alike, with spaces"
-    return f"not valid YAML: {text}; {advice}"
+    return (
+        f"not valid YAML: {text}; check quotes and colons, and indent the lines of a section "
+        "alike, with spaces"
+    )
 
 
 class _Reader:
@@ -180,12 +188,13 @@ class _Reader:
             return [
                 self.value_of(item, item, (*path, number)) for number, item in enumerate(node.value)
             ]
-        values: dict[str, Any] = {}
+        values = {}
         lines: dict[str, int] = {}
         for name, inner in node.value:
             if not isinstance(name, yaml.ScalarNode):
                 raise _Refused("a list or mapping can't be a key; expected text", name.start_mark)
-            line, child = name.start_mark.line + 1, (*path, name.value)
+            line = name.start_mark.line + 1
+            child = (*path, name.value)
             value = self.value_of(name, inner, child)
             if name.value in values:
                 first = lines[name.value]
@@ -216,8 +225,10 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
         return float(text)
     if _AMBIGUOUS.fullmatch(text):
         found = shorten(text, 40)
-        other = "else write true, false, null or a plain decimal number"
-        return Unreadable(f'found {found}; quote it ("{found}") if text is meant, {other}')
+        return Unreadable(
+            f'found {found}; quote it ("{found}") if text is meant, else write true, false, null '
+            "or a plain decimal number"
+        )
     return text
 
 

@@ -60,8 +60,12 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
             found = "empty config"
         else:
             found = f"found {brief(values)}"
-        expected = f"expected a mapping of sections ({', '.join(SECTIONS)})"
-        raise ConfigError(one_line(f"{shorten(name, 4096)}:1:1: {found}; {expected}"))
+        raise ConfigError(
+            one_line(
+                f"{shorten(name, 4096)}:1:1: {found}; expected a mapping of sections "
+                f"({', '.join(SECTIONS)})"
+            )
+        )
     return _validated(values, places, overrides)
 
 
@@ -117,7 +121,7 @@ def check_options(overrides: Sequence[str]) -> None:
     Raises:
         ConfigError: If a key is unknown, or a value is wrong. The error names all problems.
     """
-    values: dict[str, Any] = {"data": {"train": "train"}}
+    values = {"data": {"train": "train"}}
     places: Places = {}
     for option in overrides:
         _apply_override(values, places, option)
@@ -220,16 +224,19 @@ def _read(path: str | Path) -> str:
         if resolve_format(name, "auto") is not None and os.path.isfile(path):
             advice = f"write one for it with: seqtrain init {shorten(name, 60)}"
             tried = shorten(os.path.abspath(path), 4096)
-            problem = "has the name of a data file; expected a YAML file"
-            raise ConfigError(f"{tried}: {problem}; {advice}")
+            raise ConfigError(
+                f"{tried}: has the name of a data file; expected a YAML file; {advice}"
+            )
         with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
         advice = ""
         config_of_run = os.path.join(name, RUN_CONFIG)
         if os.path.isfile(config_of_run):
-            resume = f"seqtrain fit {quote(config_of_run)} --resume --run-dir {quote(name)}"
-            advice = f"go on with this run: {resume}"
+            advice = (
+                f"go on with this run: seqtrain fit {quote(config_of_run)} --resume --run-dir "
+                f"{quote(name)}"
+            )
         elif os.path.isdir(path):
             advice = "write a config for data there with: seqtrain init"
         raise path_problem(path, error, ConfigError, advice) from None
@@ -238,5 +245,7 @@ def _read(path: str | Path) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        found = f"byte 0x{content[error.start]:02X} at byte {error.start} isn't UTF-8"
-        raise ConfigError(f"{shown}: {found}; save the file as UTF-8") from None
+        raise ConfigError(
+            f"{shown}: byte 0x{content[error.start]:02X} at byte {error.start} isn't UTF-8; save "
+            "the file as UTF-8"
+        ) from None

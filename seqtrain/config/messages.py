@@ -112,7 +112,7 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
     The names of types in pydantic's path are left out. If a small mapping such as {fold: 1, of: 3}
     lacks a key or has an unknown one, the path is that of the mapping.
     """
-    path: list[str | int] = []
+    path = []
     for step in detail["loc"]:
         is_index = isinstance(values, list) and isinstance(step, int)
         if is_index or (isinstance(values, dict) and step in values):
@@ -127,7 +127,8 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
 
 def _described(path: Keys, detail: ErrorDetails, root: type[BaseModel], values: Any) -> str:
     """Return the message for an error of pydantic: what was found, and what is allowed."""
-    value, is_of_key = detail["input"], path[-1:] == detail["loc"][-1:]
+    value = detail["input"]
+    is_of_key = path[-1:] == detail["loc"][-1:]
     if isinstance(value, Unreadable):
         return value.why
     if detail["type"] in UNKNOWN_KEY and is_of_key:

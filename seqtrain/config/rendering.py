@@ -65,7 +65,8 @@ def key_reference() -> str:
 def _reference(section: type[Section], above: str) -> Iterator[str]:
     """Yield the rows of the table for a section whose keys begin with `above`."""
     for name, field in section.model_fields.items():
-        key, kind = above + name, field.annotation
+        key = above + name
+        kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, Section):
             yield f"| **{key}** | | | {_cell(kind.__doc__)} |"
             yield from _reference(kind, f"{key}.")

@@ -119,10 +119,16 @@ def broken_rules(config: Config) -> Problems:
     yield from _problems_of_steps(config)
     yield from _problems_of_ngrams(config)
     yield from _problems_of_files(config)
-    validation, test = config.data.validation, config.data.test
+    validation = config.data.validation
+    test = config.data.test
     if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
-        left = f"with data.validation: {validation:g} no row is left to train on"
-        yield "data.test", f"found {test:g}; {left}; expected a number below {1 - validation:g}"
+        yield (
+            "data.test",
+            (
+                f"found {test:g}; with data.validation: {validation:g} no row is left to train on; "
+                f"expected a number below {1 - validation:g}"
+            ),
+        )
 
 
 def _default(config: Config, key: str) -> Any:
@@ -155,7 +161,8 @@ def _conflicts(config: Config) -> Problems:
         if _holds(config, key, condition) and _holds(config, other, of_other):
             found = f"found {brief(config.value(key))}, but {other} is {brief(config.value(other))}"
             yield key, f"{found}; {advice}"
-    model, objective = config.model, config.pretraining.objective
+    model = config.model
+    objective = config.pretraining.objective
     if objective == "language_model" and model.bidirectional and model.num_layers > 1:
         found = f"found {objective}, but {model.num_layers} bidirectional layers see the next token"
         yield "pretraining.objective", f"{found}; expected autoencoder"
@@ -191,7 +198,8 @@ def _token_columns(config: Config) -> list[str]:
 
 def _problems_of_steps(config: Config) -> Problems:
     """Yield the problems of data.steps, and of keys that need numbers or no tokens there."""
-    data, tokens = config.data, _token_columns(config)
+    data = config.data
+    tokens = _token_columns(config)
     steps: dict[str, Any] = dict(data.steps or {})
     if steps and data.id is not None and data.sequence is not None:
         found = f"found {brief(data.sequence)}, but data.id is {brief(data.id)}"
@@ -223,7 +231,8 @@ def _problems_of_ngrams(config: Config) -> Problems:
     A mapping may name any of the token columns. A list is allowed if there is a single token
     column, and without data.steps.
     """
-    sizes, tokens = config.model.ngrams, _token_columns(config)
+    sizes = config.model.ngrams
+    tokens = _token_columns(config)
     if isinstance(sizes, dict):
         for name in sizes:
             if name not in tokens:
@@ -272,7 +281,8 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
         config: The config.
         keys: Maps each format to the first key with such a file.
     """
-    data, kind = config.data, config.data.kind
+    data = config.data
+    kind = config.data.kind
     for format, key in keys.items():
         if kind != "steps" and not holds(format, kind):
             found = f"found {kind}, but {key} is {format}"
@@ -299,6 +309,8 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
     if tables and data.sequence is None and data.steps is None and not is_wide:
         yield "data.sequence", missing
     if data.steps is not None and data.id is None and data.sequence is None:
-        advice = "name the column of the sequence id in data.id"
-        found = f"found {brief(data.steps)}, but data.id is null"
-        yield "data.steps", f"{found}; {advice}, or that of lists of objects in data.sequence"
+        yield (
+            "data.steps",
+            f"found {brief(data.steps)}, but data.id is null; name the column of the sequence id "
+            "in data.id, or that of lists of objects in data.sequence",
+        )

@@ -122,8 +122,9 @@ def _check_key(value: Any) -> Any:
     if names and all(isinstance(name, str) for name in names[:2]):
         near = names[0] if len(names) == 1 else flow({"left": names[0], "right": names[1]})
         hint = f"; did you mean {near}?"
-    expected = "COLUMN, {left: COLUMN, right: COLUMN} or row"
-    raise rule_error(f"found {brief(value)}; expected {expected}{hint}")
+    raise rule_error(
+        f"found {brief(value)}; expected COLUMN, {{left: COLUMN, right: COLUMN}} or row{hint}"
+    )
 
 
 class _Join(TypedDict):

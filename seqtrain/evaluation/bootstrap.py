@@ -10,17 +10,14 @@ N examples, K distinct outcomes, C classes, R resamples.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array, Float64s, Ints
 
 RESAMPLES = 5000
 SHARE = 0.95
 """Share of the resamples whose difference is inside the interval."""
 LARGEST_BLOCK = 2**22
 """Largest number of counts in memory at one time."""
-
-_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -64,22 +61,25 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     outcomes, counts = np.unique(np.stack([labels, a, b], axis=1), axis=0, return_counts=True)
     if not multi_label:
         outcomes = np.eye(int(outcomes.max()) + 1, dtype=bool)[outcomes]
-    true, predicted = outcomes[:, 0], (outcomes[:, 1], outcomes[:, 2])
+    true = outcomes[:, 0]
+    predicted = (outcomes[:, 1], outcomes[:, 2])
 
-    def scores(times: npt.NDArray[np.int64]) -> _Floats:
+    def scores(times: Ints) -> Float64s:
         """Return accuracy and F1 of a and b in R resamples, (classifier, metric, R)."""
         found = [
             _scores(times.astype(np.float64), true, own, micro=multi_label) for own in predicted
         ]
         return np.stack(found)
 
-    generator, total = np.random.default_rng(seed), int(counts.sum())
+    generator = np.random.default_rng(seed)
+    total = int(counts.sum())
     at_once = max(1, LARGEST_BLOCK // outcomes[0].size // len(counts))
     drawn = []
     for start in range(0, RESAMPLES, at_once):
         size = min(at_once, RESAMPLES - start)
         drawn.append(scores(generator.multinomial(total, counts / total, size=size)))
-    values, resampled = scores(counts[None]), np.concatenate(drawn, axis=2)
+    values = scores(counts[None])
+    resampled = np.concatenate(drawn, axis=2)
     tail = (1 - SHARE) / 2
     differences = []
     for number, name in enumerate(names):
@@ -91,7 +91,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     return differences
 
 
-def _scores(times: _Floats, labels: Array, predicted: Array, *, micro: bool) -> _Floats:
+def _scores(times: Float64s, labels: Array, predicted: Array, *, micro: bool) -> Float64s:
     """Return accuracy and F1 of one classifier in R resamples, (2, R).
 
     Args:
@@ -104,7 +104,8 @@ def _scores(times: _Floats, labels: Array, predicted: Array, *, micro: bool) -> 
     hits = times @ (labels & predicted).astype(np.float64)
     sizes = times @ (labels.astype(np.float64) + predicted)
     if micro:
-        hits, sizes = hits.sum(axis=1, keepdims=True), sizes.sum(axis=1, keepdims=True)
+        hits = hits.sum(axis=1, keepdims=True)
+        sizes = sizes.sum(axis=1, keepdims=True)
     occurs = sizes > 0
     f1 = np.divide(2 * hits, sizes, out=np.zeros_like(hits), where=occurs)
     accuracy = times @ right / times.sum(axis=1)

@@ -28,7 +28,7 @@ from seqtrain.model.calibration import COOLEST, HOTTEST, LogitCalibration, Share
 from seqtrain.model.network import combined
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.labels import FEWEST_OF_A_CLASS
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 
 LEVELS = 100
 """Largest number of points in `Calibration.coverage`."""
@@ -102,14 +102,16 @@ def fit_temperature(logits: Tensor, labels: Tensor, weights: Tensor | None = Non
     from scipy.optimize import minimize_scalar
 
     weights = _counted(labels, weights)
-    known, classes = float(weights.sum()), logits.shape[1]
+    known = float(weights.sum())
+    classes = logits.shape[1]
     if not known:
         return 1.0
     smoothing = classes / (classes - 1) / (known + 2)
 
     def loss(logarithm: float) -> float:
         """Return the mean cross-entropy at a temperature, given its logarithm."""
-        total, done = 0.0, 0
+        total = 0.0
+        done = 0
         for block, label in double_blocks(logits, labels):
             each = functional.cross_entropy(
                 block / math.exp(logarithm),
@@ -187,7 +189,8 @@ def fit_calibration(
     if weights is not None and bool((weights == 0).any()):
         rows = weights > 0
         branches = [logits[rows] for logits in branches]
-        labels, weights = labels[rows], weights[rows]
+        labels = labels[rows]
+        weights = weights[rows]
     if not len(labels):
         return before
     if labels.ndim == 2:
@@ -199,7 +202,8 @@ def fit_calibration(
     temperature = fit_temperature(logits, labels, weights)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
     probabilities = logits.double().softmax(dim=1)
-    classes, thresholds = list[list[CoveragePoint]](), list[float]()
+    classes = []
+    thresholds = []
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
         classes = class_points(probabilities, has_class, weights)
@@ -279,9 +283,10 @@ def _calibrate_multi_label(
     if not one_threshold:
         counts = (has_class if weights is None else has_class * weights.unsqueeze(1)).sum(0)
         for index in (counts >= FEWEST_OF_A_CLASS).nonzero().flatten().tolist():
-            own, has = probabilities[:, index], has_class[:, index]
+            own = probabilities[:, index]
+            has = has_class[:, index]
             thresholds[index] = best_threshold(own, has, weights)
-    points = list[list[CoveragePoint]]()
+    points = []
     if classes <= MOST_CLASSES:
         points = class_points(probabilities, has_class, weights)
     return Calibration(

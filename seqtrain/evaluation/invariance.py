@@ -19,7 +19,8 @@ from seqtrain.model.carried import carried_groups
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.plan import plan_epoch_of_groups, plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Limits of a sample: number of sequences, steps of all sequences, and steps of one sequence."""
@@ -140,7 +141,8 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
             the sample is evenly spaced by length: the shortest, the longest, and then others in
             random order.
     """
-    lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
+    lengths = np.minimum(store.lengths, SAMPLE_LENGTH)
+    count = min(len(store), SAMPLE_ROWS)
     rows = np.arange(count)
     if not carried:
         spaced = np.linspace(len(store) - 1, 0, count).round().astype(np.int64)

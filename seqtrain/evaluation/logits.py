@@ -19,7 +19,8 @@ from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.labels import unknown_rows
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 """Batching for evaluation. Batches are large, because a token is embedded once per batch."""
@@ -66,7 +67,8 @@ def run_batches(
         before_batch: Function that is called before each batch.
         engine: Engine of the recurrence, or None to choose it for the model and the device.
     """
-    groups, was_training = carried_groups(model, store), model.training
+    groups = carried_groups(model, store)
+    was_training = model.training
     states = None
     if groups is not None:
         states = CarriedStates() if carried is None else carried

@@ -11,7 +11,8 @@ from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.decisions import best_class, reached
-from seqtrain.sequences.store import Ints, SequenceStore, stacked
+from seqtrain.sequences.store import SequenceStore, stacked
+from seqtrain.tables.blocks import Ints
 
 MOST_SEGMENTS = 256
 """Largest number of segments that are left out of a sequence, one at a time. In a longer sequence a
@@ -75,7 +76,7 @@ def occlusion_weights(
     if steps is None and length == 1:
         falls[0] = float(found[0]) - float(of_equal)
     by_segment = np.split(np.array(falls[: len(segments) * columns]), len(segments))
-    weights = list[float]()
+    weights = []
     for segment, own in zip(segments, by_segment, strict=True):
         weights += (own / len(segment)).tolist() * len(segment)
     return weights, falls[len(segments) * columns :]

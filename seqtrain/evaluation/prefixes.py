@@ -27,7 +27,8 @@ from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.decisions import best_class
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 
 SHARES = 10
 """Number of shares in `score_prefixes`: it scores after each tenth of a sequence."""
@@ -94,7 +95,8 @@ def score_prefixes(
         One dict for each share, with "share" in (0, 1], "median_steps" (steps read), "accuracy",
         and "agreement". Agreement is the fraction of rows with the same prediction as at the end.
     """
-    rows, starts = np.arange(len(store)), _start_states(model, store, device, CarriedStates())
+    rows = np.arange(len(store))
+    starts = _start_states(model, store, device, CarriedStates())
     ends = [-(-store.lengths * part // SHARES) for part in range(1, SHARES + 1)]
     logits = [_logits_of_prefixes(model, store, rows, end, device, starts) for end in ends]
     found = [best_class(each.double().softmax(1), thresholds) for each in logits]
@@ -118,7 +120,8 @@ def _logits_by_one_run(
     """
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
-        packed, sizes = model.step_logits(batch, context).float().cpu(), batch.packed.batch_sizes
+        packed = model.step_logits(batch, context).float().cpu()
+        sizes = batch.packed.batch_sizes
         first = sizes.cumsum(0) - sizes
         return [packed[first[:length] + row] for row, length in enumerate(batch.lengths.tolist())]
 

@@ -25,7 +25,8 @@ from seqtrain.metrics import METRICS, Outcome
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.decisions import best_class, reached
 from seqtrain.sequences.labels import has_class, unknown_rows
-from seqtrain.sequences.store import Array, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Array
 
 LENGTH_GROUPS = 5
 """Largest number of groups in `Scores.by_length`."""
@@ -70,7 +71,7 @@ def score_branches(
     """
     logits = check_finite(network.combine(branches), store)
     together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
-    by_branch = dict[str, Scores]()
+    by_branch = {}
     if len(branches) > 1:
         for name, own in zip(network.branch_names, branches, strict=True):
             decision = None
@@ -199,7 +200,8 @@ def _count_classes(
     Returns:
         Predicted class of each example, (B,); its probability, (B,); and the fields.
     """
-    predicted, confidence = [], []
+    predicted = []
+    confidence = []
     loss, brier, done = 0.0, 0.0, 0
     for block, true in double_blocks(logits, labels):
         logarithms = block.log_softmax(dim=1)
@@ -217,7 +219,8 @@ def _count_classes(
         loss -= float(of_label.sum())
         squares = probabilities[known].square().sum(dim=1)
         brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
-    decided, sure = torch.cat(predicted), torch.cat(confidence)
+    decided = torch.cat(predicted)
+    sure = torch.cat(confidence)
     number = max(1, int((labels >= 0).sum()))
     counts: dict[str, Any] = {"loss": loss / number, "brier": brier / number}
     counts["ece"] = float(_overconfidence(sure, decided == labels).abs().sum()) / len(labels)
@@ -256,7 +259,7 @@ def _class_scores(
     }
     if outcome.multi_label or (thresholds.size and thresholds.min() < thresholds.max()):
         columns["threshold"] = thresholds.reshape(-1, len(names)).mean(axis=0).tolist()
-    scores: dict[str, dict[str, float | int]] = {}
+    scores = {}
     for index, name in enumerate(names):
         scores[name] = {column: values[index] for column, values in columns.items()}
         if index in ranks:
@@ -303,7 +306,7 @@ def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, floa
     if labels.ndim == 1:
         blocks = (block for block, _ in double_blocks(logits, labels))
         scores = torch.cat([x.log_softmax(1) for x in blocks])
-    ranks = dict[int, tuple[float, float]]()
+    ranks = {}
     for index in range(logits.shape[1]):
         _, counts, hits = threshold_curve(scores[:, index], has_class(labels, index))
         if not 0 < hits[-1] < counts[-1]:
@@ -356,15 +359,17 @@ def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]
         correct: 1.0 for each correct example, (B,).
         lengths: Time steps of each example, (B,).
     """
-    ordered, number = lengths.sort().values, len(lengths)
+    ordered = lengths.sort().values
+    number = len(lengths)
     last = [
         max(1, round(number * part / LENGTH_GROUPS)) - 1 for part in range(1, LENGTH_GROUPS + 1)
     ]
     ends = torch.unique(ordered[last])
     groups = (lengths[:, None] > ends).sum(1)
-    rows = list[dict[str, float | int]]()
+    rows = []
     for group in range(len(ends)):
-        own, right = lengths[groups == group], correct[groups == group]
+        own = lengths[groups == group]
+        right = correct[groups == group]
         row = {"min": int(own.min()), "max": int(own.max()), "num_examples": len(own)}
         rows.append(row | {"accuracy": float(right.mean())})
     return rows

@@ -90,7 +90,8 @@ def threshold_reached_by(
     """
     above = probabilities.new_ones(1, dtype=torch.float64)
     thresholds, counts, _ = threshold_curve(probabilities, probabilities >= 0, weights)
-    thresholds, counts = torch.cat((above, thresholds)), torch.cat((above - 1, counts))
+    thresholds = torch.cat((above, thresholds))
+    counts = torch.cat((above - 1, counts))
     return _below_best(thresholds, -(counts - number).abs())
 
 
@@ -143,7 +144,8 @@ def coverage_points(
     if weights is None:
         wanted = wanted.ceil()
     at = torch.unique(torch.searchsorted(reached, wanted).clamp(max=len(reached) - 1))
-    coverage, accuracy = reached[at] / reached[-1], (hits[at] / counts[at]).clamp(max=1)
+    coverage = reached[at] / reached[-1]
+    accuracy = (hits[at] / counts[at]).clamp(max=1)
     rows = zip(coverage.tolist(), thresholds[at].tolist(), accuracy.tolist(), strict=True)
     return [
         CoveragePoint(coverage=share, min_probability=threshold, accuracy=right)

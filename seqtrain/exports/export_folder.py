@@ -120,7 +120,7 @@ def export_model(model: Model, folder: Path) -> Exported:
         has_ngrams=fitted.ngrams is not None,
         preprocessing=fitted,
     )
-    contents: dict[str, bytes] = {
+    contents = {
         MODEL: onnx,
         PREPROCESSING: rules.to_json(exclude={"preprocessing": IN_OTHER_FILES}),
         VOCABULARY: to_json(fitted.vocabularies()),

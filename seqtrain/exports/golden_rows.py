@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.encoder import encode_for_prediction
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.preprocessing import Preprocessing
 from seqtrain.sequences.store import SequenceStore
-from seqtrain.tables.blocks import Coded
+from seqtrain.tables.blocks import Coded, Float64s
 
 DRAWN_LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144, 0)
 """Time steps of the sequences. Length-1 rows are mixed with longer ones, to exercise packing."""
@@ -34,7 +33,8 @@ def golden_rows(fitted: Preprocessing) -> tuple[list[dict[str, Any]], SequenceSt
     An object has a `sequence`, and `row_features` if there are any. Equal models get equal rows.
     Sequences that the model refuses are left out.
     """
-    rules, draw = fitted.for_prediction(), np.random.default_rng(0)
+    rules = fitted.for_prediction()
+    draw = np.random.default_rng(0)
     sequences = _sequences(rules, draw)
     if rules.row_features is not None:
         sequences.static = _draw_steps(rules.row_features, draw, len(sequences))
@@ -70,7 +70,8 @@ def _sequences(rules: Preprocessing, draw: np.random.Generator) -> Sequences:
     Their lengths are `DRAWN_LENGTHS`. With a `max_length`, one sequence is longer by 7 time steps,
     but has at most 1,007. If sequences are texts, `TRICKY_TEXTS` follow.
     """
-    lengths, content = list(DRAWN_LENGTHS), list[Any]()
+    lengths = list(DRAWN_LENGTHS)
+    content = list[Any]()
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
     for length in lengths:
@@ -111,13 +112,14 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
     If missing values have indicators, about a tenth of the numbers is missing. Numbers beyond the
     range of float32 are clipped.
     """
-    tokens = list[Coded]()
+    tokens = []
     for vocabulary in table.vocabularies:
         values = [*vocabulary.tokens, UNKNOWN_SYMBOL]
         tokens.append(Coded(draw.integers(len(values), size=length).astype(np.int32), values))
     scales = table.scales().values()
-    means, deviations = [mean for mean, _ in scales], [deviation for _, deviation in scales]
-    numbers: npt.NDArray[np.float64] = draw.normal(means, deviations, (length, len(means)))
+    means = [mean for mean, _ in scales]
+    deviations = [deviation for _, deviation in scales]
+    numbers: Float64s = draw.normal(means, deviations, (length, len(means)))
     if table.has_indicators:
         numbers[draw.random(numbers.shape) < 0.1] = np.nan
     clipped = numbers.clip(-LARGEST_FLOAT, LARGEST_FLOAT).astype(np.float32)

@@ -47,7 +47,8 @@ class PaddedClassifier(nn.Module):
         self.network = network
         self.engine = TorchEngine("export", "padded")
         recurrent = recurrent_branch(network)
-        self.subwords, static = recurrent.subwords, recurrent.static
+        self.subwords = recurrent.subwords
+        static = recurrent.static
         self.inputs: dict[str, tuple[Tensor, list[str]]] = {}
         if network.reads_ids:
             self.inputs[IDS] = torch.ones(2, 3, dtype=torch.int64), ["batch", "time"]
@@ -72,7 +73,8 @@ class PaddedClassifier(nn.Module):
             inputs: tensors in the order of the attribute `inputs`.
         """
         named = dict(zip(self.inputs, inputs, strict=True))
-        steps, lengths = inputs[0].transpose(0, 1), named[LENGTHS]
+        steps = inputs[0].transpose(0, 1)
+        lengths = named[LENGTHS]
         layout = Padded(valid_steps(steps.shape[0], lengths), lengths)
         steps = layout.pad(steps)
         spellings = ngrams = None

@@ -106,7 +106,8 @@ class ExportedModel:
         Args:
             probabilities: Probability of each class, (C,).
         """
-        best, label_set = [int(best_class(probabilities, self.thresholds))], self.fitted.label_set
+        best = [int(best_class(probabilities, self.thresholds))]
+        label_set = self.fitted.label_set
         if label_set.multi_label:
             best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()
         shares = label_set.join(f"{probabilities[i]:.6f}" for i in best)
@@ -117,9 +118,11 @@ class ExportedModel:
 
         The dictionary maps the name of each input to its array. Sequences are padded with zeros.
         """
-        lengths, values = rows.lengths, rows.values
+        lengths = rows.lengths
+        values = rows.values
         valid = np.arange(lengths.max()) < lengths[:, None]
-        is_ids, known = values.ndim == 1, self.fitted.vocabulary
+        is_ids = values.ndim == 1
+        known = self.fitted.vocabulary
         padded = np.zeros((*valid.shape, *values.shape[1:]), np.int64 if is_ids else np.float32)
         padded[valid] = values
         given = {"input_ids" if is_ids else "features": padded, "lengths": lengths}
@@ -137,7 +140,8 @@ class ExportedModel:
             ids = values.astype(np.int64)
             ids[beyond] = len(known) + own
             padded[valid] = ids
-            offsets, buckets = rows.words.offsets, rows.words.buckets
+            offsets = rows.words.offsets
+            buckets = rows.words.buckets
             grams = [buckets[offsets[word] : offsets[word + 1]] for word in words]
             given["unknown_counts"] = np.array([len(each) for each in grams], dtype=np.int64)
             given["unknown_buckets"] = np.concatenate([[], *grams]).astype(np.int64)
@@ -169,8 +173,10 @@ def load_export(folder: str) -> ExportedModel:
         with damage_in(name), open(os.path.join(folder, name), "rb") as file:
             return file.read()
 
-    onnx, ngrams = content("model.onnx"), None
-    rules, vocabulary = content("preprocessing.json"), content("vocabulary.json")
+    onnx = content("model.onnx")
+    ngrams = None
+    rules = content("preprocessing.json")
+    vocabulary = content("vocabulary.json")
     with damage_in("preprocessing.json"):
         values = json.loads(rules)
         thresholds = [float(value) for value in values["thresholds"]]
@@ -244,7 +250,8 @@ def main() -> int:
 
     Print the help instead if the argument is --help, or if the arguments are others.
     """
-    arguments, input_format = sys.argv[1:], None
+    arguments = sys.argv[1:]
+    input_format = None
     if "--input-format" in arguments[:-1]:
         at = arguments.index("--input-format")
         input_format = arguments[at + 1]
@@ -255,7 +262,8 @@ def main() -> int:
         if is_help:
             return 0
         return 2
-    report, output = EncodingReport(), sys.stdout
+    report = EncodingReport()
+    output = sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
     try:
@@ -263,7 +271,8 @@ def main() -> int:
         fitted = model.fitted
         rows = predictions(arguments[0], model, report, input_format)
         first = list(islice(rows, 1))
-        where, ids = list[str](), list(map(str, fitted.schema.id_columns))
+        where = []
+        ids = list(map(str, fitted.schema.id_columns))
         for row, *_ in first:
             where = row.place_columns(ids, whole_files=fitted.schema.whole_files)
         output.write(delimited_line([*map(shown, where + ids), "label", "probability"], "\t"))

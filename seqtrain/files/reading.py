@@ -47,8 +47,7 @@ def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
             function doesn't wait for a pipe.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
-        found = f"is {kind_of_path(path)}; expected a regular file"
-        raise OSError(errno.EINVAL, found, str(path))
+        raise OSError(errno.EINVAL, f"is {kind_of_path(path)}; expected a regular file", str(path))
     return os.open(path, flags)
 
 

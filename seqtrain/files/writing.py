@@ -237,8 +237,11 @@ def _lock(path: Path, file: FileIO) -> None:
     except OSError:  # the file system has no locks
         return
     if not is_free:
-        user = f"in use by process {file.read(20).decode(errors='replace').strip() or '(unknown)'}"
-        raise CheckpointError(f"{path.parent}: {user}; wait until it ends, or choose another")
+        raise CheckpointError(
+            f"{path.parent}: in use by process "
+            f"{file.read(20).decode(errors='replace').strip() or '(unknown)'}; wait until it "
+            "ends, or choose another"
+        )
 
 
 def write_folder(target: Path, files: Mapping[str, Content], previous: Path | None = None) -> None:
@@ -258,7 +261,8 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
         RunError: If the disk is full or the folder can't be written. The target is then the old
             folder. If only the last step fails, the move to `previous`, it is the new folder.
     """
-    new, old = free_path(target), _old_name(target)
+    new = free_path(target)
+    old = _old_name(target)
     try:
         with path_problems(target, RunError, UNTOUCHED):
             new.mkdir()
@@ -369,14 +373,17 @@ class VerifiedFolder:
         """
         path = self.path / name
         content = read_file(path, limit)
-        found, expected = sha256(content).hexdigest(), self.digests.get(name)
+        found = sha256(content).hexdigest()
+        expected = self.digests.get(name)
         if expected is None:
             raise CheckpointError(
                 f"{path}: {MANIFEST} has no SHA-256 of it; restore it from a copy"
             )
         if found != expected:
-            both = f"its SHA-256 is {found[:12]}…, the manifest says {expected[:12]}…"
-            raise CheckpointError(f"{path}: damaged: {both}; restore it from a copy")
+            raise CheckpointError(
+                f"{path}: damaged: its SHA-256 is {found[:12]}…, the manifest says "
+                f"{expected[:12]}…; restore it from a copy"
+            )
         return content
 
     def read_json(self, name: str) -> Any:

@@ -10,7 +10,8 @@ from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.batch import Batch, Result
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 
 
 @dataclass

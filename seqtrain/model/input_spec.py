@@ -10,8 +10,8 @@ from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.columns.tables import ColumnTable
 from seqtrain.sequences.ngram_vocabulary import NgramVocabulary
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import BUCKETS, WordGrams
+from seqtrain.tables.blocks import Ints
 
 
 @dataclass(frozen=True)

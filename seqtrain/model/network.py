@@ -26,7 +26,8 @@ from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import SideInputs
 from seqtrain.sequences.batch import Batch, sort_and_pack
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Array, Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Array, Ints
 
 SomeBranch = TypeVar("SomeBranch", bound=Branch)
 

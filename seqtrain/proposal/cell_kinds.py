@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
-from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, BadCellError, items_of
+from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, items_of
 from seqtrain.tables.series import series_of
 from seqtrain.tables.times import MONTHS, PERIOD_FORMS, UNITS_OF_TIME, WEEKDAYS
 
@@ -34,7 +35,7 @@ PERIOD = r"[-+]?P(?=.*T.*[0-9])[-+0-9A-Z.]*"
 MONTH_STARTS = {name[:3] for names in MONTHS for name in names.split()}
 MONTH = rf"(?i:{'|'.join(sorted(MONTH_STARTS))}|jän|mär|fév|aoû|déc)[^\W\d_]*"
 CALENDAR_DAY = (
-    r"(?:[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}(?:[T ,-].*)?"
+    r"(?:[0-9]{4}(?:-[0-9]{1,2}-|/[0-9]{1,2}/|\.[0-9]{1,2}\.)[0-9]{1,2}(?:[T ,-].*)?"
     r"|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{1,4}(?:[T ,].*)?)"
     r"|[0-9]{1,2}[-/.][0-9]{1,2} [0-9]{1,2}:[0-9]{2}.*|[0-9]{4}[年년] ?[0-9]{1,2}[月월].*"
     r"|[0-9]{4}\. [0-9]{1,2}\. [0-9]{1,2}\.?(?: .*)?"
@@ -55,7 +56,7 @@ DAY_OF_WEEK = rf"(?i:{DAY_START})[^\W\d_]*(?:-feira)?\.?,? +[0-9]{{1,2}}:[0-9]{{
 PERIOD_PATTERNS = [re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS]
 OTHER_TIMES = "|".join([*PERIOD_PATTERNS, DAY_OF_WEEK, TIME_WITH_UNITS, CLOCK_OF_EAST_ASIA])
 CURRENCY_SIGNS = "€$£¥₹₩₽"
-UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµ]{{0,6}}(?:/[a-z]+)?)"
+UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµμ]{{0,6}}(?:/[A-Za-zµμ]{{1,5}}[²³]?)?)"
 GROUPED_DIGITS = (
     r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,4}(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
     r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
@@ -67,6 +68,12 @@ AMOUNT = (
 )
 SCALES = {"k", "K", "M", "bn", "mio", "Mio", "Mrd", "mln", "tsd", "Tsd", "mn"}
 """Units that may stand for a thousand, a million or more."""
+MEASURED = re.compile(
+    rf"{SIGN}[0-9]+(?:[.,][0-9]+)?(?:\s?(?:[-–/±]|\+/?-|to|bis|à)\s?[0-9]+(?:[.,][0-9]+)?)?"
+    r"\s?[^\d\s]{0,8}(?:\s[^\d\s]{1,4})?"
+)
+"""One or two numbers with a unit or a flag, such as 112/67, 5.6±0.1, 3-5 or 5.6 H."""
+PHONE = re.compile(r"(?:\+|\(?0|\([0-9]{2,5}\))[-0-9 ()]{6,20}")
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {
     "number": re.compile(NUMBER_TEXT),

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -13,19 +12,20 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import inside
-from seqtrain.proposal.nested import rewriting_objects
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.nested import rewritten_objects
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of, first_lines
 from seqtrain.proposal.wide import about_backwards, places_in_time, wide_columns
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.join import ROW
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed
 
 CLOCK_NAME = re.compile("[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
@@ -68,14 +68,14 @@ STACKING = (
 """Program of Python that writes the files of a folder, a channel each, as one array of series."""
 
 
-def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+def channel_doubts(table: Table, columns: Columns) -> list[str]:
     """Return lines of a doubt if the numbers of columns may be the steps of several channels.
 
     Raises:
         DataError: If the names of the channels differ in more than numbers, so that the columns are
             no steps of one channel. It has the command that writes a column for each channel.
     """
-    options, (pattern, channels, steps) = table.layout.options, _channels_in_names(columns)
+    options, (pattern, channels, steps) = table.options, _channels_in_names(columns)
     if options.named("sequence") or options.kind:
         return []
     if not channels:
@@ -86,39 +86,39 @@ def channel_doubts(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
     if is_one:
         told = f"{table.name}: the columns are read as one channel; if their names tell {found}"
     lines = [f"{told}; write a column for each channel, with the numbers of all steps in a cell"]
-    file = matching_files(table.path)[0]
+    file = table.file
     if table.header and os.path.isfile(file):
         mark = delimiter_of(table)
         code = JOINING_STEPS.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
-        command, target = rewriting(["python3", "-c", code], file, "channels", ".csv")
-        lines += [f"  {command}", f"  seqtrain init {target}"]
+        lines += rewritten(["python3", "-c", code], file, "channels", ending=".csv")
         if not any(column.can_be_label for column in columns):
             code = TURNING.format(mark=mark, pattern=pattern).replace("'", '"')
-            command, target = rewriting(["python3", "-c", code], file, "turned", ".csv")
             lines.append("or, if each column is a sequence, and its name begins with its label:")
-            lines += [f"  {command}", f"  seqtrain init {target}"]
+            lines += rewritten(["python3", "-c", code], file, "turned", ending=".csv")
     if not is_one:
         raise DataError(*lines)
     return lines
 
 
-def _channels_in_names(columns: Sequence[ColumnProfile]) -> tuple[str, list[str], int]:
+def _channels_in_names(columns: Columns) -> tuple[str, list[str], int]:
     """Return the pattern of the number of a step in names, the channels, and their steps.
 
     There are several channels with equal numbers of steps, eight or more, in more than half of the
     columns. Without these, there are no channels.
     """
-    names = [str(column.name) for column in columns if column.kind == "number"]
+    names = [column.name_text for column in columns if column.kind == "number"]
     if all(map(CLOCK_NAME.fullmatch, names)):
         return "", [], 0
     wide = wide_columns(columns)
-    if len(wide) == len(names) and places_in_time([str(column.name) for column in wide]):
+    if len(wide) == len(names) and places_in_time(tuple(column.name_text for column in wide)):
         return "", [], 0
     for pattern in STEP_NUMBERS:
         place, by_channel = re.compile(pattern), dict[str, list[str]]()
         for name in names:
             number = place.search(name)
-            channel = place.sub("", name, count=1)
+            channel = name
+            if number is not None:
+                channel = name[: number.start()] + name[number.end() :]
             by_channel.setdefault(channel, []).append(number[0] if number else "")
         by_channel = {name: own for name, own in by_channel.items() if len(own) >= FEWEST_WIDE}
         steps = {tuple(sorted(own)) for own in by_channel.values()}
@@ -136,7 +136,7 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     """
     median, _, steps = facts.lengths
     channels = len(table.step_columns) or facts.channels
-    are_arrays = table.dialect.format == "npz"
+    are_arrays = table.format == "npz"
     are_lists = roles.id is None and [x.kind for x in roles.sequence] == ["series"]
     if not (are_arrays or are_lists) or channels <= max(steps, 1) or median < steps:
         return []
@@ -144,7 +144,7 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     lines = [f"{found}; if the channels come first in each, write them last"]
     if not are_arrays:
         return lines + _lines_of_lists(table, roles.sequence[0])
-    given = files_of("train", table.layout.splits["train"])
+    given = table.layout.train
     if table.step_columns:
         folder = given[0] if os.path.isdir(given[0]) else os.path.dirname(given[0])
         new, code, given = f"{folder.rstrip(os.sep)}-steps", FIRST_TO_LAST, [folder]
@@ -157,16 +157,15 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
         return []
     joined = [str(join["file"]) for join in table.layout.joins]
     lines.append(f"  {shlex.join(['python3', '-c', code, new, *given])}")
-    return [*lines, f"  {shlex.join(['seqtrain', 'init', new, *joined])}"]
+    return [*lines, init_line(new, *joined)]
 
 
 def _lines_of_lists(table: Table, column: ColumnProfile) -> list[str]:
     """Return lines with a command that writes the lists of a column with channels last, or []."""
-    if table.dialect.format != "jsonl" or not os.path.isfile(table.path):
+    if table.format != "jsonl" or not os.path.isfile(table.path):
         return []
     code = "k = sys.argv[1]; [print(json.dumps({**row, k: [*zip(*row[k])]})) for row in r]"
-    command, target = rewriting_objects(table, code, column, "steps")
-    return [f"  {command}", f"  seqtrain init {target}"]
+    return rewritten_objects(table, code, column.name_text, "steps")
 
 
 def _swapping(path: str) -> str:
@@ -190,7 +189,7 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
 
     Each of its files then has as many rows of numbers as the file, whose numbers may be features.
     """
-    layout, files = table.layout, matching_files(table.path)
+    layout, files = table.layout, table.files
     joins = [dict(join) for join in layout.joins]
     if roles.kind != "features" or len(files) > 1:
         return []
@@ -212,16 +211,15 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
                 given.append(f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}-{split}.npz")
                 code = STACKING.format(form=form)
                 lines.append(f"  {shlex.join(['python3', '-c', code, given[-1], place])}")
-        command = ["seqtrain", "init", *given, "--label", str(roles.label.name)]
-        command += ["--set", f"data.join={flow(joins)}"]
+        words = [*given, "--label", str(roles.label.name), "--set", f"data.join={flow(joins)}"]
         if roles.group is not None:
-            command += ["--set", f"data.group={roles.group.name}"]
+            words += ["--set", f"data.group={roles.group.name}"]
         return [
             f"{folder} has {counted(len(channels), 'file')} of {counted(table.rows, 'row')} each, "
             f"such as {os.path.basename(channels[0])}: they may be the channels of the series, and "
             f"the numbers of {table.name} features of these; to read the channels:",
             *lines,
-            f"  {shlex.join(command)}",
+            init_line(*words),
         ]
     return []
 

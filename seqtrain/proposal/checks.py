@@ -11,7 +11,10 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.findings import Findings
-from seqtrain.proposal.profile import MOST_MARKS, ColumnProfile
+from seqtrain.proposal.profile import (
+    MOST_MARKS,
+    Columns,
+)
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
 from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
@@ -23,7 +26,6 @@ from seqtrain.proposal.text_forms import (
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed, quote
 
 LINE_NUMBER = re.compile(":[0-9]+: ")
@@ -70,30 +72,30 @@ def check_dropped(found: Findings) -> None:
     )
 
 
-def setting_for_missing(columns: Sequence[ColumnProfile], table: Table) -> str:
+def setting_for_missing(columns: Columns, table: Table) -> str:
     """Return the setting that reads odd cells as missing, or "" for many different ones.
 
     It keeps those of the user. It is also "" for the fields of objects, and without columns.
     """
     if not columns:
         return ""
-    cells = dict[str, list[Any]](table.layout.options.get("na_values") or {})
+    cells = dict[str, list[Any]](table.options.get("na_values") or {})
     for column in columns:
-        cells[str(column.name)] = [*cells.get(str(column.name), ())]
-        cells[str(column.name)] += [str(column.values[code]) for code in column.odd_codes]
+        cells[column.name_text] = [*cells.get(column.name_text, ())]
+        cells[column.name_text] += [str(column.values[code]) for code in column.odd_codes]
     is_long = len(cells) > MOST_ODD_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
     if is_long or any(column.owners is not None for column in columns):
         return ""
     return f"data.na_values={flow(cells)}"
 
 
-def _command_for_limits(table: Table, columns: Sequence[ColumnProfile]) -> list[str]:
+def _command_for_limits(table: Table, columns: Columns) -> list[str]:
     """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    if not all(map(LIMIT.fullmatch, marks)) or table.dialect.format not in ("csv", "tsv"):
+    if not all(map(LIMIT.fullmatch, marks)) or not table.is_delimited:
         return []
     code = f"{replacing_cells(sorted(marks))}/$2 =~ tr{{<>= }}{{}}dr/ge"
-    command, _ = rewriting(["perl", "-pe", code], matching_files(table.path)[0], "limits")
+    command, _ = rewriting(["perl", "-pe", code], table.file, "limits")
     return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
 
 
@@ -105,10 +107,10 @@ def check_bad_rows(table: Table, facts: Facts) -> None:
     """
     problems = table.problems
     facts.unreadable += len(problems)
-    if not problems or table.layout.options.get("bad_rows") == "drop" or table.leaves_out:
+    if not problems or table.options.get("bad_rows") == "drop" or table.leaves_out:
         return
     lines = problems
-    if FILE in table.layout.options.named("id"):  # all rows of a recording lack the same
+    if FILE in table.options.named("id"):  # all rows of a recording lack the same
         firsts = {LINE_NUMBER.sub(": ", problem, count=1): problem for problem in problems[::-1]}
         lines = list(firsts.values())[::-1]
     lines = lines[:10]
@@ -145,7 +147,7 @@ def check_classes(found: Findings) -> None:
     facts, table = found.facts, found.table
     labels = list(facts.classes)
     if not labels:
-        if table.dialect.format == "fasttext":
+        if table.format == "fasttext":
             refuse_labels_before_blanks(table)
             raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
@@ -156,7 +158,7 @@ def check_classes(found: Findings) -> None:
         raise DataError(f"{table.name}: all {rows} rows {reason}")
     if len(labels) < 2:
         place = ""
-        if table.dialect.format == "fasta":
+        if table.format == "fasta":
             place = ", the end of each line that begins with >"
         one = f"one label, {quote(labels[0])}{place}"
         lines = [f"{table.name}: {one}; expected two or more", *_commands_for_fields(table)]
@@ -166,7 +168,7 @@ def check_classes(found: Findings) -> None:
         expected = "expected labels that several rows share"
         if table.has_columns:
             expected += marked("; --label names their column")
-        elif table.dialect.format == "txt" and os.path.isdir(table.path):
+        elif table.format == "txt" and os.path.isdir(table.path):
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
         raise DataError(f"{table.name}: {each}; {expected}", *_commands_for_fields(table))
@@ -177,8 +179,8 @@ def _commands_for_fields(table: Table) -> list[str]:
 
     Fields have bars between them, `>id|species|gene`. The label is the last one.
     """
-    path = matching_files(table.path)[0]
-    if table.dialect.format != "fasta" or not os.path.isfile(path):
+    path = table.file
+    if table.format != "fasta" or not os.path.isfile(path):
         return []
     headers = [line for line in first_lines(path, table.dialect) if line.startswith(">")]
     fields = [line.rstrip().split("|") for line in headers]

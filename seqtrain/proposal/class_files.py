@@ -10,7 +10,11 @@ import numpy as np
 
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.file_names import inside
-from seqtrain.proposal.profile import REPEATS, ColumnProfile
+from seqtrain.proposal.profile import (
+    REPEATS,
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
@@ -59,7 +63,7 @@ def are_classes(files: Sequence[str], pattern: str | None, label: str) -> bool:
     return len(labels) == len(files) > 1
 
 
-def may_be_steps(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+def may_be_steps(table: Table, columns: Columns) -> bool:
     """Return True if neighbouring rows of a file are similar, as time steps are.
 
     Args:
@@ -81,9 +85,9 @@ def commands_for_pieces(table: Table) -> list[str]:
     files = files_of("train", table.layout.splits.get("train"))
     if len(files) == 1 and os.path.isdir(files[0]):
         known = inside(files[0])[0]
-        files = [path for path in known if resolve_format(path, "auto") == table.dialect.format]
-    label = str(next(iter(table.layout.options.named("label")), LABEL))
-    is_text = table.dialect.format in ("csv", "tsv") and not any(map(compression_of, files))
+        files = [path for path in known if resolve_format(path, "auto") == table.format]
+    label = str(next(iter(table.options.named("label")), LABEL))
+    is_text = table.is_delimited and not any(map(compression_of, files))
     if not is_text or not are_classes(files, table.layout.pattern, label):
         return []
     mark = form_of(first_lines(files[0], table.dialect), table.dialect).delimiter
@@ -105,7 +109,7 @@ def commands_for_pieces(table: Table) -> list[str]:
     given = [path if os.sep in path else f"./{path}" for path in files]  # a=b.csv is no assignment
     command = shlex.join(["awk", f"-F{mark}", "-v", f"OFS={mark}", code, *given])
     folder = os.path.basename(os.path.dirname(os.path.abspath(files[0])))
-    target = shlex.quote(f"./{folder}-parts.{table.dialect.format}")
+    target = shlex.quote(f"./{folder}-parts.{table.format}")
     return [found, f"  {command} > {target}", f"  seqtrain init {target} {options}"]
 
 

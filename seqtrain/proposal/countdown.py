@@ -1,19 +1,15 @@
 """Times that may count down, such as the clock of a game: doubts with a command that turns them."""
 
-import shlex
 from collections.abc import Iterator
-
-import numpy as np
 
 from seqtrain.proposal.names import LEVEL_OF_QUARTERS, PARTS, level_of, may_count_down
 from seqtrain.proposal.one_recording import is_plain_table
-from seqtrain.proposal.order import NEARLY_ALL, Order, growth, is_known, sampled_ids
+from seqtrain.proposal.order import IdRows, Order, is_known
 from seqtrain.proposal.profile import ColumnProfile, determines
-from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.roles import Roles, options_naming
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 
 
 def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
@@ -22,16 +18,16 @@ def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
     It is the last column of the order, and named so or a time after the number of a part. Without
     an order, it is named so, and the rows of an id don't stand in its falling order.
     """
-    if roles.id is None or table.layout.options.named("order"):
+    if roles.id is None or table.options.named("order"):
         return
-    if roles.order is not None:
+    if roles.order:
         *coarse, last = roles.order.columns
         is_after_part = last.is_duration and any(map(_is_part, coarse))
         if may_count_down(last) or is_after_part:
             yield _doubt(coarse, last, table)
         if coarse or may_count_down(last):
             return
-    coarse = [] if roles.order is None else list(roles.order.columns)
+    coarse = list(roles.order.columns)
     if not coarse:
         known = [x for x in roles.columns if _is_part(x) and is_known(x, roles.id)]
         coarse = [x for x in known if not determines(roles.id, x)]
@@ -48,24 +44,20 @@ def _is_part(column: ColumnProfile) -> bool:
 
 def _sorts_falling(column: ColumnProfile, coarse: list[ColumnProfile], id: ColumnProfile) -> bool:
     """Return True if nearly all numbers of an id differ, and its rows aren't in falling order."""
-    rows = sampled_ids(id)
-    ids, numbers = id.codes[rows], -column.numbers[rows]
+    rows = IdRows(id.codes)
     if coarse:
-        parts = Order(*coarse).codes[rows].astype(np.int64)
-        ids = np.unique(ids * (int(parts.max()) + 1) + parts, return_inverse=True)[1]
-    gaps = growth(numbers, ids, sort=True)
-    are_distinct = len(gaps) > 0 and np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps)
-    return bool(are_distinct and (growth(numbers, ids) < 0).any())
+        rows = rows.divided_by(Order(*coarse))
+    return rows.mostly_differ_in(column) and bool((rows.steps(column) > 0).any())
 
 
 def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> str:
     """Return the doubt about a column that may count down within those before it."""
     advice = f"write a minus before the cells of {column.shown}, and sort by it (--order)"
     if is_plain_table(table, table.columns):
-        path, place = matching_files(table.path)[0], table.columns.index(column) + 1
+        path, place = table.file, table.columns.index(column) + 1
         mark = delimiter_of(table)
         code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'
         line, target = rewriting(["awk", f"-F{mark}", "-v", f"OFS={mark}", code], path, "turned")
-        names = [word for x in (*coarse, column) for word in ("--order", str(x.name))]
-        advice = f"{line}; then seqtrain init {target} {shlex.join(names)}"
+        options = options_naming("order", [*coarse, column])
+        advice = f"{line}; then seqtrain init {target} {options}"
     return f"if {column.shown} counts down within a sequence, as the clock of a game does: {advice}"

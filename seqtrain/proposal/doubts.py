@@ -1,7 +1,6 @@
 """Doubts about the columns of training data, for `seqtrain init` and `seqtrain data`."""
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,7 +13,12 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
-from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, joined_column
+from seqtrain.proposal.profile import (
+    SHOWN_KINDS,
+    ColumnProfile,
+    Columns,
+    joined_column,
+)
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import (
     MOST_DETAILED,
@@ -23,11 +27,10 @@ from seqtrain.proposal.roles import (
     owner_of,
     tells_label,
 )
-from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting
+from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted, listed, quote
 
 MOST_SHOWN = 3
@@ -79,17 +82,17 @@ def column_doubts(config: Config) -> Iterator[str]:
     order = data.order if isinstance(data.order, list) else [data.order]
     ids = data.id if isinstance(data.id, list) else [data.id]
     others = (data.label, *ids, data.group, *order, "file", "folder")
-    unused = [x for x in table.columns if x.name not in others and str(x.name) not in used]
+    unused = [x for x in table.columns if x.name not in others and x.name_text not in used]
     if isinstance(data.label, list):
         marks = [column for column in table.columns if column.name in data.label]
         with suppress(DataError):  # a cell is no mark: its row is listed as one that fit refuses
             yield from doubtful_marks(marks, joined_marks(marks))
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
-        yield from told_by_ends([x for x in table.columns if str(x.name) in used], label)
+        yield from told_by_ends([x for x in table.columns if x.name_text in used], label)
     parts = [x for x in table.columns if x.name in ids]
     id = joined_column(parts) if parts else None
-    per_id = [x for x in table.columns if str(x.name) in (data.static or ())]
+    per_id = [x for x in table.columns if x.name_text in (data.static or ())]
     if label is not None:  # a group with all rows of a class leaves none to hold out
         unused = [x for x in unused if not tells_label(x, label)]
     yield from scattered_rows(id, config)
@@ -101,16 +104,14 @@ def column_doubts(config: Config) -> Iterator[str]:
             continue
         reason = tells_label(column, label)
         if reason:
-            if str(column.name) in used:
+            if column.name_text in used:
                 use = "it is used"
             else:
                 use = "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
 
 
-def odd_lines(
-    columns: Sequence[ColumnProfile], table: Table
-) -> Iterator[tuple[list[ColumnProfile], str]]:
+def odd_lines(columns: Columns, table: Table) -> Iterator[tuple[list[ColumnProfile], str]]:
     """Yield a line about the cells of columns that aren't of their kinds, after these columns.
 
     Columns with such cells in the same rows, as a row of units has, share a line.
@@ -131,7 +132,7 @@ def odd_lines(
         yield own, f"{found}; the others are {' and '.join(kinds)}"
 
 
-def command_without_row(columns: Sequence[ColumnProfile], table: Table) -> str:
+def command_without_row(columns: Columns, table: Table) -> str:
     """Return a command that removes the only row with odd cells of columns, or "".
 
     Such a row is the first one, as units below the names are, or has odd cells in several columns.
@@ -140,9 +141,9 @@ def command_without_row(columns: Sequence[ColumnProfile], table: Table) -> str:
         columns: Columns with odd cells in the same rows.
         table: The table.
     """
-    rows, files = np.flatnonzero(columns[0].is_odd), matching_files(table.path)
+    rows, files = np.flatnonzero(columns[0].is_odd), table.files
     is_one = len(rows) == 1 and columns[0].owners is None and len(files) == 1
-    if not is_one or table.dialect.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
+    if not is_one or table.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
         return ""
     return rewriting(["sed", f"{table.lines[rows[0]]}d"], files[0], "rows")[0]
 
@@ -167,7 +168,7 @@ def odd_cells(column: ColumnProfile, table: Table) -> str:
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
 
 
-def doubtful_marks(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> Iterator[str]:
+def doubtful_marks(columns: Columns, marked: ColumnProfile) -> Iterator[str]:
     """Yield warnings about label columns that mark no row, and rows without a mark.
 
     Args:
@@ -176,7 +177,7 @@ def doubtful_marks(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> I
     """
     sizes = [len(value.split("|")) if value else 0 for value in marked.values]
     used = {name for value in marked.values for name in value.split("|")}
-    unused = [column.shown for column in columns if str(column.name) not in used]
+    unused = [column.shown for column in columns if column.name_text not in used]
     if unused:
         noun = "marks no row, so it is no class" if len(unused) == 1 else "mark no row"
         yield f"label columns: {listed(unused)} {noun}; leave out what can't be learned"
@@ -220,7 +221,7 @@ def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Ta
 
     There is none for several files, binary ones, and labels with marks that a format escapes.
     """
-    format, files = table.dialect.format, matching_files(table.path)
+    format, files = table.format, table.files
     marks = JSON_MARKS if format == "jsonl" else CELL_MARKS
     labels = [name for own in groups for name in own]
     is_plain = all(name.isprintable() and marks.isdisjoint(name) for name in labels)
@@ -232,7 +233,7 @@ def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Ta
     for first, *others in groups:
         for other in others:
             if format == "jsonl":
-                key = perl_literal(str(label.name).rpartition(".")[2])
+                key = perl_literal(label.name_text.rpartition(".")[2])
                 found = rf's/("{key}"\s*:\s*"\s*){perl_literal(other)}(?=\s*")/${{1}}'
             else:
                 found = f"{replacing_cells([other])}/"
@@ -253,7 +254,7 @@ def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     if owner is None or not is_divided or config.data.group is not None:
         return
     name = owner.name
-    command = shlex.join(["--set", f"data.group={name}"])
+    command = set_option(f"data.group={name}")
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
         f"be too good for a new {name}; to keep them together: {command}"
@@ -278,7 +279,7 @@ def scattered_rows(id: ColumnProfile | None, config: Config) -> Iterator[str]:
 
 def rows_of_totals(table: Table) -> Iterator[str]:
     """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
-    path, format = matching_files(table.path)[0], table.dialect.format
+    path, format = table.file, table.format
     for column in table.columns:
         for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
             code = column.codes[row]
@@ -294,7 +295,7 @@ def rows_of_totals(table: Table) -> Iterator[str]:
             )
 
 
-def told_by_ends(columns: Sequence[ColumnProfile], label: ColumnProfile) -> Iterator[str]:
+def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
     """Yield doubts about texts and symbols whose first or last word tells the label.
 
     Such as the result at the end of a game's moves.
@@ -352,18 +353,15 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
     yield (
         f"{sequences} left out, whose rows have several labels (data.bad_rows: drop), such as "
         f"{name}: {listed(shown)}; to learn them, correct their labels; if {roles.label.shown} may "
-        f"change within {roles.id.shown}: {shlex.join(['--set', window])}"
+        f"change within {roles.id.shown}: {set_option(window)}"
     )
 
 
 def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a warning with a command if symbols in brackets would be read by characters."""
-    files = matching_files(table.path)
-    if (
-        roles.kind != "text"
-        or len(files) > 1
-        or table.dialect.format not in (*LINE_FORMATS, "jsonl")
-    ):
+    files = table.files
+    is_text = table.format in (*LINE_FORMATS, "jsonl") and len(files) == 1
+    if roles.kind != "text" or not is_text:
         return
     for column in roles.sequence:
         texts = [x for x in column.sampled_values if isinstance(x, str) and x]
@@ -383,8 +381,8 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
         if not found:
             continue
         rows = sum(int(column.counts[column.values.index(x)]) for x in found)
-        advice, files = "leave them out", matching_files(table.path)
-        if table.dialect.format == "jsonl" and len(files) == 1:
+        advice, files = "leave them out", table.files
+        if table.format == "jsonl" and len(files) == 1:
             pattern = rf'"{column.name}"\s*:\s*"({"|".join(found)})"'
             command, target = rewriting(["grep", "-vE", pattern], files[0], "answered")
             advice = f"to leave them out: {command}; seqtrain init {target}"

@@ -4,14 +4,15 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import Order, find_order, growth
+from seqtrain.proposal.order import IdRows, Order, find_order
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.row_roles import fields_problem
 from seqtrain.proposal.step_columns import StepColumns
 from seqtrain.proposal.time_kinds import is_dated
 from seqtrain.sequences.content import TEXT_FIELDS
-from seqtrain.tables.cells import BadCellError, items_of, text_of
+from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.cells import items_of, text_of
 from seqtrain.text import quote
 
 LOOKED_AT = 20_000
@@ -81,15 +82,15 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
     label = ColumnProfile(roles.label.name, roles.label.values, roles.label.codes[owners])
     inner = Roles("steps", label, columns=fields, id=id)
     order = find_order(fields, id)
-    counts = order is not None and (is_dated(order.columns[0]) or _counts_evenly(order, id))
-    others = [x for x in fields if not (counts and order is not None and x is order.columns[0])]
+    counts = bool(order) and (is_dated(order.columns[0]) or _counts_evenly(order, id))
+    others = [x for x in fields if not (counts and x is order.columns[0])]
     StepColumns(others, inner, options, row_features=False).assign()
     roles.steps = inner.steps
     roles.ignored += [f"{column.shown}: {each}" for each in inner.ignored]
     roles.warnings += inner.warnings
-    if order is not None and counts:
+    if counts:
         roles.ignored.append(f"{column.shown}: {order.shown} (the order of the objects)")
-        if (growth(order.numbers, id.codes) < 0).any():
+        if (IdRows(id.codes).steps(order) < 0).any():
             roles.warnings.append(
                 f"the objects in {column.shown} aren't sorted by {order.shown}; they are used in "
                 "the order of their list, so sort them if that isn't the order in time"
@@ -105,5 +106,5 @@ def assign_fields(roles: Roles, options: InitOptions) -> None:
 
 
 def _counts_evenly(order: Order, id: ColumnProfile) -> bool:
-    steps = growth(order.numbers, id.codes)
+    steps = IdRows(id.codes).steps(order)
     return len(steps) > 0 and bool(steps.min() == steps.max())

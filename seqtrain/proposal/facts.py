@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from seqtrain.proposal.family import Family, family_of
 from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.content import joined_turns, read_content
 from seqtrain.sequences.grouping import sorted_rows
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.store import Mask
 from seqtrain.sequences.summary import separator_of
 from seqtrain.sequences.tokenizers import make_tokenizer
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Cells, Coded, Codes, Name
+from seqtrain.tables.blocks import Cells, Coded, Codes, Mask, Name
 
 SAMPLED_SEQUENCES = 4096
 """Largest number of sequences whose content is looked at, spread evenly over all of them."""
@@ -151,7 +151,7 @@ def _chats(roles: Roles) -> Roles:
         for column in roles.sequence
     }
     texts = read_content(cells, {}, kind="text", are_turns=True)
-    times = [] if roles.order is None else [roles.order.numbers]
+    times = [roles.order.numbers] if roles.order else []
     order = sorted_rows(id.codes.astype(np.int64), times)
     offsets = np.searchsorted(id.codes[order], np.arange(len(id.values) + 1))
     chats = joined_turns(texts, order, offsets)
@@ -160,7 +160,9 @@ def _chats(roles: Roles) -> Roles:
     codes[id.codes[is_known]] = label.codes[is_known]
     labels = ColumnProfile(label.name, [*label.values, ""], codes)
     sequence = ColumnProfile(roles.sequence[0].name, chats, np.arange(len(chats), dtype=np.int32))
-    return replace(roles, id=None, order=None, label=labels, sequence=[sequence], columns=[labels])
+    return replace(
+        roles, id=None, order=Order(), label=labels, sequence=[sequence], columns=[labels]
+    )
 
 
 class _Labels:
@@ -225,8 +227,7 @@ def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
     assert roles.id is not None
     assert roles.window is not None
     ids = roles.id.codes
-    times = np.arange(len(ids)) if roles.order is None else roles.order.numbers
-    rows = np.lexsort((times, ids))
+    rows = roles.order.sort(ids)
     offsets = np.concatenate(([0], np.cumsum(np.bincount(ids))))
     windows = cut(offsets, codes[rows], roles.window)
     return windows.labels(codes[rows], roles.window["label"]), windows.ends - windows.starts
@@ -237,7 +238,7 @@ def _add_steps(facts: Facts, roles: Roles) -> None:
     for column in roles.number_columns():
         share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
         facts.is_missing |= share > 0
-        facts.is_often_missing |= share >= OFTEN_MISSING and str(column.name) in roles.steps
+        facts.is_often_missing |= share >= OFTEN_MISSING and column.name_text in roles.steps
     if "token" not in roles.steps.values():
         facts.channels = len(roles.steps)
         facts.family = Family("series" if facts.channels == 1 else "channels")

@@ -37,7 +37,7 @@ class Findings:
     @property
     def options(self) -> InitOptions:
         """Options of the user, and those that follow from the layout of the files."""
-        return self.table.layout.options
+        return self.table.options
 
     def config(self) -> tuple[str, Config, Settings]:
         """Return the config as text, parsed, and its settings."""

@@ -6,7 +6,12 @@ from itertools import pairwise
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, ColumnProfile
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    LONGEST_LABEL,
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.tables.cells import is_number, items_of
 from seqtrain.text import quote
 
@@ -18,9 +23,7 @@ MOSTLY_BLANK = 0.9
 """Share of blank cells from which on a column may have no name: a few texts ran over into it."""
 
 
-def has_header(
-    file: str, first: Sequence[str], columns: Sequence[ColumnProfile], options: InitOptions
-) -> bool:
+def has_header(file: str, first: Sequence[str], columns: Columns, options: InitOptions) -> bool:
     """Return True if the first row holds the names of the columns, and False if it is data.
 
     The first rule that fits decides:

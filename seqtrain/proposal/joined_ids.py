@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 
 from seqtrain.errors import DataError, marked
@@ -17,14 +16,16 @@ from seqtrain.proposal.names import (
     level_of,
 )
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import counts_rows, growth, sampled_ids
+from seqtrain.proposal.order import IdRows
 from seqtrain.proposal.profile import (
     ColumnProfile,
+    Columns,
     JoinedColumn,
     determines,
     is_contiguous,
     joined_codes,
     joined_column,
+    refines,
 )
 from seqtrain.proposal.roles import columns_named, command_naming, likeliest_labels
 
@@ -35,7 +36,7 @@ MOST_PARTS, MOST_COLUMNS = 6, 3
 
 
 def find_joined_id(
-    columns: Sequence[ColumnProfile], options: InitOptions, *, has_labels: bool = True
+    columns: Columns, options: InitOptions, *, has_labels: bool = True
 ) -> JoinedColumn | None:
     """Return the columns that are the id of a sequence together, or None if one column may be it.
 
@@ -100,16 +101,14 @@ def _is_long_term(column: ColumnProfile) -> bool:
 class _Finder:
     """Checks whether columns are an id together."""
 
-    def __init__(
-        self, columns: Sequence[ColumnProfile], options: InitOptions, *, has_labels: bool
-    ) -> None:
+    def __init__(self, columns: Columns, options: InitOptions, *, has_labels: bool) -> None:
         self.has_labels = has_labels
         self.columns = columns
         self.numbers = [x for x in columns if x.kind in ("number", "time") and not x.is_constant]
         self.counters = [x for x in self.numbers if x.kind == "time" or is_counting(x)]
         self.labels = columns_named(columns, options, "label")
 
-    def may_be_id(self, parts: Sequence[ColumnProfile]) -> bool:
+    def may_be_id(self, parts: Columns) -> bool:
         """Return False if the first rows tell that some columns aren't an id, which is fast.
 
         In a million rows, several columns of codes have hundreds of thousands of combinations.
@@ -120,7 +119,7 @@ class _Finder:
         if is_contiguous(codes):
             return True
         others = [x for x in self.numbers if x not in parts]
-        return any(counts_rows(x.numbers[:ROWS_TRIED], codes) for x in others)
+        return any(IdRows(codes).are_counted_by(x) for x in others)
 
     def is_id(self, id: JoinedColumn) -> bool:
         """Return True if all of some columns are an id, and no fewer of them."""
@@ -129,16 +128,14 @@ class _Finder:
         counters = [x for x in self.counters if x not in id.parts]
         others = [x for x in self.numbers if x not in (*id.parts, *counters, *self.labels)]
         within = [x for x in counters if _sorts_rows(x, id)]
-        rows = sampled_ids(id)
         whole = [x for x in others if not x.has_decimals]
-        within += [x for x in whole if counts_rows(x.numbers[rows], id.codes[rows])]
+        within += filter(IdRows(id.codes).are_counted_by, whole)
         if not within and (counters or not id.is_contiguous or self._has_finer_id(id, whole)):
             return False
         labels = list[ColumnProfile]()
         if self.has_labels:
             is_sparse, possible = bool(self.labels), self._labels(id, within)
-            labels = [x for x in possible if determines(id, x, labelled=is_sparse)]
-            labels = [x for x in labels if not determines(x, id)]
+            labels = [x for x in possible if refines(id, x, labelled=is_sparse)]
         if self.has_labels and not labels:
             return False
         are_named = all(map(_is_named, id.parts))
@@ -156,18 +153,17 @@ class _Finder:
                     return False
         return True
 
-    def _has_finer_id(self, id: JoinedColumn, numbers: Sequence[ColumnProfile]) -> bool:
+    def _has_finer_id(self, id: JoinedColumn, numbers: Columns) -> bool:
         """Return True if a number counts the rows of an id with one more column than this one."""
-        rows = sampled_ids(id)
         for column in self.columns:
             if column in id.parts or not (_is_named(column) and _may_be_part(column)):
                 continue
-            codes = JoinedColumn(*id.parts, column).codes[rows]
-            if any(counts_rows(x.numbers[rows], codes) for x in numbers if x is not column):
+            rows = IdRows(JoinedColumn(*id.parts, column).codes)
+            if any(rows.are_counted_by(x) for x in numbers if x is not column):
                 return True
         return False
 
-    def _labels(self, id: JoinedColumn, within: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+    def _labels(self, id: JoinedColumn, within: Columns) -> list[ColumnProfile]:
         """Return the likeliest labels among the columns that are no part of an id.
 
         Args:
@@ -183,9 +179,8 @@ class _Finder:
 
 def _sorts_rows(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if a column sorts the rows of each id that stand together, or counts others."""
-    rows = sampled_ids(id)
-    numbers, ids = column.numbers[rows], id.codes[rows]
+    rows = IdRows(id.codes)
     if not id.is_contiguous:
-        return counts_rows(numbers, ids)
-    steps = growth(numbers, ids)
+        return rows.are_counted_by(column)
+    steps = rows.steps(column)
     return bool(len(steps) and ((steps >= 0).all() or (steps <= 0).all()) and steps.any())

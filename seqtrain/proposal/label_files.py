@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, uncompressed
-from seqtrain.proposal.options import FileLayout, InitOptions
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import (
+    ReadingProgress,
+    read_alone,
+)
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.blocks import FILE, FOLDER, Dialect
@@ -62,7 +64,7 @@ def label_file(
         own: Names of the columns of recordings.
         progress: Reports the number of rows.
     """
-    table = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    table = read_alone(path, progress)
     for column in table.columns:
         if not isinstance(column.name, str) or column.distinct < MOSTLY_DIFFERENT * table.rows:
             continue
@@ -74,7 +76,7 @@ def label_file(
             keys = set(filter(None, (_key_of(each, pattern, depth) for each in recordings)))
             if len(keys) == len(recordings) < 2 * len(keys & known):
                 on: Any = group if is_name else {"left": group, "right": column.name}
-                others = [str(x.name) for x in table.columns if x is not column]
+                others = [x.name_text for x in table.columns if x is not column]
                 return LabelFile(pattern, {"file": path, "on": on}, others)
     return None
 
@@ -94,7 +96,7 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
     if dialect.format not in ("csv", "tsv") or compression_of(path):
         return
     stems = {_stem(each) for each in recordings}
-    table = read_table([path], FileLayout({}, InitOptions()), ReadingProgress(), is_train=False)
+    table = read_alone(path, ReadingProgress())
     for index, column in enumerate(table.columns):
         known = [_stem(str(value)) for value in column.values]
         if len(stems) != len(recordings) or len(stems) >= 2 * len(stems.intersection(known)):
@@ -103,11 +105,11 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
             continue
         mark = form_of(first_lines(path, dialect), dialect).delimiter
         code = SHORTENING % (mark, mark, index, index, index + 1)
-        command, target = rewriting(["python3", "-c", code], path, "names")
+        line, target = rewriting(["python3", "-c", code], path, "names")
         raise DataError(
             f"{display_name(path)}: {column.shown} has names of recordings with other folders or "
             f"endings, such as {quote(str(column.values[0]), 40)}; to write them without:",
-            f"  {command}",
+            f"  {line}",
             f"  seqtrain init {shlex.join(given)} {target}",
         )
 

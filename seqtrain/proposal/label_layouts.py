@@ -25,10 +25,14 @@ from seqtrain.proposal.label_files import label_file, pattern_of, refuse_other_n
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import (
+    ReadingProgress,
+    read_alone,
+    read_table,
+)
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import init_line, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
@@ -191,7 +195,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     inside = table.column(LABEL)
     if not table.has_columns and inside is not None and inside.distinct:  # as in npz
         return []
-    own = {str(column.name) for column in table.columns} | set(map(str, range(len(table.columns))))
+    own = {column.name_text for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
         return []
     group, joins = None, []
@@ -229,7 +233,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
 
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
     """Return the error about a file of labels that has another number of rows, and no key."""
-    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    other = read_alone(path, progress)
     return DataError(
         f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
         f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
@@ -276,8 +280,7 @@ def joined_by_key(
     splits = {split_of(path) or "train" for path in files}
     if not are_files or len(files) != 2 or len(names) < 2 or splits != {"train"}:
         return None
-    plain = FileLayout({}, InitOptions())
-    tables = [read_table([path], plain, progress, is_train=False) for path in files]
+    tables = [read_alone(path, progress) for path in files]
     for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
         join, _ = _join_of(table, other.path, progress)
         key = None if join is None else table.column(str(join["on"]))
@@ -287,7 +290,7 @@ def joined_by_key(
     for table, other in (tables, tables[::-1]):
         for on in _possible_keys(table, other):
             setting = f"data.join={flow([{'file': other.path, 'on': on}])}"
-            commands.append(f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}")
+            commands.append(init_line(table.path, "--set", setting))
     if not commands:
         for table, other in (tables, tables[::-1]):
             _refuse_repeated_keys(table, other)
@@ -304,18 +307,18 @@ def _refuse_repeated_keys(table: Table, other: Table) -> None:
     """
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
     for key in other.columns:
-        left, repeated = own.get(str(key.name)), other.rows - key.distinct
+        left, repeated = own.get(key.name_text), other.rows - key.distinct
         is_key = left is not None and left.repeats and _has_values_of(left, key)
         if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
             value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
-            command, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
+            line, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
             setting = f"data.join={flow([{'file': shlex.split(target)[0], 'on': key.name}])}"
             raise DataError(
                 f"{other.name}: {key.shown} has values in several rows, such as {value}, but one "
                 f"row for each belongs to the rows of {table.name}; to leave out rows that are "
                 "equal to others:",
-                f"  {command}",
-                f"  {shlex.join(['seqtrain', 'init', table.path, '--set', setting])}",
+                f"  {line}",
+                init_line(table.path, "--set", setting),
             )
 
 
@@ -326,12 +329,12 @@ def _possible_keys(table: Table, other: Table) -> list[Any]:
     table lacks its name.
     """
     found = list[Any]()
-    names, others = ({str(column.name) for column in each.columns} for each in (table, other))
+    names, others = ({column.name_text for column in each.columns} for each in (table, other))
     common, has_others = names & others, not others <= names
     for key in other.columns:
         is_key = key.distinct == other.rows >= FEWEST_KEYS and has_others
         for column in table.columns if is_key and other.header else ():
-            left, right = str(column.name), str(key.name)
+            left, right = column.name_text, key.name_text
             is_same = left == right or not {left, right} & common
             if is_same and _has_values_of(column, key) and _has_values_of(key, column):
                 found.append(left if left == right else {"left": left, "right": right})
@@ -354,11 +357,11 @@ def _join_of(
     if is_single and has_names is False and rows == table.rows + 1:  # a number as a name, as 0
         rows, has_names = table.rows, True
     own = {column.name: column for column in table.columns if isinstance(column.name, str)}
-    new = [str(column.name) for column in other.columns if column.name not in own]
+    new = [column.name_text for column in other.columns if column.name not in own]
     if is_single and not other.header:
         new = [column_of(path)]
     for column in other.columns:
-        key = own.get(str(column.name))
+        key = own.get(column.name_text)
         is_key = column.distinct == other.rows and len(new) > 0
         if is_key and key is not None and _has_values_of(key, column):
             return {"file": path, "on": column.name}, new
@@ -437,8 +440,8 @@ def _with_label_file(
         return None
     if options.get("path") or options.get("join"):
         return None
-    own = read_table(recordings[:1], FileLayout({}, InitOptions()), progress, is_train=False)
-    names = [str(column.name) for column in own.columns]
+    own = read_alone(recordings[0], progress)
+    names = [column.name_text for column in own.columns]
     if have_label(own) or any(str(name) in names for name in options.named("label")):
         return None
     found = label_file(path, recordings, names, progress)
@@ -482,8 +485,8 @@ def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[
         own = others if inside else [train]
         labelled = _with_label_file(own, others, path, layout.options, progress)
         if labelled is not None:
-            command = shlex.join(["seqtrain", "init", str(labelled.splits["train"]), path])
-            choices.append(Choice(command, labelled))
+            line = init_line(str(labelled.splits["train"]), path)
+            choices.append(Choice(line.strip(), labelled))
     return choices
 
 
@@ -496,7 +499,7 @@ def commands_for_recordings(table: Table) -> list[str]:
         recordings, options = recordings_of([folder]), InitOptions()
         with suppress(DataError):  # the files of the folder aren't about the table
             if _with_label_file([folder], recordings, table.path, options, ReadingProgress()):
-                lines.append(f"  {shlex.join(['seqtrain', 'init', folder, table.path])}")
+                lines.append(init_line(folder, table.path))
     if lines:
         lines.insert(0, f"or, if {table.name} has a row for each of these recordings:")
     return lines

@@ -37,6 +37,7 @@ from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Spl
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
+    commands_for_patterns,
     have_label,
     name_patterns,
     recognise_class_files,
@@ -47,6 +48,7 @@ from seqtrain.proposal.recordings import (
     with_pattern,
 )
 from seqtrain.proposal.roles import Roles, set_command
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.sequences.sources import files_of
@@ -103,7 +105,7 @@ def find_layout(
             return joined
         splits = recordings_of_train(files, progress)
     layout = FileLayout(splits or _splits(files, test), options)
-    train = files_of("train", layout.splits["train"])
+    train = layout.train
     if train[0].startswith(MEMORY):
         return layout
     if options.get("join"):
@@ -197,7 +199,7 @@ def _refuse_text_recordings(path: str) -> None:
         f"{display_name(path)}: each file has a label in its name, and lines of numbers; if a file "
         "is a recording, and a line a time step, write them as csv:",
         f"  {write} {shlex.quote(path)}/*.txt",
-        f"  seqtrain init {shlex.quote(new)}",
+        init_line(new),
     )
 
 
@@ -215,16 +217,16 @@ def refuse_endings_as_labels(paths: Sequence[str]) -> None:
     are_words = all(ending[1:].isalpha() for _, ending in parts)
     if folders or is_known or not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
         return
-    new = shlex.quote(f"{parts[0][0]}-classes")
+    new = f"{parts[0][0]}-classes"
     copies = [
-        shlex.join(["cp", path, f"{parts[0][0]}-classes/{ending[1:]}.txt"])
+        shlex.join(["cp", path, f"{new}/{ending[1:]}.txt"])
         for path, (_, ending) in zip(files, parts, strict=True)
     ]
     raise DataError(
         f"{display_name(paths[0])}: no ending names a format; if each ending is a label, and each "
         "line a text:",
-        f"  mkdir {new} && {' && '.join(copies)}",
-        f"  seqtrain init {new}",
+        f"  mkdir {shlex.quote(new)} && {' && '.join(copies)}",
+        init_line(new),
     )
 
 
@@ -236,14 +238,13 @@ def _refuse_tables_as_texts(path: str) -> None:
     if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
         return
     first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
-    command = shlex.join(["seqtrain", "init", path, "--format"])
     if first and all(os.path.splitext(file)[1] == ".json" for file in first):
-        label = ["--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$"]
+        label = ("--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$")
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
-            f"  {command} jsonl {shlex.join(label)}",
+            init_line(path, "--format", "jsonl", *label),
             "or, if a file is a text:",
-            f"  {command} txt",
+            init_line(path, "--format", "txt"),
         )
     for file in first:
         lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
@@ -254,9 +255,9 @@ def _refuse_tables_as_texts(path: str) -> None:
         raise DataError(
             f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a "
             "time step:",
-            f"  {command} csv",
+            init_line(path, "--format", "csv"),
             "or, if a file is a text:",
-            f"  {command} txt",
+            init_line(path, "--format", "txt"),
         )
 
 
@@ -282,14 +283,13 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     for index in inside(path)[0]:
         is_data = resolve_format(index, "auto") in RECORDINGS
         if is_data and label_file(index, matching_files(pattern_of_files), (), ReadingProgress()):
-            command = shlex.join(["seqtrain", "init", pattern_of_files, index])
-            lines += [f"or, if {display_name(index)} has the labels of recordings:", f"  {command}"]
+            lines.append(f"or, if {display_name(index)} has the labels of recordings:")
+            lines.append(init_line(pattern_of_files, index))
     lines.append("or, if a file is a recording, and the name of a folder its label, one of these:")
     top = 1 if len(inside(path)[1]) == 1 else 0  # a single folder is no label
     for level in range(top, levels):
         pattern = folder_pattern(levels - level)
-        setting = shlex.join([pattern_of_files, "--set", f"data.path={flow(pattern)}"])
-        lines.append(f"  seqtrain init {setting}")
+        lines.append(init_line(pattern_of_files, "--set", f"data.path={flow(pattern)}"))
     return lines
 
 
@@ -345,7 +345,7 @@ def read_single_rows(table: Table, options: InitOptions) -> None:
     if not has_label or "id" in options.given or file is None or file.distinct < table.rows:
         return
     table.columns = [column for column in table.columns if column is not file]
-    table.layout = replace(table.layout, options=table.layout.options.with_given(id=None))
+    table.layout = replace(table.layout, options=table.options.with_given(id=None))
 
 
 def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions) -> None:
@@ -362,7 +362,7 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
         DataError: The error has a command for each.
     """
     has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
-    if not has_label or roles.kind != "text" or "id" in options.given or roles.order is not None:
+    if not has_label or roles.kind != "text" or "id" in options.given or roles.order:
         return
     texts = listed([column.shown for column in roles.sequence])
     as_turns = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")
@@ -406,10 +406,7 @@ def commands_for_names(table: Table) -> list[str]:
     files = [train] if isinstance(train, str) else list(train)
     found = name_patterns(recordings_of(files_of("train", train), layout.options), KINDS_OF_PART)
     patterns = [pattern for pattern, labels in found if len(labels) <= MOST_CLASSES]
-    lines = [
-        f"  {shlex.join(['seqtrain', 'init', *files, '--set', f'data.path={flow(pattern)}'])}"
-        for pattern in patterns
-    ]
+    lines = commands_for_patterns(files, patterns)
     if lines:
         lines.insert(0, "or, if each file is a recording, and a part of its name the label:")
     return lines
@@ -444,10 +441,8 @@ def commands_for_files(table: Table) -> list[str]:
         found = "if it is one of several files, and the rows of each are a sequence:"
     else:
         return []
-    command = ["seqtrain", "init", *given, "--id", FILE]
-    for label in layout.options.named("label"):
-        command += ["--label", str(label)]
-    return [found, f"  {shlex.join(command)}"]
+    labels = [word for x in layout.options.named("label") for word in ("--label", str(x))]
+    return [found, init_line(*given, "--id", FILE, *labels)]
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (

@@ -1,17 +1,18 @@
 """Ids that are written in the first of their rows only, as in sheets with merged cells."""
 
 import os
-from collections.abc import Sequence
 
 import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import is_code_or_owner
-from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+)
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import quote
 
 FEWEST_IDS = 3
@@ -34,7 +35,7 @@ FILLING_SHEET = (
 """Code that does this with a sheet, and writes csv."""
 
 
-def refuse_ids_written_once(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_ids_written_once(table: Table, columns: Columns) -> None:
     """Raise a DataError if an id is only written in the first of its rows.
 
     It is in the first column, or in one named like ids. Its first cell isn't blank, more than half
@@ -44,7 +45,9 @@ def refuse_ids_written_once(table: Table, columns: Sequence[ColumnProfile]) -> N
         DataError: The error has the command that writes the id in all rows.
     """
     for column in columns:
-        if (column is table.columns[0] or is_code_or_owner(column)) and _is_written_once(column):
+        if column.blank < 0 or not (column is table.columns[0] or is_code_or_owner(column)):
+            continue
+        if _is_written_once(column):
             lines = _commands(table, column)
             raise DataError(
                 f"{table.name}: {column.shown} is only written in the first of its rows, such as "
@@ -65,7 +68,7 @@ def _is_written_once(column: ColumnProfile) -> bool:
 
 def _commands(table: Table, column: ColumnProfile) -> list[str]:
     """Return lines with the command that fills the blank cells of a column, or none."""
-    files, format = matching_files(table.path), table.dialect.format
+    files, format = table.files, table.format
     if not os.path.isfile(table.path) or len(files) > 1 or table.layout.joins:
         return []
     place = str(table.columns.index(column))
@@ -76,5 +79,5 @@ def _commands(table: Table, column: ColumnProfile) -> list[str]:
         command = ["python3", "-c", FILLING_SHEET, place, table.dialect.sheet or ""]
     else:
         return []
-    line, target = rewriting(command, files[0], "filled", ".csv" if format == "xlsx" else None)
-    return [f"  {line}", f"  seqtrain init {target}"]
+    ending = ".csv" if format == "xlsx" else None
+    return rewritten(command, files[0], "filled", ending=ending)

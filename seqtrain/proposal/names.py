@@ -5,7 +5,7 @@ Names are in English, German, French, Spanish, Portuguese and Italian, without a
 
 import re
 
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import FREE_WORDS, ColumnProfile
 from seqtrain.sequences.content import TEXT_FIELDS
 
 
@@ -20,9 +20,16 @@ LABEL_NAMES = _words(
     emotion mood polarity stance verdict emocion emozione humeur emocao
     bewertung stimmung thema absicht zielwert sentimiento sentimento objetivo cible alvo
     sterne note etoiles estrellas puntuacion calificacion valoracion estrelas nota avaliacao
-    stelle voto valutazione punteggio emotion churn churned
+    stelle voto valutazione punteggio emotion churn churned mark marks grade grades severity
     """
 )
+PROPERTY_NAMES = _words(
+    """
+    class type category tag genre activity
+    klasse kategorie classe categorie clase categoria
+    """
+)
+"""Last words of names of labels that name properties, too: of a school class, or a type of ship."""
 LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 """Names of labels if no other column is named like one: reviews have a language, too."""
 OUTCOME_WORDS = _words(
@@ -34,6 +41,7 @@ OUTCOME_WORDS = _words(
     """
 )
 """Last words of names of labels, such as final_outcome."""
+NOTES = ("note", "nota")
 TEXT_NAMES = _words(
     """
     text sequence sentence tokens content document review message question query utterance
@@ -139,6 +147,8 @@ TIMES = (
 )
 TIME_NAME = re.compile(rf"(^|[^a-z])(?:{TIMES})(?: (?:{UNITS}))*$")
 """Pattern in the words of the name of a column whose numbers are times, such as arrival time."""
+PER_UNIT = re.compile(r"/ ?[a-z]\W*$")
+"""End of a name with a unit, such as that of grams per tonne, g/t."""
 OF_EVENTS = (
     "event|start|end|log|sample|record|visit|session|local|server|unix|creation|complete"
     "|created|updated|modified|recorded|logged|occurred|received|sent|started"
@@ -236,8 +246,18 @@ def is_amount(column: ColumnProfile) -> bool:
 
 
 def names_outcome(column: ColumnProfile) -> bool:
-    """Return True if the column is named like labels: outcome, or final_outcome."""
+    """Return True if the column is named like labels: outcome, or final_outcome.
+
+    A note is a grade in some languages, and a text in English.
+    """
+    if column.word in NOTES and column.words >= FREE_WORDS:
+        return False
     return column.word in LABEL_NAMES or last_word(column) in OUTCOME_WORDS
+
+
+def names_property(column: ColumnProfile) -> bool:
+    """Return True if the column is named like labels that are properties as well, such as type."""
+    return names_outcome(column) and last_word(column) in PROPERTY_NAMES
 
 
 def is_no_outcome(column: ColumnProfile) -> bool:
@@ -282,8 +302,8 @@ def may_own(column: ColumnProfile) -> bool:
 
 
 def is_time(column: ColumnProfile) -> bool:
-    """Return True if the column is named like times, such as arrival_time."""
-    return bool(TIME_NAME.search(column.name_words))
+    """Return True if the column is named like times, such as arrival_time, not g/t."""
+    return bool(TIME_NAME.search(column.name_words)) and not PER_UNIT.search(column.word)
 
 
 def is_event_time(column: ColumnProfile) -> bool:

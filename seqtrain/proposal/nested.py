@@ -3,17 +3,19 @@
 import json
 import os
 import shlex
-from collections.abc import Sequence
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.roles import Roles
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.cells import items_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import quote
 
 OBJECT_PER_LINE = "import json, sys; r = map(json.loads, sys.stdin); "
@@ -38,7 +40,7 @@ WRITING_NUMBERS = (
 """Program that writes the numbers of a list as fields."""
 
 
-def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_nested(table: Table, columns: Columns) -> None:
     """Raise a DataError if nested lists, such as the strokes of drawings, are the only sequences.
 
     If each part of a list is a list of numbers for each channel, as in [[x, …], [y, …]], the error
@@ -56,20 +58,18 @@ def refuse_nested(table: Table, columns: Sequence[ColumnProfile]) -> None:
     parts = [part for value in column.sampled_values for part in value or ()]
     widths = {len(part) if isinstance(part, list) else 0 for part in parts}
     have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
-    if have_channels and table.dialect.format == "jsonl":
+    if have_channels and table.format == "jsonl":
         steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
         code = f"k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) for row in r]"
-        line, target = rewriting_objects(table, code, column, "steps")
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
-            f"  {line}",
-            f"  seqtrain init {target}",
+            *rewritten_objects(table, code, column.name_text, "steps"),
         ]
     raise DataError(*lines)
 
 
-def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
+def refuse_annotations(table: Table, columns: Columns) -> None:
     """Raise a DataError if the labels are choices in annotations, as Label Studio writes them.
 
     The error has a command that writes a row with the data and the choices of each task.
@@ -81,11 +81,9 @@ def refuse_annotations(table: Table, columns: Sequence[ColumnProfile]) -> None:
         results = [x.get("result") for x in objects if isinstance(x, dict)]
         if '"choices"' not in json.dumps(results):
             continue
-        line, target = rewriting_objects(table, CHOICES_IN_TASKS, column, "rows")
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
-            f"  {line}",
-            f"  seqtrain init {target}",
+            *rewritten_objects(table, CHOICES_IN_TASKS, column.name_text, "rows"),
         )
 
 
@@ -94,17 +92,15 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
 
     Such as the place of an event. They are time steps, or are read as a sequence each.
     """
-    points = [x for x in table.columns if x.holds_points and "." not in str(x.name)]
+    points = [x for x in table.columns if x.holds_points and "." not in x.name_text]
     points = [x for x in points if roles.id is not None or roles.sequence == [x]]
-    if table.dialect.format != "jsonl" or not os.path.isfile(table.path) or not points:
+    if table.format != "jsonl" or not os.path.isfile(table.path) or not points:
         return []
     column = points[0]
-    line, target = rewriting_objects(table, WRITING_NUMBERS, column, "points")
     return [
         f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
         "write each number as a column:",
-        f"  {line}",
-        f"  seqtrain init {target}",
+        *rewritten_objects(table, WRITING_NUMBERS, column.name_text, "points"),
     ]
 
 
@@ -115,30 +111,29 @@ def commands_for_items(table: Table) -> list[str]:
     """
     labels = [x for x in table.columns if x.kind == "text" and x.distinct == x.rows]
     lists = [x for x in table.columns if x.kind == "turns"]
-    if table.dialect.format != "jsonl" or not labels or not lists:
+    if table.format != "jsonl" or not labels or not lists:
         return []
     column = max(lists, key=_items)
-    line, target = rewriting_objects(table, ITEMS, column, "rows")
-    options = ["--label", str(labels[0].name), "--sequence", str(column.name)]
+    options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
-        f"  {line}",
-        f"  seqtrain init {target} {shlex.join(options)}",
+        *rewritten_objects(table, ITEMS, column.name_text, "rows", options),
     ]
 
 
-def rewriting_objects(
-    table: Table, code: str, column: ColumnProfile, suffix: str
-) -> tuple[str, str]:
-    """Return a line for a shell that writes an object per line, and the name of the new file.
+def rewritten_objects(
+    table: Table, code: str, argument: str, suffix: str, *options: str
+) -> list[str]:
+    """Return two lines of a message: a command that writes an object per line, and one for these.
 
     Args:
         table: Table of a file of JSON.
         code: Program of Python that prints objects for the rows `r`.
-        column: Column whose name is the argument of the program.
+        argument: Argument of the program, such as the name of a column.
         suffix: Word of the new name.
+        options: Options of `seqtrain init` for the new file, as a shell reads them.
     """
-    path = matching_files(table.path)[0]
+    path = table.file
     lines = [line for line in first_lines(path, table.dialect) if line.strip()]
     reading = ONE_VALUE
     try:
@@ -146,8 +141,8 @@ def rewriting_objects(
             reading = OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    command = ["python3", "-c", reading + code, str(column.name)]
-    return rewriting(command, path, suffix, ".jsonl")
+    command = ["python3", "-c", reading + code, argument]
+    return rewritten(command, path, suffix, *options, ending=".jsonl")
 
 
 def _items(column: ColumnProfile) -> int:

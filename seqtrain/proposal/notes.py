@@ -16,12 +16,13 @@ from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.options import INIT_COMMAND
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
+from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import holds_whole_files, matching_files
+from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import counted, listed, quote
 
 FEW_PER_CLASS = 30
@@ -54,7 +55,7 @@ def about_sheets(table: Table) -> Iterator[str]:
     if len(table.sheets) > 1:
         first, *others = table.sheets
         names = listed([quote(name) for name in others], 4)
-        option = shlex.join(["--set", f"data.sheet={flow(others[0])}"])
+        option = set_option(f"data.sheet={flow(others[0])}")
         yield f"the first sheet, {quote(first)}, is read; others are {names}; to read one: {option}"
 
 
@@ -62,17 +63,16 @@ def commands_for_sheets(table: Table) -> list[str]:
     """Return lines with commands that read other sheets of a workbook, or all of them."""
     if len(table.sheets) < 2:
         return []
-    file = matching_files(table.path)[0]
+    file = table.file
     first, *others = table.sheets
     lines = [f"the first sheet, {quote(first)}, is read; to read another:"]
     for name in others[:MOST_SHEETS]:
-        option = f"data.sheet={flow(name)}"
-        lines.append(f"  {INIT_COMMAND} --set {shlex.quote(option)}")
+        lines.append(f"  {INIT_COMMAND} {set_option(f'data.sheet={flow(name)}')}")
     folder = f"{os.path.splitext(os.path.basename(file))[0]}-sheets"
     command = shlex.join(["mkdir", "--", folder]) + " && "
     command += shlex.join(["python3", "-c", SHEETS_TO_FILES, file, folder])
     lines.append("or, to write each sheet to a file, if each is a class, or they share a key:")
-    return [*lines, f"  {command}", f"  {shlex.join(['seqtrain', 'init', f'./{folder}'])}"]
+    return [*lines, f"  {command}", init_line(f"./{folder}")]
 
 
 def doubts_about_labels(found: Findings) -> Iterator[str]:
@@ -83,7 +83,7 @@ def doubts_about_labels(found: Findings) -> Iterator[str]:
     """
     facts, table, labels = found.facts, found.table, list(found.facts.classes)
     stems = {NUMBER_IN_NAME.sub("", label) for label in labels}
-    is_folder = table.dialect.format == "txt" and os.path.isdir(table.path)
+    is_folder = table.format == "txt" and os.path.isdir(table.path)
     are_numbered = len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1
     if are_numbered and is_folder and not holds_whole_files(table.path):
         held = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
@@ -144,13 +144,13 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
     if roles.all_others:
         columns = ["all other columns"]
     elif not columns and roles.has_names:
-        columns = [str(column.name) for column in roles.sequence]
+        columns = [column.name_text for column in roles.sequence]
     if columns:
         used += f" = {listed(columns, 8)}"
     kind = "several labels per row" if facts.multi_label else "label"
     if roles.has_names:
-        kind += f" = {listed([str(x.name) for x in roles.one_hot or [roles.label]], 4)}"
-    elif found.table.dialect.format == "fasta":
+        kind += f" = {listed([x.name_text for x in roles.one_hot or [roles.label]], 4)}"
+    elif found.table.format == "fasta":
         kind += " in the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
     for key in ("join", "sequence", "id", "order", "window", "group", "static"):
@@ -205,7 +205,7 @@ def files_of_other_splits(found: Findings) -> Iterator[str]:
         if split in (None, "train", *found.splits) or words_of(path) - SPLIT_VALUES != own:
             continue
         if resolve_format(path, "auto") == format:
-            command = shlex.join(["seqtrain", "init", train, path])
+            command = init_line(train, path).strip()
             yield f"{path} isn't used; to score it, or predict it if it has no labels: {command}"
 
 

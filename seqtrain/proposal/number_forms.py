@@ -1,7 +1,6 @@
 """Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
@@ -10,11 +9,12 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.roles import Roles
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.profile import ColumnProfile, Columns
+from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming
+from seqtrain.proposal.shell import rewriting, rewritten, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
+from seqtrain.tables.cells import is_number
 from seqtrain.text import listed, quote
 
 MOST_NAMED = 3
@@ -27,17 +27,35 @@ COMMAS_TO_POINTS = (
 )
 """Substitution of perl that writes decimal points, and no points between thousands, in cells."""
 
+SPLITTING = (
+    "import csv, re, sys; k, marks = [*map(int, sys.argv[1].split())], len(sys.argv) > 2; "
+    "h, *r = [x for x in csv.reader(sys.stdin, delimiter='{mark}') if x]; "
+    "p = re.compile('^ *[-+]?[0-9]+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?'); "
+    "n = {{i: max(len(p.findall(x[i])) for x in r) for i in k}}; "
+    "f = lambda c, i: (p.findall(c) + n[i] * [''])[:n[i]] + marks * [p.sub('', c).strip()]; "
+    "g = lambda c, i: [c + (n[i] > 1) * f'_{{j + 1}}' for j in range(n[i])] + marks * [c + '_mark']"
+    "; w = csv.writer(sys.stdout, delimiter='{mark}'); "
+    "w.writerows([y for i, c in enumerate(x) for y in (o(c, i) if i in k else [c])]"
+    " for o, rows in ((g, [h]), (f, r)) for x in rows)"
+).replace("'", '"')
+"""Program of Python that writes each number of columns of csv in a column of its own.
+
+With a further argument, it writes what isn't a number in a column, too, such as flags.
+"""
 READINGS_OF_DATES = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
 """Forms of dates by what comes first."""
 YEARS, CLOCKS = ("%y", "%Y"), ("", " %H:%M", " %H:%M:%S")
-WRITING_DATES = (
+REWRITING_CELLS = (
     "import csv, sys; from datetime import datetime; k = int(sys.argv[1]); "
     'r = csv.reader(sys.stdin, delimiter="{mark}"); '
     'w = csv.writer(sys.stdout, delimiter="{mark}"); '
-    "date = lambda x: x and datetime.strptime(x, sys.argv[2]).isoformat(); "
-    "w.writerow(next(r)); w.writerows([*x[:k], date(x[k]), *x[k + 1:]] for x in r)"
+    "f = lambda x: {cell}; "
+    "w.writerow(next(r)); w.writerows([*x[:k], f(x[k]), *x[k + 1:]] for x in r if x)"
 )
-"""Program of Python that writes the dates of a column of csv with the year first."""
+"""Program of Python that writes other cells in a column of csv, each from the one there, x."""
+WITH_YEAR_FIRST = "x and datetime.strptime(x, sys.argv[2]).isoformat()"
+FILLED = "x.strip() or sys.argv[2]"
+"""Such a cell: a date with the year first, and a text in place of a blank one."""
 
 
 def check_decimal_marks(roles: Roles, table: Table) -> None:
@@ -48,8 +66,8 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     """
     columns = [*roles.numbers_and_order(), *roles.sequence]
     with_commas = [column for column in columns if column.has_decimal_commas]
-    is_text = table.dialect.format in ("csv", "tsv")
-    if not with_commas or not is_text or table.layout.options.get("decimal"):
+    is_text = table.is_delimited
+    if not with_commas or not is_text or table.options.get("decimal"):
         return
     with_points = [column for column in columns if column.decimal_points]
     if not with_points:
@@ -82,14 +100,14 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
                 "as numbers of one unit; if they aren't, write each with its unit"
             )
     mark = "," if any(column.has_decimal_commas for column in columns) else "."
-    if table.dialect.format in ("csv", "tsv") and table.layout.options.get("decimal", mark) == mark:
+    if table.is_delimited and table.options.get("decimal", mark) == mark:
         found = {x: x.possible_thousands(mark) or "" for x in columns}
         doubtful = {x: cell for x, cell in found.items() if cell}
         others = [x for x in columns if x.has_decimals and x not in doubtful]
         for column, cell in [*doubtful.items()][:MOST_NAMED]:
             advice = f"write {cell.replace(mark, '')}"
             if mark == "." and not others:
-                advice = shlex.join(["--set", f"data.decimal={flow(',')}"])
+                advice = set_option(f"data.decimal={flow(',')}")
             yield (
                 f"{column.shown}: {cell} is read as a number with three decimals, although others "
                 f"have none; if they are thousands: {advice}"
@@ -112,9 +130,60 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
             )
 
 
+def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a doubt about columns of a step whose cells are numbers with flags, or two numbers."""
+    columns = [x for x in roles.columns if x.holds_measurements and x is not roles.label]
+    if roles.id is None or not roles.steps:
+        return
+    kinds = {**roles.steps, **roles.static}
+    columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
+    if columns:
+        found, *advice = _plain_numbers(columns, table, marks=True)
+        used = any(x.name_text in kinds for x in columns)
+        use = "each different cell is a token" if used else "not used"
+        yield ": ".join([f"{found}: {use}; if they are measurements", *advice])
+
+
+def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
+    """Return lines with a command that writes plain numbers in columns of measurements, or []."""
+    columns = [x for x in columns if x.holds_measurements or x.kind == "amount"]
+    if not columns:
+        return []
+    found, *advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)
+    return [f"{found}; if they are measurements:", *(f"  {line}" for line in advice)]
+
+
+def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str, str]:
+    """Return what cells of measurements are like, and the advice to write plain numbers.
+
+    Args:
+        columns: The columns.
+        table: The table.
+        marks: True to keep what isn't a number in a further column, if it differs.
+    """
+    names = listed([column.shown for column in columns], MOST_NAMED)
+    cells = [next(x for x in own.values if not is_number(x)) for own in columns]
+    found = (
+        f"{names}: cells such as {listed([*dict.fromkeys(cells)], MOST_NAMED)} are no plain numbers"
+    )
+    units = {unit for column in columns for unit in column.units} - {""}
+    hint = "write each number in a column of its own"
+    if len(units) > 1:
+        hint = (
+            f"write numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
+        )
+        hint += "each number in a column of its own"
+    if not _has_named_columns(table) or len(table.files) > 1:
+        return found, hint
+    places = " ".join(str(table.columns.index(column)) for column in columns)
+    command = ["python3", "-c", SPLITTING.format(mark=delimiter_of(table)), places]
+    line, target = rewriting([*command, *(["marks"] if marks else [])], table.file, "numbers")
+    return found, f"{hint}: {line} && seqtrain init {target}"
+
+
 def _with_points(table: Table) -> str:
     """Return a command that writes decimal points in place of commas in the cells of a table."""
-    path = matching_files(table.path)[0]
+    path = table.file
     mark = delimiter_of(table)
     quote = '"?' if mark != "," else '"'
     code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
@@ -126,19 +195,59 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
 
     The reading whose dates are closest together comes first.
     """
-    is_plain = table.dialect.format in ("csv", "tsv") and table.header
-    if roles.id is None or roles.order is not None or not is_plain:
+    if roles.id is None or roles.order or not _has_named_columns(table):
         return
     unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
-    if not unread:
-        return
-    path, code = matching_files(table.path)[0], WRITING_DATES.format(mark=delimiter_of(table))
     for column in unread:
-        place = table.columns.index(column)
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
-            line, target = rewriting(["python3", "-c", code, str(place), form], path, first)
+            command = _rewriting_cells(column, table, WITH_YEAR_FIRST, form)
+            line, target = rewriting(command, table.file, first)
             yield f"{column.shown}: if the {first} comes first: {line} && seqtrain init {target}"
+
+
+def commands_for_marks(table: Table) -> list[str]:
+    """Return lines with commands that fill the blank cells of columns of one value, or [].
+
+    Such a column is the label that the user names, or no column has several values as labels do:
+    rows that have no x may be a class, too.
+    """
+    named = table.layout.options.named("label")
+    columns = [x for x in table.columns if x.distinct == 1 and x.blank >= 0]
+    if not named and any(column.can_be_label for column in table.columns):
+        return []
+    lines = list[str]()
+    for column in columns:
+        if named and column.name not in named:
+            continue
+        mark = next(str(value) for value in column.values if value != "")
+        other = "no" if mark.lower() != "no" else "yes"
+        line = f"if a blank cell of {column.shown} is a class beside {quote(mark, 30)}"
+        if not _has_named_columns(table):
+            lines.append(f"{line}, write {other} there")
+            continue
+        command = _rewriting_cells(column, table, FILLED, other)
+        label = options_naming("label", [column])
+        lines += [f"{line}:", *rewritten(command, table.file, "filled", label)]
+    return lines
+
+
+def _has_named_columns(table: Table) -> bool:
+    """Return True for csv and tsv whose first row names the columns, without joined columns."""
+    return table.is_delimited and bool(table.header) and not table.layout.joins
+
+
+def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, argument: str) -> list[str]:
+    """Return a command that writes other cells in a column of csv.
+
+    Args:
+        column: The column.
+        table: The table, with a file whose columns have names.
+        cell: Code of Python for the new cell.
+        argument: Argument of this code.
+    """
+    code = REWRITING_CELLS.format(mark=delimiter_of(table), cell=cell)
+    return ["python3", "-c", code, str(table.columns.index(column)), argument]
 
 
 def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:

@@ -2,18 +2,21 @@
 
 import os
 import shlex
-from collections.abc import Sequence
 
 import numpy as np
 
 from seqtrain.proposal.class_files import FEWEST_PIECES
 from seqtrain.proposal.names import is_counting
-from seqtrain.proposal.profile import REPEATS, ColumnProfile
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.nested import rewritten_objects
+from seqtrain.proposal.profile import (
+    REPEATS,
+    ColumnProfile,
+    Columns,
+)
+from seqtrain.proposal.shell import rewritten, set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import counted
 
 PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
@@ -21,9 +24,7 @@ PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
 WINDOW = "data.window={steps: 16, stride: 8, label: last}"
 
 
-def commands_for_parts(
-    table: Table, columns: Sequence[ColumnProfile], label: ColumnProfile
-) -> list[str]:
+def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> list[str]:
     """Return lines with commands that number the parts of a recording, or an empty list.
 
     A part begins where a column that counts begins again. If there is none, parts are equally long.
@@ -37,7 +38,8 @@ def commands_for_parts(
     """
     others = [column for column in columns if column is not label]
     is_measured = any(column.is_measured for column in others)
-    if not is_measured or not is_plain_table(table, columns):
+    has_objects = table.format == "jsonl" and os.path.isfile(table.path)
+    if not is_measured or not (has_objects or is_plain_table(table, columns)):
         return []
     runs = np.count_nonzero(np.diff(label.codes)) + 1
     stays = table.rows >= SHORTEST_RUN * runs
@@ -45,11 +47,11 @@ def commands_for_parts(
     again = next((column for column, parts in counters.items() if parts > 1), None)
     if not (counters or (stays and runs >= 2 * label.distinct)):
         return []
-    path = matching_files(table.path)[0]
-    mark = delimiter_of(table)
-    names = [str(column.name) for column in table.columns]
+    names = [column.name_text for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)
+    if again is not None and has_objects:
+        return []
     if again is not None:
         place = table.columns.index(again) + 1
         rule = f"n && ${place} + 0 < last {{part++}} {{n++; last = ${place} + 0}}"
@@ -62,29 +64,30 @@ def commands_for_parts(
         comment = "no window crosses parts; for another recording, scores may be lower"
     else:
         return []
-    first = table.lines[0]
-    code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
-    code += f"{rule} {{print $0, part + 0}}"
-    command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
-    line, target = rewriting(command, path, "parts")
-    options = shlex.join(["--id", name, "--label", str(label.name)])
+    options = shlex.join(["--id", name, "--label", label.name_text])
     if not stays:
-        options += f" --set {shlex.quote(WINDOW)}"
-    return [
-        f"if a row is a time step: {found}; number them in a column:",
-        f"  {line}",
-        f"  seqtrain init {target} {options}  # {comment}",
-    ]
+        options += f" {set_option(WINDOW)}"
+    options += f"  # {comment}"
+    if has_objects:
+        code = f"[print(json.dumps({{**x, sys.argv[1]: n // {size}}})) for n, x in enumerate(r)]"
+        lines = rewritten_objects(table, code, name, "parts", options)
+    else:
+        mark, first = delimiter_of(table), table.lines[0]
+        code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
+        code += f"{rule} {{print $0, part + 0}}"
+        command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
+        lines = rewritten(command, table.file, "parts", options)
+    return [f"if a row is a time step: {found}; number them in a column:", *lines]
 
 
-def is_plain_table(table: Table, columns: Sequence[ColumnProfile]) -> bool:
+def is_plain_table(table: Table, columns: Columns) -> bool:
     """Return True for a file of csv or tsv with names in the line above the rows, and no quotes."""
     layout = table.layout
-    if table.dialect.format not in ("csv", "tsv") or not table.header or layout.joins:
+    if not table.is_delimited or not table.header or layout.joins:
         return False
     if layout.pattern or not os.path.isfile(table.path):  # several files
         return False
-    files = matching_files(table.path)
+    files = table.files
     texts = [x.values for x in columns if x.kind not in ("number", "blank")]
     marks = set(',;|\t"\n')
     return len(files) == 1 and not any(marks & set(str(x)) for own in texts for x in own)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from seqtrain.config.document import Unreadable, read_option
+from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import Name
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
@@ -116,3 +117,8 @@ class FileLayout:
     joins: Sequence[dict[str, Any]] = ()
     group: Name | None = None
     facts: Sequence[str] = ()
+
+    @property
+    def train(self) -> list[str]:
+        """Files of train: a pattern is replaced by the files that match it."""
+        return files_of("train", self.splits["train"])

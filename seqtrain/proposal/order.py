@@ -1,7 +1,9 @@
 """Columns that sort the rows of an id: dates, times, and numbers that count."""
 
-from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +26,13 @@ from seqtrain.proposal.names import (
     level_of,
     may_be_seconds,
 )
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, is_contiguous
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Columns,
+    is_contiguous,
+    joined_codes,
+)
 from seqtrain.proposal.time_kinds import (
     are_unix_times,
     has_years_last,
@@ -50,27 +58,30 @@ EVEN = 1e-6
 """Times are even if their differences differ by at most this share: 0.1 isn't a float."""
 MOST_TOTALS = 2
 """Most rows at the end of a table that may hold totals."""
-RowSelection = npt.NDArray[np.intp] | slice
-Ids = npt.NDArray[np.int32]
 
 
 class Order:
     """Columns that sort rows: the first one, and each of the others where those before are equal.
 
+    An order without columns is false: rows stay as they are in the file.
+
     Args:
-        columns: The columns, at least one.
+        columns: The columns.
     """
 
     def __init__(self, *columns: ColumnProfile) -> None:
         self.columns = columns
 
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
     @property
-    def name(self) -> Name | list[Name]:
-        """Value of data.order: a column, or a list of columns."""
+    def name(self) -> Name | list[Name] | None:
+        """Value of data.order: a column, a list of columns, or None."""
         names = [column.name for column in self.columns]
         if len(names) == 1:
             return names[0]
-        return names
+        return names or None
 
     @property
     def shown(self) -> str:
@@ -81,11 +92,18 @@ class Order:
     def keys(self) -> list[Floats]:
         """Numbers that sort rows one after the other, (rows,) each, as in `sorting_times`."""
         found = [column.numbers for column in self.columns]
+        if len(self.first.columns) > 1:
+            found[:2] = [found[0] + found[1]]
+        return found
+
+    @property
+    def first(self) -> "Order":
+        """The first column alone, or a date and the time of day after it, which are one time."""
         first, *others = self.columns
         is_day = holds_dates(first) or first.calendar_names != ""
         if others and is_day and others[0].is_duration:
-            found[:2] = [found[0] + found[1]]
-        return found
+            return Order(*self.columns[:2])
+        return Order(first)
 
     @cached_property
     def numbers(self) -> Floats:
@@ -101,14 +119,14 @@ class Order:
         places[rows] = np.cumsum(np.any(changes, axis=0))
         return np.where(np.isnan(self.keys).any(axis=0), np.nan, places)
 
-    def ties(self, ids: Ids, rows: RowSelection) -> int:
-        """Return the number of neighbouring rows of an id that are equal in all columns.
+    def sort(self, ids: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+        """Return the index of the rows, id by id, those of an id in this order.
 
         Args:
             ids: Code of the id of each row.
-            rows: Rows to look at.
         """
-        return int(np.count_nonzero(growth(self.numbers[rows], ids, sort=True) == 0))
+        keys = [self.numbers] if self else []
+        return np.lexsort((*keys, ids))
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -116,49 +134,120 @@ class Order:
         return np.unique(self.numbers, return_inverse=True)[1].astype(np.int32)
 
 
-def sampled_ids(id: ColumnProfile) -> RowSelection:
-    """Return the rows of whole ids, spread over all ids, or a slice of all rows if they are few."""
-    if id.rows <= SAMPLED_ROWS:
-        return slice(None)
-    return np.flatnonzero(id.codes % -(-id.rows // SAMPLED_ROWS) == 0)
-
-
-def growth(numbers: Floats, ids: npt.NDArray[np.integer], *, sort: bool = False) -> Floats:
-    """Return the differences of numbers between neighbouring rows of an id, id by id.
+class IdRows:
+    """Rows of whole ids, spread over all ids, or all rows if they are few.
 
     Args:
-        numbers: A number or time per row.
         ids: Code of the id of each row.
-        sort: True to sort the numbers of each id first.
+
+    Attributes:
+        rows: Index of the rows.
+        ids: Code of the id of each of them.
     """
-    by_id = np.lexsort((numbers if sort else np.arange(len(ids)), ids))
-    steps: Floats = np.diff(numbers[by_id])[np.diff(ids[by_id]) == 0]
-    return steps[np.isfinite(steps)]
+
+    def __init__(self, ids: npt.NDArray[np.integer]) -> None:
+        self.rows: npt.NDArray[np.intp] | slice = slice(len(ids))
+        if len(ids) > SAMPLED_ROWS:
+            self.rows = np.flatnonzero(ids % -(-len(ids) // SAMPLED_ROWS) == 0)
+        self.ids = ids[self.rows]
+
+    def numbers(self, column: ColumnProfile | Order) -> Floats:
+        """Return the numbers or times of a column in these rows."""
+        return column.numbers[self.rows]
+
+    def steps(self, column: ColumnProfile | Order) -> Floats:
+        """Return the growth of a column from row to row of each id."""
+        steps = self.growth(self.numbers(column))
+        return steps[np.isfinite(steps)]
+
+    def gaps(self, column: ColumnProfile | Order) -> Floats:
+        """Return the growth of a column between the rows of each id that are sorted by it."""
+        steps = self.steps_along(column, column)
+        return steps[np.isfinite(steps)]
+
+    def steps_along(self, column: ColumnProfile | Order, *sorting: ColumnProfile | Order) -> Floats:
+        """Return the growth of a column between the rows of each id, as others sort them.
+
+        It is NaN beside a row without a number.
+        """
+        return self.growth(self.numbers(column), *map(self.numbers, sorting))
+
+    def growth(self, numbers: npt.NDArray[Any], *keys: Floats) -> Floats:
+        """Return the differences of numbers between neighbouring rows of an id, id by id.
+
+        Args:
+            numbers: A number or time for each of these rows.
+            keys: Numbers that sort the rows of an id. Without any, they stay as they are.
+        """
+        by_id = np.lexsort((*keys[::-1], self.ids))
+        steps: Floats = np.diff(numbers[by_id])[np.diff(self.ids[by_id]) == 0]
+        return steps
+
+    def divided_by(self, order: Order) -> "IdRows":
+        """Return the same rows, with an id for each id and each place in an order."""
+        found = copy(self)
+        found.ids = joined_codes([self.ids, order.codes[self.rows]])
+        return found
+
+    def ties(self, order: ColumnProfile | Order) -> int:
+        """Return the number of neighbouring rows of an id that are equal in an order."""
+        return int(np.count_nonzero(self.gaps(order) == 0))
+
+    def are_sorted_by(self, column: ColumnProfile | Order) -> bool:
+        """Return True if the rows of each id stand in the order of a column."""
+        return bool((self.steps(column) >= 0).all())
+
+    def are_counted_by(self, column: ColumnProfile | Order) -> bool:
+        """Return True if the sorted numbers of each id grow by one and the same difference."""
+        return are_even(self.gaps(column))
+
+    def mostly_differ_in(self, column: ColumnProfile | Order) -> bool:
+        """Return True if nearly all numbers of an id differ."""
+        gaps = self.gaps(column)
+        return bool(len(gaps) and np.count_nonzero(gaps) >= NEARLY_ALL * len(gaps))
 
 
-def find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> Order | None:
-    """Return the columns that sort the rows of an id, or None if none do.
+def find_order(columns: Columns, id: ColumnProfile) -> Order:
+    """Return the columns that sort the rows of an id. The order is empty if none do.
 
     Dates come before times and numbers, and then the column with most distinct values. If rows of
     an id are equal in this column, or if it is a time of day next to a day, several columns sort
     the rows, as `_order_by_levels` says.
     """
-    rows = sampled_ids(id)
-    ids = id.codes[rows]
-    found = {}
-    known = [x for x in columns if _can_sort(x) and is_known(x, id)]
-    for number, column in enumerate(known):
-        if _sorts(column, ids, rows):
-            rank = holds_dates(column), len(column.values), not is_later(column), -number
-            found[rank] = column
+    rows = IdRows(id.codes)
+    known = _known_columns(columns, id)
+    possible = [x for x in known if _sorts(x, rows)]
     best = None
-    if found:
-        best = found[max(found)]
-        times = best.numbers[rows]
-        finer = [x for x in found.values() if _is_finer(x.numbers[rows], times, ids)]
-        best = next(iter(finer), best)
+    if possible:
+        best = max(possible, key=lambda x: (holds_dates(x), len(x.values), not is_later(x)))
+        finer = (x for x in possible if _is_finer(x, best, rows))
+        best = next(finer, best)
     levels = [x for x in known if _level(x) is not None]
-    return _order_by_levels(best, levels, ids, rows)
+    return _order_by_levels(best, levels, rows) or _order_by_counts(known, rows)
+
+
+def _known_columns(columns: Columns, id: ColumnProfile) -> list[ColumnProfile]:
+    """Return the columns that can sort rows and have a number or a time in each."""
+    return [x for x in columns if _can_sort(x) and is_known(x, id)]
+
+
+def _order_by_counts(columns: Columns, rows: IdRows) -> Order:
+    """Return the order by one or two parts of a sequence and a count in these, or an empty one.
+
+    Such as the number of a line that begins again in each act, whatever its name says. Of parts
+    with one level, such as an act and a scene, the table has the coarse one first.
+    """
+    parts = [x for x in columns if LEVEL_OF_DATES <= (_level(x) or 0) <= PARTS]
+    parts.sort(key=lambda x: _level(x) or 0)
+    counts = [x for x in columns if x not in parts and not x.has_decimals]
+    for coarse in (*combinations(parts, 1), *combinations(parts, 2)):
+        within = rows.divided_by(Order(*coarse))
+        if 2 * len(np.unique(within.ids)) > len(within.ids):
+            continue
+        for column in counts:
+            if within.are_counted_by(column):
+                return Order(*coarse, column)
+    return Order()
 
 
 def _can_sort(column: ColumnProfile) -> bool:
@@ -193,9 +282,7 @@ def _level(column: ColumnProfile) -> int | None:
     return None if column.has_decimals else level
 
 
-def _order_by_levels(
-    best: ColumnProfile | None, columns: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
-) -> Order | None:
+def _order_by_levels(best: ColumnProfile | None, columns: Columns, rows: IdRows) -> Order:
     """Return the order by columns from coarse to fine ones, such as a date and a time of day.
 
     It begins with the best single column, unless rows with a coarser level aren't sorted by this
@@ -204,27 +291,24 @@ def _order_by_levels(
     Args:
         best: The best single column, or None if none sorts the rows.
         columns: Columns with a level.
-        ids: Code of the id of each row.
         rows: Rows to look at.
     """
-    alone, chosen = None, list[ColumnProfile]()
+    alone, chosen = Order(), list[ColumnProfile]()
     if best is not None:
-        alone, numbers = Order(best), best.numbers[rows]
-        if _is_sorted(numbers, ids) or not _is_within_another(best, columns, ids, rows):
+        alone = Order(best)
+        if rows.are_sorted_by(best) or not _is_within_another(best, columns, rows):
             chosen = [best]
-            if alone.ties(ids, rows) == 0:
+            if rows.ties(best) == 0:
                 return alone
-    _add_levels(chosen, columns, ids, rows)
-    if len(chosen) > 1 and _counts_down(chosen, ids, rows):
+    _add_levels(chosen, columns, rows)
+    if len(chosen) > 1 and _counts_down(chosen, rows):
         return Order(*chosen[:-1])
-    if len(chosen) > 1 and _is_order(chosen, ids, rows, is_first_known=chosen[0] is best):
+    if len(chosen) > 1 and _is_order(chosen, rows, is_first_known=chosen[0] is best):
         return Order(*chosen)
     return alone
 
 
-def _add_levels(
-    chosen: list[ColumnProfile], columns: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
-) -> None:
+def _add_levels(chosen: list[ColumnProfile], columns: Columns, rows: IdRows) -> None:
     """Append columns to an order, each of which distinguishes rows that are equal in the others.
 
     A time of day must be named like times of events, or the rows must stand in its order. Next to
@@ -239,14 +323,14 @@ def _add_levels(
         if (has_days and has_hours and _is_session(column)) or not _is_finer_level(column, chosen):
             continue
         joined = Order(*chosen, column)
-        if column not in named and not _is_sorted(joined.numbers[rows], ids):
+        if column not in named and not rows.are_sorted_by(joined):
             continue
-        if not chosen or joined.ties(ids, rows) < Order(*chosen).ties(ids, rows):
+        if not chosen or rows.ties(joined) < rows.ties(Order(*chosen)):
             chosen.append(column)
-    ties = Order(*chosen).ties(ids, rows) if chosen else 0
+    ties = rows.ties(Order(*chosen)) if chosen else 0
     for column in chosen[first:-1]:
         others = [x for x in chosen if x is not column]
-        is_needed = len(others) < 2 or Order(*others).ties(ids, rows) > ties
+        is_needed = len(others) < 2 or rows.ties(Order(*others)) > ties
         if _is_session(column) and not is_needed:
             chosen.remove(column)
 
@@ -256,9 +340,7 @@ def _is_session(column: ColumnProfile) -> bool:
     return LEVEL_OF_DATES < (_level(column) or 0) < LEVEL_OF_TIMES
 
 
-def _is_order(
-    chosen: Sequence[ColumnProfile], ids: Ids, rows: RowSelection, *, is_first_known: bool
-) -> bool:
+def _is_order(chosen: Columns, rows: IdRows, *, is_first_known: bool) -> bool:
     """Return True if columns from coarse to fine ones are the order of rows.
 
     Hours without days must be in the order of the file: they may cross midnight. So must parts,
@@ -268,45 +350,37 @@ def _is_order(
 
     Args:
         chosen: The columns, at least two.
-        ids: Code of the id of each row.
         rows: Rows to look at.
         is_first_known: True if the first column sorts the rows.
     """
     first, last, joined = chosen[0], chosen[-1], Order(*chosen)
     level = _level(last) or 0
-    if _is_sorted(joined.numbers[rows], ids):
+    if rows.are_sorted_by(joined):
         return True
-    again = [x for x in chosen if _begins_again(x, ids, rows)]
+    again = [x for x in chosen if _begins_again(x, rows)]
     coarsest = _level(first) or 0
-    steps = growth(joined.numbers[rows], ids)
-    if coarsest == PARTS and is_contiguous(ids) and (steps > 0).any():
+    if coarsest == PARTS and is_contiguous(rows.ids) and (rows.steps(joined) > 0).any():
         return False
     if coarsest >= LEVEL_OF_TIMES or first in again or (again and coarsest > LEVEL_OF_DATES):
         return False
     is_time_of_date = is_first_known and is_dated(first) and LEVEL_OF_TIMES <= level < COUNTERS
     if last.is_duration or is_time_of_date:
         return True
-    if is_first_known and level != COUNTERS and _is_sorted(first.numbers[rows], ids):
+    if is_first_known and level != COUNTERS and rows.are_sorted_by(first):
         return False
-    return joined.ties(ids, rows) <= (1 - NEARLY_ALL) * Order(first).ties(ids, rows)
+    return rows.ties(joined) <= (1 - NEARLY_ALL) * rows.ties(Order(first))
 
 
-def _counts_down(chosen: Sequence[ColumnProfile], ids: Ids, rows: RowSelection) -> bool:
+def _counts_down(chosen: Columns, rows: IdRows) -> bool:
     """Return True if rows stand in the order of all columns but the last, which falls in each."""
     coarse = Order(*chosen[:-1])
-    if not _is_sorted(coarse.numbers[rows], ids):
+    if not rows.are_sorted_by(coarse):
         return False
-    parts = np.unique(np.stack([ids, coarse.codes[rows]]), axis=1, return_inverse=True)[1]
-    steps = growth(chosen[-1].numbers[rows], parts.reshape(-1))
+    steps = rows.divided_by(coarse).steps(chosen[-1])
     return bool(len(steps) and (steps <= 0).all() and steps.any())
 
 
-def _is_sorted(numbers: Floats, ids: Ids) -> bool:
-    """Return True if the rows of each id stand in the order of numbers."""
-    return bool((growth(numbers, ids) >= 0).all())
-
-
-def _is_finer_level(column: ColumnProfile, chosen: Sequence[ColumnProfile]) -> bool:
+def _is_finer_level(column: ColumnProfile, chosen: Columns) -> bool:
     """Return True if a column has a finer level than the last of some columns.
 
     After a column without a level, it must be finer than a date. A week is finer than a year, but
@@ -320,55 +394,46 @@ def _is_finer_level(column: ColumnProfile, chosen: Sequence[ColumnProfile]) -> b
     return level > (LEVEL_OF_DATES if last is None else last) and not levels >= MONTHS_AND_WEEKS
 
 
-def _is_within_another(
-    column: ColumnProfile, others: Sequence[ColumnProfile], ids: Ids, rows: RowSelection
-) -> bool:
+def _is_within_another(column: ColumnProfile, others: Columns, rows: IdRows) -> bool:
     """Return True if a column begins again for each value of a column with a coarser level."""
     level = _level(column)
     if level is None or holds_dates(column):
         return False
     coarser = [other for other in others if (_level(other) or 0) < level]
-    return any(_is_within(column, other, ids, rows) for other in coarser)
+    return any(_is_within(column, other, rows) for other in coarser)
 
 
-def _is_within(column: ColumnProfile, other: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
+def _is_within(column: ColumnProfile, other: ColumnProfile, rows: IdRows) -> bool:
     """Return True if another column falls somewhere in rows of an id sorted by a column."""
-    by_id = np.lexsort((column.numbers[rows], ids))
-    steps = np.diff(other.numbers[rows][by_id])[np.diff(ids[by_id]) == 0]
-    return bool((steps < 0).any())
+    return bool((rows.steps_along(other, column) < 0).any())
 
 
 def begins_again(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if rows stand in the order of times that begin again, such as at midnight."""
-    rows = sampled_ids(id)
-    return is_known(column, id) and _begins_again(column, id.codes[rows], rows)
+    return is_known(column, id) and _begins_again(column, IdRows(id.codes))
 
 
-def _begins_again(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
+def _begins_again(column: ColumnProfile, rows: IdRows) -> bool:
     """Return True if times only decrease by more than half of their period from row to row."""
     period = period_of(column)
     if not period:
         return False
-    steps = growth(column.numbers[rows], ids)
+    steps = rows.steps(column)
     return bool((steps < 0).any() and (steps[steps < 0] < -period / 2).all())
 
 
-def _is_finer(numbers: Floats, others: Floats, ids: Ids) -> bool:
-    """Return True if numbers sort the rows of each id as others do, and also where these are equal.
+def _is_finer(column: ColumnProfile, other: ColumnProfile, rows: IdRows) -> bool:
+    """Return True if a column sorts the rows of each id as another does, also where it is equal.
 
     Such as a count of the rows of an id, next to days.
     """
-    if not (growth(others, ids, sort=True) == 0).any():
+    if not rows.ties(other):
         return False
-    by_id = np.lexsort((numbers, ids))
-    inside = np.diff(ids[by_id]) == 0
-    grows = (np.diff(numbers[by_id])[inside] > 0).all()
-    return bool(grows and (np.diff(others[by_id])[inside] >= 0).all())
+    grows = (rows.steps_along(column, column) > 0).all()
+    return bool(grows and (rows.steps_along(other, column) >= 0).all())
 
 
-def other_orders(
-    columns: Sequence[ColumnProfile], order: Order, id: ColumnProfile
-) -> list[ColumnProfile]:
+def other_orders(columns: Columns, order: Order, id: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns that could be the order, and would sort the rows of an id in another way.
 
     Args:
@@ -376,19 +441,12 @@ def other_orders(
         order: The order.
         id: Column of the id.
     """
-    rows = sampled_ids(id)
-    ids, numbers, found = id.codes[rows], order.numbers[rows], list[ColumnProfile]()
-    for column in columns:
-        if not _can_sort(column) or not is_known(column, id) or not _sorts(column, ids, rows):
-            continue
-        by_column = np.lexsort((numbers, column.numbers[rows], ids))
-        steps = np.diff(numbers[by_column])[np.diff(ids[by_column]) == 0]
-        if (steps < 0).any():
-            found.append(column)
-    return found
+    rows = IdRows(id.codes)
+    possible = [x for x in _known_columns(columns, id) if _sorts(x, rows)]
+    return [x for x in possible if (rows.steps_along(order, x, order) < 0).any()]
 
 
-def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list[Order]:
+def doubtful_orders(columns: Columns, id: ColumnProfile) -> list[Order]:
     """Return the orders that rows of an id may have, though neither values nor names say so.
 
     After the order by a column, there is that by this column within coarser ones in which it begins
@@ -397,7 +455,7 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
     These are whole numbers that all differ or count the rows of each id, and numbers and times of
     day that are named like times, whose neighbours differ.
     """
-    rows, found = sampled_ids(id), list[Order]()
+    rows, found = IdRows(id.codes), list[Order]()
     for column in columns:
         if column.kind not in ("number", "amount", "time") or column.distinct < 2:
             continue
@@ -405,26 +463,19 @@ def doubtful_orders(columns: Sequence[ColumnProfile], id: ColumnProfile) -> list
             continue
         is_unique = column.distinct == column.rows and not column.has_decimals
         is_named = is_counting(column) or may_be_seconds(column)
-        if is_unique or is_named or counts_rows(column.numbers[rows], id.codes[rows]):
-            coarser = _coarser(column, columns, id)
+        if is_unique or is_named or rows.are_counted_by(column):
+            coarser = _coarser(column, _known_columns(columns, id), rows)
             possible = [Order(*coarser, column)] if coarser else []
-            for order in (*possible, Order(column)):
-                steps = growth(order.numbers[rows], id.codes[rows], sort=True)
-                if len(steps) and np.count_nonzero(steps) >= NEARLY_ALL * len(steps):
-                    found.append(order)
+            found += filter(rows.mostly_differ_in, [*possible, Order(column)])
     return found
 
 
-def _coarser(
-    column: ColumnProfile, columns: Sequence[ColumnProfile], id: ColumnProfile
-) -> list[ColumnProfile]:
+def _coarser(column: ColumnProfile, columns: Columns, rows: IdRows) -> list[ColumnProfile]:
     """Return the columns with a coarser level within which a column begins again."""
-    rows = sampled_ids(id)
-    level = _level(column) or COUNTERS
-    levels = [x for x in columns if _can_sort(x) and is_known(x, id) and _level(x) is not None]
-    coarser = [x for x in levels if (_level(x) or 0) < min(level, LEVEL_OF_TIMES)]
-    within = [x for x in coarser if _is_within(column, x, id.codes[rows], rows)]
-    return sorted(within, key=lambda x: _level(x) or 0)
+    finest = min(_level(column) or COUNTERS, LEVEL_OF_TIMES)
+    levels = {x: level for x in columns if (level := _level(x)) is not None}
+    coarser = [x for x, level in levels.items() if level < finest and _is_within(column, x, rows)]
+    return sorted(coarser, key=levels.__getitem__)
 
 
 def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:
@@ -441,7 +492,7 @@ def is_known(column: ColumnProfile, id: ColumnProfile) -> bool:
     )
 
 
-def _sorts(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
+def _sorts(column: ColumnProfile, rows: IdRows) -> bool:
     """Return True if the numbers or times of a column within an id are its order.
 
     They are the order in these cases:
@@ -453,31 +504,25 @@ def _sorts(column: ColumnProfile, ids: Ids, rows: RowSelection) -> bool:
     - The rows have another order, such as newest first, and these numbers sort them.
 
     Times that begin again, such as at midnight, aren't the order: the rows stand in it.
-
-    Args:
-        column: The column.
-        ids: Code of the id of each row.
-        rows: Rows to look at.
     """
-    numbers = column.numbers[rows]
-    if _begins_again(column, ids, rows) or has_years_last(column):
+    if _begins_again(column, rows) or has_years_last(column):
         return False
     if holds_dates(column):
         return True
-    steps = growth(numbers, ids)
+    steps = rows.steps(column)
     if not len(steps):
         return is_time(column) or column.is_duration
-    if steps.min() > 0 and are_equal(steps):
+    if are_even(steps):
         return True
     if isinstance(column.name, int) and (steps > 0).all():
         return True
     is_named = is_time(column) or column.is_duration or is_counter(column)
     if is_named and ((steps >= 0).all() or is_calendar(column)):
         return True
-    return _sorts_other_rows(column, numbers, ids, steps)
+    return _sorts_other_rows(column, rows)
 
 
-def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: Floats) -> bool:
+def _sorts_other_rows(column: ColumnProfile, rows: IdRows) -> bool:
     """Return True if numbers are the order of rows that aren't in this order.
 
     Nearly all numbers of an id differ, and one of these holds:
@@ -488,23 +533,16 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
     - They are whole numbers that are named like times of events or like counters.
     - They are evenly spaced whole numbers that don't only decrease. Those that only decrease may
       be the time that remains.
-
-    Args:
-        column: The column.
-        numbers: Numbers of some rows.
-        ids: Code of the id of each of them.
-        steps: Growth of the numbers from row to row.
     """
     if is_span(column) or (is_code(column) and not is_counter(column)):
         return False
-    gaps = growth(numbers, ids, sort=True)
-    share = np.count_nonzero(gaps) / len(gaps)
-    if share < NEARLY_ALL:
+    if not rows.mostly_differ_in(column):
         return False
-    is_even = gaps.min() > 0 and are_equal(gaps)
+    steps, gaps = rows.steps(column), rows.gaps(column)
+    is_even = are_even(gaps)
     if is_time(column) and ((steps <= 0).all() or is_even):
         return True
-    if are_unix_times(column, numbers):
+    if are_unix_times(column, rows.numbers(column)):
         return True
     if column.has_decimals:
         return False
@@ -512,15 +550,12 @@ def _sorts_other_rows(column: ColumnProfile, numbers: Floats, ids: Ids, steps: F
         return True
     if len(gaps) < FEWEST_COUNTED:
         return False
-    return bool((is_counter(column) and share >= COUNTED) or (is_even and (steps > 0).any()))
+    is_counted = is_counter(column) and np.count_nonzero(gaps) >= COUNTED * len(gaps)
+    return bool(is_counted or (is_even and (steps > 0).any()))
 
 
-def are_equal(steps: Floats) -> bool:
-    """Return True if positive differences are equal but for rounding."""
+def are_even(steps: Floats) -> bool:
+    """Return True if there are differences, all positive, that are equal but for rounding."""
+    if not len(steps) or steps.min() <= 0:
+        return False
     return bool(np.ptp(steps) <= EVEN * steps.max())
-
-
-def counts_rows(numbers: Floats, ids: npt.NDArray[np.integer]) -> bool:
-    """Return True if the sorted numbers of each id grow by one and the same difference."""
-    gaps = growth(numbers, ids, sort=True)
-    return bool(len(gaps) and gaps.min() > 0 and are_equal(gaps))

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.proposal.cell_kinds import (
     KIND_PATTERNS,
+    MEASURED,
     NUMBER_KINDS,
     NUMBER_TEXT,
+    PHONE,
     SIGN,
     WITHOUT_VALUE,
     Floats,
@@ -24,18 +26,8 @@ from seqtrain.proposal.cell_kinds import (
     parsed_numbers,
 )
 from seqtrain.sequences.labels import LIST_STARTS, label_of
-from seqtrain.sequences.store import Mask
-from seqtrain.tables.blocks import SPLIT_VALUES, Codes, Name, UnreadableError
-from seqtrain.tables.cells import (
-    GROUPED,
-    MINUS,
-    BadCellError,
-    Names,
-    is_multi_hot,
-    items_of,
-    name_of,
-    with_point,
-)
+from seqtrain.tables.blocks import SPLIT_VALUES, BadCellError, Codes, Mask, Name, UnreadableError
+from seqtrain.tables.cells import GROUPED, MINUS, Names, is_multi_hot, items_of, name_of, with_point
 from seqtrain.tables.series import with_points
 from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
@@ -138,7 +130,7 @@ class ColumnProfile:
 
         Values that don't repeat, such as texts, stay as they are.
         """
-        if not self.are_texts or 2 * len(self.values) > self.rows:
+        if 2 * len(self.values) > self.rows or not self.are_texts:
             return self
         names = Names()
         table = np.array([names[value] for value in self.values], np.int32)
@@ -160,6 +152,11 @@ class ColumnProfile:
         if any(is_missing):
             values.append("")
         return ColumnProfile(self.name, values, table[self.codes], self.owners)
+
+    @property
+    def name_text(self) -> str:
+        """Name as a text, also if it is an index."""
+        return str(self.name)
 
     @cached_property
     def word(self) -> str:
@@ -345,6 +342,8 @@ class ColumnProfile:
     @cached_property
     def has_decimal_commas(self) -> bool:
         """True if commas are decimal: not all of them can separate thousands, as in 1,000."""
+        if self.kind_counts.keys() <= {"number", "missing"}:
+            return False
         marked = self.values_of("decimal") + self.values_of("grouped")
         if self.kind_counts["amount"] and len(self.units) == 1:
             marked = self._amounts
@@ -385,14 +384,15 @@ class ColumnProfile:
         if self.kind == "series":
             texts = [value for value in self.sampled_values if isinstance(value, str)]
             numbers = [word for text in texts for word in re.split(r"[][\s;]+", text) if word]
+        grouped = GROUPED["," if mark == "." else "."]
+        if any(mark in value and not grouped.fullmatch(value) for value in numbers):
+            return None
         marked = [value for value in numbers if mark in value]
         wholes = [value for value in numbers if mark not in value]
         is_long = any(len(value.lstrip("+-")) > 3 for value in wholes)
         if self.kind not in ("number", "amount", "series") or not marked or not wholes or is_long:
             return None
-        if all(map(GROUPED["," if mark == "." else "."].fullmatch, marked)):
-            return marked[0]
-        return None
+        return marked[0]
 
     @cached_property
     def main_kind(self) -> tuple[str, tuple[str, ...]]:
@@ -403,6 +403,8 @@ class ColumnProfile:
         """
         if self._looked[0] == ["number"] * len(self.values):  # a table may have many such columns
             return "number", ("number",)
+        if self._are_phone_numbers():
+            return "text", ()
         counts = self.kind_counts
         least = max(1, MOSTLY * (counts.total() - counts["missing"]))
         for kind, members in self._readings():
@@ -438,6 +440,18 @@ class ColumnProfile:
             yield "amount", ("amount", "number", "decimal", "grouped")
         if self.has_units_of_time:
             yield "time", ("time", "amount")
+
+    def _are_phone_numbers(self) -> bool:
+        """Return True for numbers such as +49 151 2345678, which are no lists.
+
+        Those that begin with 0 must repeat, for lists may have codes such as 0012.
+        """
+        numbers = self.values_of("numbers")
+        if len(numbers) + (self.blank >= 0) < len(self.values) or not self.are_texts:
+            return False
+        if not all(map(PHONE.fullmatch, numbers)):
+            return False
+        return self.repeats_as_labels or all(number.startswith("+") for number in numbers)
 
     def _are_lists_of_codes(self) -> bool:
         """Return True if blanks between numbers don't separate thousands, as in 101 305.
@@ -619,6 +633,11 @@ class ColumnProfile:
     def is_duration(self) -> bool:
         """True if the column holds times of day or durations."""
         return self.kind == "time" and self._times[0] == DURATION
+
+    @property
+    def is_number(self) -> bool:
+        """True if the column holds numbers without units, of which a duration is one in seconds."""
+        return self.kind == "number" or self.is_duration
 
     @cached_property
     def has_decimals(self) -> bool:
@@ -807,6 +826,18 @@ class ColumnProfile:
         is_sorted = (steps >= 0).all() or (steps <= 0).all()
         return not is_sorted and bool(np.ptp(numbers) > SPARSE * len(numbers))
 
+    @cached_property
+    def holds_measurements(self) -> bool:
+        """True for texts of numbers with a flag, or of two numbers: 5.6 H, 112/67, 3-5."""
+        is_counted = self.are_ordinals or self.numbered_text != ""
+        if self.kind != "text" or self.has_lists or self.distinct < FEWEST_MEASURED or is_counted:
+            return False
+        known = 0
+        for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):
+            if kind in NUMBER_KINDS or (kind == "text" and MEASURED.fullmatch(value)):
+                known += int(count)
+        return known >= MOSTLY * (self.rows - self.kind_counts["missing"])
+
     @property
     def is_category(self) -> bool:
         """True if the column holds texts of about one word that repeat."""
@@ -814,7 +845,12 @@ class ColumnProfile:
 
     @property
     def is_measured(self) -> bool:
-        """True if the column holds numbers with decimals, or many that aren't all different."""
+        """True if the column holds numbers with decimals, or many that aren't all different.
+
+        They may have flags, or be two in a cell.
+        """
+        if self.holds_measurements:
+            return True
         if self.kind not in ("number", "amount") or self.is_unique:
             return False
         return self.distinct >= FEWEST_MEASURED or self.has_decimals
@@ -822,7 +858,8 @@ class ColumnProfile:
     @property
     def is_free_text(self) -> bool:
         """True if the column holds texts of three words or more, most of which differ."""
-        return self.kind == "text" and self.differs and self.words >= FREE_WORDS
+        is_text = self.kind == "text" and self.differs and self.words >= FREE_WORDS
+        return is_text and not self.holds_measurements
 
     def unit_problem(self) -> str:
         """Return an error message about the first number with a unit."""
@@ -847,6 +884,10 @@ class ColumnProfile:
         return f"{name} ({kind})"
 
 
+Columns: TypeAlias = Sequence[ColumnProfile]
+"""Columns of a table, of which none is changed."""
+
+
 class JoinedColumn(ColumnProfile):
     """Columns whose cells are one value together, such as an id of a subject and a trial.
 
@@ -869,7 +910,7 @@ class JoinedColumn(ColumnProfile):
             delimited_line(list(map(str, own)), ",").removesuffix("\n") if all(own) else ""
             for own in zip(*cells, strict=True)
         ]
-        name = ", ".join(str(part.name) for part in parts)
+        name = ", ".join(part.name_text for part in parts)
         super().__init__(name, values, np.argsort(order)[codes].astype(np.int32))
         self._parts = parts
 
@@ -890,7 +931,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[Codes]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:
@@ -905,7 +946,7 @@ def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
     return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)
 
 
-def joined_column(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+def joined_column(columns: Columns) -> ColumnProfile:
     """Return one column as it is, or several as a `JoinedColumn`."""
     if len(columns) == 1:
         return columns[0]
@@ -959,6 +1000,14 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
         if not (some[left] == right).all():
             return False
     return bool(used.any())
+
+
+def refines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
+    """Return True if the rows of each value of `one` have one of `other`, but not one each.
+
+    So do the ids of sequences, of which several have one label.
+    """
+    return determines(one, other, labelled=labelled) and not determines(other, one)
 
 
 def seconds_of(texts: Sequence[str], type: str) -> Floats | None:

@@ -43,6 +43,7 @@ from seqtrain.proposal.notes import (
     rows_of_windows,
     uses,
 )
+from seqtrain.proposal.number_forms import commands_for_marks
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order
@@ -115,7 +116,7 @@ def propose(
     check_options(options.settings)
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
-    table = read_table(files_of("train", layout.splits["train"]), layout, reports)
+    table = read_table(layout.train, layout, reports)
     read_single_rows(table, options)
     try:
         roles = roles_of(table)
@@ -133,6 +134,7 @@ def propose(
         pieces = pieces or commands_for_items(table)
         pieces[:1] = [f"or, {line}" for line in pieces[:1]]
         pieces += commands_for_sheets(table) + commands_for_labels_beside(table)
+        pieces += commands_for_marks(table)
         lines = about_missing_labels(table) or error.lines
         raise DataError(*lines, *pieces, *commands_for_names(table)) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
@@ -261,13 +263,9 @@ def _facts_of_split(
         label = joined_marks(one_hot)
     if label is None or label.distinct == 0:
         return None
-    if roles.id is None:
-        needed = roles.sequence
-    else:
-        needed = [*roles.sequence, *roles.id.parts]
-    if roles.order is not None:
-        needed = [*needed, *roles.order.columns]
-    names = [str(column.name) for column in needed]
+    ids = () if roles.id is None else roles.id.parts
+    needed = [*roles.sequence, *ids, *roles.order.columns]
+    names = [column.name_text for column in needed]
     if roles.id is not None:
         kinds = {**roles.steps, **roles.static}
         names += [name for name, kind in kinds.items() if kind != "order"]
@@ -293,11 +291,11 @@ def _facts_of_split(
     return facts
 
 
-def _same_order(roles: Roles, own: Mapping[Name, ColumnProfile]) -> Order | None:
-    """Return the order of roles in the columns of another file, or None if this file lacks one."""
-    columns = [own.get(column.name) for column in roles.order.columns] if roles.order else []
-    if not columns or None in columns:
-        return None
+def _same_order(roles: Roles, own: Mapping[Name, ColumnProfile]) -> Order:
+    """Return the order of roles in the columns of another file, empty if this file lacks one."""
+    columns = [own.get(column.name) for column in roles.order.columns]
+    if None in columns:
+        return Order()
     return Order(*filter(None, columns))
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from seqtrain.proposal.chat_lines import refuse_chats
 from seqtrain.proposal.lines_above import refuse_lines_above
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.ragged import has_label_last, labels_at, list_start
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.text_forms import (
     NOT_UTF_8,
@@ -193,7 +192,7 @@ def read_table(
             refuse_blanks(path, dialect)
         table.dialect = replace(table.dialect, format=format_of_lines(table))
     first = list[str]()
-    if table.dialect.format in ("csv", "tsv"):
+    if table.is_delimited:
         first = find_header(table, is_train=is_train and not layout.joins)
     if format == "npz" and options.named("id") == [FILE]:
         table.step_columns = step_columns(open_source(path, dialect).files()[0])
@@ -207,7 +206,7 @@ def read_table(
         table.sheets = sheet_names(path)
     missing = options.get("na_values") or {}
     for at, column in enumerate(table.columns):
-        own = list(missing.get(str(column.name), ()))
+        own = list(missing.get(column.name_text, ()))
         if EVERY in missing and column.is_measured:  # the column of the label isn't known yet
             own += missing.get(EVERY, ())
         if own:
@@ -217,6 +216,11 @@ def read_table(
     if first and not layout.joins and (is_train or REST in options.named("sequence")):
         _read_ragged(table, files, first)
     return table
+
+
+def read_alone(path: str, progress: ReadingProgress) -> Table:
+    """Read all columns of a file without options of the user, to look what is in it."""
+    return read_table([path], FileLayout({}), progress, is_train=False)
 
 
 def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> Any:
@@ -279,7 +283,7 @@ def _read_ragged(table: Table, files: Sequence[str], first: Sequence[str]) -> No
     Raises:
         DataError: If no column before the list holds labels, and the user names none.
     """
-    options = table.layout.options
+    options = table.options
     is_named = REST in options.named("sequence")
     if not is_ragged(table) and not is_named:
         return
@@ -320,21 +324,19 @@ def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
     if any(labels_at(rows, place) for place in range(start)) and not has_label_last(rows):
         return start
     mark = delimiter_of(table)
-    has_quotes = table.dialect.format == "csv" and table.dialect.quotes is not False
+    has_quotes = table.format == "csv" and table.dialect.quotes is not False
     code = MOVING[has_quotes] % json.dumps(mark)
-    command, target = rewriting(["python3", "-c", code], table.path, "labelled")
-    moving = ["if the last field of a row is its label, move it to the front:", f"  {command}"]
-    moving.append(f"  seqtrain init {target}")
+    moving = ["if the last field of a row is its label, move it to the front:"]
+    moving += rewritten(["python3", "-c", code], table.path, "labelled")
     found = f"{table.name}: rows have different lengths, as lists have"
     if has_label_last(rows):
         raise DataError(f"{found}; only the last fields repeat as labels do", *moving)
     own, items = labels_at(rows, start), {cell for row in rows for cell in row[start + 1 :]}
     if not own or len(own) >= len(items):
-        command = f"seqtrain init {shlex.quote(table.path)} --label {start} --sequence {REST}"
         raise DataError(
             f"{found}; no field has values of its own that repeat as labels do",
             f"if field {start} is the label:",
-            f"  {command}",
+            init_line(table.path, "--label", str(start), "--sequence", REST),
             *moving,
         )
     return start + 1

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,8 +24,12 @@ from seqtrain.proposal.label_files import pattern_of
 from seqtrain.proposal.names import is_no_outcome, names_outcome
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import (
+    ReadingProgress,
+    read_alone,
+)
 from seqtrain.proposal.roles import commands, set_command
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
@@ -49,7 +52,7 @@ KINDS_OF_PART = {
 
 def recognise_names(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout for each part of the paths of recordings that may be the label."""
-    recordings = recordings_of(files_of("train", layout.splits["train"]), layout.options)
+    recordings = recordings_of(layout.train, layout.options)
     return [
         Choice(set_command(f"data.path={flow(pattern)}"), with_pattern(layout, pattern))
         for pattern in _path_patterns(recordings, progress)
@@ -68,8 +71,7 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
     if len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
         found.insert(0, folder_pattern(1))
     if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
-        plain = FileLayout({}, InitOptions())
-        table = read_table(recordings[:1], plain, progress, is_train=False)
+        table = read_alone(recordings[0], progress)
         if have_label(table):
             return []
     return found
@@ -77,7 +79,7 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
 
 def recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout of files whose names are labels, and one for each column that may be it."""
-    recordings = recordings_of(files_of("train", layout.splits["train"]), layout.options)
+    recordings = recordings_of(layout.train, layout.options)
     if len(recordings) > MOST_CLASSES or name_patterns(recordings):
         return []
     pattern, columns = _class_files(recordings, progress)
@@ -101,10 +103,7 @@ def _class_files(
     pattern = class_pattern(files)
     if pattern is None:
         return None, []
-    plain = FileLayout({}, InitOptions())
-    first, last = (
-        read_table([path], plain, progress, is_train=False) for path in (files[0], files[-1])
-    )
+    first, last = (read_alone(path, progress) for path in (files[0], files[-1]))
     if [column.name for column in first.columns] != [column.name for column in last.columns]:
         return None, []
     if have_label(first) or have_label(last):
@@ -144,13 +143,15 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
     recordings = recordings_of(files_of("train", train), layout.options)
     patterns = _path_patterns(recordings, progress) if recordings else []
     files = [train] if isinstance(train, str) else train
-    lines = [
-        f"  {shlex.join(['seqtrain', 'init', *files, '--set', f'data.path={flow(pattern)}'])}"
-        for pattern in patterns
-    ]
+    lines = commands_for_patterns(files, patterns)
     if lines:
         found = f"--label: {label} isn't a column; if a part of the paths is the label:"
         raise DataError(found, *lines)
+
+
+def commands_for_patterns(files: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return a line with a command for each value of data.path."""
+    return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
 
 
 def recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Splits | None:
@@ -252,7 +253,7 @@ def with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
         layout: The files, and options of the user.
         pattern: Value of data.path.
     """
-    files, given = files_of("train", layout.splits["train"]), dict[str, Any]()
+    files, given = layout.train, dict[str, Any]()
     recordings = recordings_of(files, layout.options)
     own = resolve_format((recordings or files)[0], "auto")
     format = layout.options.get("format") or own or "csv"

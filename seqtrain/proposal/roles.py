@@ -28,11 +28,19 @@ from seqtrain.proposal.names import (
     names_outcome,
     names_owner,
     names_person,
+    names_property,
     names_variant,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import LABEL_KINDS, ColumnProfile, determines
+from seqtrain.proposal.profile import (
+    FREE_WORDS,
+    LABEL_KINDS,
+    ColumnProfile,
+    Columns,
+    determines,
+)
+from seqtrain.proposal.shell import set_option
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
 from seqtrain.tables.blocks import FILE, FOLDER, Coded
@@ -62,6 +70,7 @@ Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
     (4, names_outcome),
+    (-1, names_property),
     (2, lambda column: column.word in LANGUAGE_NAMES),
     (-4, lambda column: column.word in (*TEXT_NAMES, *GROUP_NAMES)),
     (1, lambda column: _has_few_values(column)),
@@ -81,7 +90,7 @@ class Roles:
         columns: All columns of the table; or, if a sequence is a list of objects, their fields.
         all_others: True if the sequence is all other columns: `data.sequence` is null.
         id: Column whose equal values mark the rows of one sequence, or None.
-        order: Columns that sort them, or None.
+        order: Columns that sort them.
         steps: Maps each column of time steps, or each field of the objects, to its type.
         static: Maps each column with one value per id to "token" or "number".
         group: Column whose rows stay on one side of a split, or None.
@@ -98,10 +107,10 @@ class Roles:
     kind: str
     label: ColumnProfile
     sequence: list[ColumnProfile] = field(default_factory=list)
-    columns: Sequence[ColumnProfile] = ()
+    columns: Columns = ()
     all_others: bool = False
     id: ColumnProfile | None = None
-    order: Order | None = None
+    order: Order = field(default_factory=Order)
     steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     group: ColumnProfile | None = None
@@ -117,12 +126,11 @@ class Roles:
     def number_columns(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
-        return [column for column in self.columns if str(column.name) in names]
+        return [column for column in self.columns if column.name_text in names]
 
     def numbers_and_order(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold, and those of the order."""
-        order = () if self.order is None else self.order.columns
-        return list(dict.fromkeys((*self.number_columns(), *order)))
+        return list(dict.fromkeys((*self.number_columns(), *self.order.columns)))
 
     def odd_sequences(self) -> list[ColumnProfile]:
         """Return the columns of the sequence in which cells of another kind can't be read.
@@ -136,7 +144,7 @@ class Roles:
 
         The name of time steps in several columns is `EVERY`, and "" that of lists of numbers.
         """
-        found = {str(column.name): column.numbers for column in self.number_columns()}
+        found = {column.name_text: column.numbers for column in self.number_columns()}
         if self.kind == "features":
             wide = [column.numbers for column in self.sequence if column.kind == "number"]
             lists = [own for column in self.sequence for own in column.lists]
@@ -160,13 +168,16 @@ class Roles:
 
 
 def _has_few_values(column: ColumnProfile) -> bool:
-    """Return True if a column has as few values as most tasks have classes."""
-    if column.kind == "text":
+    """Return True if a column has as few values as most tasks have classes.
+
+    Texts of several words are rarely names of many classes.
+    """
+    if column.kind == "text" and column.words < FREE_WORDS:
         return column.distinct <= MOST_WORDS_AS_CLASSES
     return column.distinct <= MOST_CLASSES
 
 
-def likeliest_labels(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+def likeliest_labels(columns: Columns) -> list[ColumnProfile]:
     """Return the columns with most points as the label."""
     by_points: dict[int, list[ColumnProfile]] = {}
     for column in columns:
@@ -177,7 +188,7 @@ def likeliest_labels(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     return []
 
 
-def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> ColumnProfile:
+def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     """Return the column of the label: the one with most points that can be a label.
 
     A table of many columns may hold a series, in which several columns have most points. Text is
@@ -235,21 +246,24 @@ def choose_label(columns: Sequence[ColumnProfile], *, fewest: int = 3) -> Column
     )
 
 
-def _numbered(columns: Sequence[ColumnProfile]) -> set[ColumnProfile]:
+def _numbered(columns: Columns) -> set[ColumnProfile]:
     """Return columns whose names differ in a number only, as weeks do, but no columns of marks."""
     by_stem: dict[str, list[ColumnProfile]] = {}
     for column in columns:
-        by_stem.setdefault(NUMBER_IN_TITLE.sub("", str(column.name)), []).append(column)
+        by_stem.setdefault(NUMBER_IN_TITLE.sub("", column.name_text), []).append(column)
     groups = [own for stem, own in by_stem.items() if stem and len(own) >= FEWEST_ALIKE]
     return {x for own in groups if not all(map(_holds_truth_values, own)) for x in own}
 
 
-def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[str]:
+def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     """Return a doubt about a label that its name doesn't tell, if other columns may be it.
 
-    If its name does, these are columns that the label determines, as a grade tells who passed.
+    If its name does, these are columns named like labels, and those that the label determines, as a
+    grade tells who passed. A class may be a property of a row, so others may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
+    numbered = _numbered(columns)
+    others = [x for x in others if x not in numbered]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [
@@ -259,20 +273,19 @@ def other_labels(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list
     ]
     reason = "no column is named like a label"
     if names_outcome(label):
-        reason = "it holds codes"
-        if not label.holds_codes:
-            others = [x for x in others if determines(label, x)]
-            reason = "it determines others"
+        reason = "others may be the label, too"
+        if not (label.holds_codes or names_property(label)):
+            others = [x for x in others if names_outcome(x) or determines(label, x)]
     if not others:
         return []
-    shown = [shlex.join(["--label", str(column.name)]) for column in others[:MOST_LABELS]]
+    shown = [options_naming("label", [column]) for column in others[:MOST_LABELS]]
     return [
         f"{label.shown} is read as the label, but {reason}; if it is another one: "
         f"{' or '.join(shown)}"
     ]
 
 
-def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
+def _command_for_marks(columns: Columns) -> list[str]:
     """Return a line that advises to read columns of marks such as 0 and 1 as labels, or none."""
     columns = [column for column in columns if _holds_truth_values(column)]
     if len(columns) < 2:
@@ -290,22 +303,22 @@ def _holds_truth_values(column: ColumnProfile) -> bool:
 
 def set_command(setting: str) -> str:
     """Return the user's command with a further setting of the config, for a message."""
-    return either(f"{INIT_COMMAND} --set {shlex.quote(setting)}", f"settings=[{setting!r}]")
+    return either(f"{INIT_COMMAND} {set_option(setting)}", f"settings=[{setting!r}]")
 
 
-def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
+def commands(option: str, columns: Columns) -> list[str]:
     """Return a line per column for a message, with a command that names the column."""
     return listed_commands(option, [(x, counted(x.distinct, "value")) for x in columns])
 
 
-def options_naming(option: str, columns: Sequence[ColumnProfile]) -> str:
+def options_naming(option: str, columns: Columns) -> str:
     """Return an option for each of several columns, as a shell reads them."""
-    return shlex.join([word for x in columns for word in (f"--{option}", str(x.name))])
+    return shlex.join([word for x in columns for word in (f"--{option}", x.name_text)])
 
 
-def command_naming(option: str, columns: Sequence[ColumnProfile]) -> str:
+def command_naming(option: str, columns: Columns) -> str:
     """Return the user's command with an option for several columns together, for a message."""
-    names = [str(column.name) for column in columns]
+    names = [column.name_text for column in columns]
     return either(f"{INIT_COMMAND} {options_naming(option, columns)}", f"{option}={names!r}")
 
 
@@ -313,12 +326,12 @@ def listed_commands(option: str, columns: Sequence[tuple[ColumnProfile, str]]) -
     """Return a line per column with a command that names it, and a comment."""
     lines = []
     for column, comment in columns:
-        words = f"{INIT_COMMAND} --{option} {shlex.quote(str(column.name))}"
+        words = f"{INIT_COMMAND} --{option} {shlex.quote(column.name_text)}"
         lines.append(f"{either(words, f'{option}={column.name!r}')}  # {comment}")
     return _lines(lines)
 
 
-def described_columns(columns: Sequence[ColumnProfile]) -> list[str]:
+def described_columns(columns: Columns) -> list[str]:
     """Return a line per column for a message, with the kind of its content."""
     return _lines([column.describe() for column in columns])
 
@@ -346,9 +359,7 @@ def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:
     return None
 
 
-def owners_of(
-    columns: Sequence[ColumnProfile], id: ColumnProfile | None = None
-) -> list[ColumnProfile]:
+def owners_of(columns: Columns, id: ColumnProfile | None = None) -> list[ColumnProfile]:
     """Return the columns that seem to name the owner of each row, or of each sequence.
 
     Such a column is named like ids or owners, or holds codes such as K017. It has a few distinct
@@ -375,17 +386,13 @@ def owners_of(
     return found
 
 
-def owner_of(
-    columns: Sequence[ColumnProfile], id: ColumnProfile | None = None
-) -> ColumnProfile | None:
+def owner_of(columns: Columns, id: ColumnProfile | None = None) -> ColumnProfile | None:
     """Return the first of `owners_of`, or None. Names of owners come before ids."""
     found = owners_of(columns, id)
     return next((x for x in found if names_owner(x)), next(iter(found), None))
 
 
-def columns_named(
-    columns: Sequence[ColumnProfile], options: InitOptions, option: str
-) -> list[ColumnProfile]:
+def columns_named(columns: Columns, options: InitOptions, option: str) -> list[ColumnProfile]:
     """Return the columns that the user gave in an option, by name or index, or [].
 
     A text that is a name and an index is read as a name. The columns must exist.
@@ -394,11 +401,11 @@ def columns_named(
     if not given:
         return []
     by_name = {str(index): column for index, column in enumerate(columns)}
-    by_name |= {str(column.name): column for column in columns}
+    by_name |= {column.name_text: column for column in columns}
     return [by_name[str(name)] for name in given]
 
 
-def joined_marks(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+def joined_marks(columns: Columns) -> ColumnProfile:
     """Return a column of the names of the columns that mark a label in a row, joined by |.
 
     Raises:

@@ -1,7 +1,7 @@
 """Roles of the columns of a table with a row per sequence: its label and its sequence."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,7 +30,9 @@ from seqtrain.proposal.profile import (
     FREE_WORDS,
     LIST_KINDS,
     ColumnProfile,
+    Columns,
     determines,
+    refines,
 )
 from seqtrain.proposal.roles import (
     FEWEST_OWNERS,
@@ -42,11 +44,13 @@ from seqtrain.proposal.roles import (
     command_naming,
     described_columns,
     listed_commands,
+    options_naming,
     other_labels,
     owner_of,
     set_command,
     tells_label,
 )
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.wide import in_order, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
@@ -69,9 +73,7 @@ SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
 
-def row_table(
-    columns: Sequence[ColumnProfile], options: InitOptions, label: ColumnProfile | None = None
-) -> Roles:
+def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | None = None) -> Roles:
     """Return the roles of a table with one row per sequence.
 
     Args:
@@ -83,7 +85,7 @@ def row_table(
         DataError: If the label or the sequence isn't clear.
     """
     doubts = list[str]()
-    columns = [column for column in columns if str(column.name) not in options.used_otherwise]
+    columns = [column for column in columns if column.name_text not in options.used_otherwise]
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
@@ -119,7 +121,7 @@ def row_table(
             roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
-    ids = [column for column in unused if _may_be_id(column, label)]
+    ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
     roles.owner = next(iter(ids), None) or owner_of(unused)  # an id tells the label
     is_detected_text = roles.kind == "text" and not options.named("sequence")
     if is_detected_text and chosen[0].is_category:
@@ -131,22 +133,22 @@ def row_table(
         name = ids[0].shown
         roles.warnings.append(
             f"all rows of one {name} have one label; if they are one sequence: "
-            f"{shlex.join(['--id', str(ids[0].name)])}"
+            f"{options_naming('id', [ids[0]])}"
         )
     texts = [column for column in unused if column.is_free_text]
     if texts and is_detected_text:
         joined = flow([x.name for x in (*chosen, *texts)])
         roles.warnings.append(
             f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
-            f"{shlex.join(['--set', f'data.sequence={joined}'])}"
+            f"{set_option(f'data.sequence={joined}')}"
         )
     paths = [x for x in unused if _may_be_path(x)]
     if paths and is_detected_text:
         roles.warnings.append(
             f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
-            f"made of them: {shlex.join(['--sequence', str(paths[0].name)])}"
+            f"made of them: {options_naming('sequence', [paths[0]])}"
         )
-    is_wide = len(chosen) > 1 and chosen[0].kind == "number" and roles.kind == "features"
+    is_wide = len(chosen) > 1 and chosen[0].is_number and roles.kind == "features"
     own = [column for column in columns if column in used and column is not label]
     roles.all_others = (
         is_wide and own == chosen and len(roles.ignored) == sum(x.name == "" for x in unused)
@@ -168,7 +170,7 @@ def about_splits(column: ColumnProfile) -> str:
     )
 
 
-def _may_be_codes(chosen: Sequence[ColumnProfile]) -> bool:
+def _may_be_codes(chosen: Columns) -> bool:
     """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
     if all(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
         return True
@@ -194,7 +196,7 @@ class _Candidates:
     lists: list[ColumnProfile]
 
 
-def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[ColumnProfile]:
+def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfile]:
     """Return the columns of the sequence: one column, texts to join, channels, or time steps.
 
     Raises:
@@ -205,6 +207,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
+    texts = [x for x in texts if not x.holds_measurements]
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not (x.is_category or (x.repeats and names_owner(x)))]
         texts = [x for x in texts if not x.has_one_shape]
@@ -251,17 +254,15 @@ def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     is_block = column.is_contiguous and FEWEST_OWNERS <= column.distinct <= column.rows / 2
     if not column.can_be_label or not (may_own(column) or is_code(column) or is_block):
         return False
-    return determines(column, label) and not determines(label, column)
+    return refines(column, label)
 
 
 def _repeats_with_label(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True for names of several rows each with one label, whatever the column is named."""
-    if not column.is_category or not column.distinct >= FEWEST_OWNERS:
-        return False
-    return determines(column, label) and not determines(label, column)
+    return column.is_category and column.distinct >= FEWEST_OWNERS and refines(column, label)
 
 
-def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+def _lists(others: Columns, texts: Columns) -> list[ColumnProfile]:
     lists = [column for column in others if column.kind in LIST_KINDS]
     free = [column for column in texts if column.is_free_text]
     if not free:
@@ -280,7 +281,7 @@ def _channels(found: _Candidates) -> list[ColumnProfile]:
     return []
 
 
-def are_channels(columns: Sequence[ColumnProfile]) -> bool:
+def are_channels(columns: Columns) -> bool:
     """Return True for lists of numbers, of which some have decimals, or are similar to the next."""
     are_lists = all(x.kind in LIST_KINDS and x.main_kind[0] == "numbers" for x in columns)
     return are_lists and any(column.kind == "series" for column in columns)
@@ -324,7 +325,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     """
     texts, others = found.texts, found.others
     if len(others) == 1 and is_code_or_owner(others[0]) and others[0].is_unique:
-        name = str(others[0].name)
+        name = others[0].name_text
         raise DataError(
             f"--sequence: {others[0].shown} names each row, but no column holds a sequence; give "
             f"the file that has it, too, or, to read the names: {shlex.join(['--sequence', name])}"
@@ -335,7 +336,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     if len(others) == 1:
         is_table = is_table or is_code_or_owner(others[0])
     if texts and is_table and all(column.is_category for column in texts):
-        values = f"{counted(texts[0].distinct, 'value')} of {quote(str(texts[0].name), 20)}"
+        values = f"{counted(texts[0].distinct, 'value')} of {quote(texts[0].name_text, 20)}"
         raise DataError(
             f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
             "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
@@ -346,7 +347,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     return []
 
 
-def _commands_for_windows(columns: Sequence[ColumnProfile], label: ColumnProfile) -> Iterator[str]:
+def _commands_for_windows(columns: Columns, label: ColumnProfile) -> Iterator[str]:
     """Yield a command for each column whose rows stand together while the label changes."""
     for column in columns:
         if column.is_contiguous and not determines(column, label):
@@ -438,8 +439,8 @@ TEXT_RULES: tuple[SequenceRule, ...] = (
 
 
 def _few_numbers(
-    numbers: Sequence[ColumnProfile],
-    others: Sequence[ColumnProfile] = (),
+    numbers: Columns,
+    others: Columns = (),
     label: ColumnProfile | None = None,
 ) -> list[str]:
     """Return the lines of an error: no columns of single numbers are clearly a series.
@@ -466,21 +467,23 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     """Return True for times of several rows each, which stand together and have one label."""
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
-    return determines(column, label) and not determines(label, column)
+    return refines(column, label)
 
 
-def _command_for_numbers(numbers: Sequence[ColumnProfile]) -> list[str]:
+def _command_for_numbers(numbers: Columns) -> list[str]:
     """Return a line with a command that reads few columns of numbers as a series, or [].
 
     There is none if one is named like times or counters: a row is a time step.
     """
     if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
         return []
+    if any(column.holds_measurements for column in numbers):
+        return []
     setting = f"data.sequence={flow([column.name for column in numbers])}"
     return [f"  {set_command(setting)}  # if each column is a time step of the row"]
 
 
-def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False) -> str:
+def kind_of_sequence(chosen: Columns, *, is_given: bool = False) -> str:
     """Return the kind of the sequence in the chosen columns: text, tokens, features or events.
 
     Args:
@@ -496,7 +499,7 @@ def kind_of_sequence(chosen: Sequence[ColumnProfile], *, is_given: bool = False)
     for column in chosen:
         if column.kind == "events":
             raise DataError(fields_problem(column))
-    if len(chosen) > 1 and kinds <= {"number", "amount"}:
+    if len(chosen) > 1 and all(x.is_number or x.kind == "amount" for x in chosen):
         fewest = FEWEST_GIVEN if is_given else FEWEST_WIDE
         if len(chosen) < fewest:
             raise DataError(*_few_numbers(chosen))
@@ -539,12 +542,12 @@ def fields_problem(column: ColumnProfile, text: ColumnProfile | None = None) -> 
     )
 
 
-def are_wide_codes(columns: Sequence[ColumnProfile]) -> bool:
+def are_wide_codes(columns: Columns) -> bool:
     """Return True if whole numbers from 0 on in columns are codes.
 
     Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
     """
-    if any(column.has_decimal_commas or column.kind == "amount" for column in columns):
+    if any(column.has_decimal_commas or column.kind != "number" for column in columns):
         return False
     rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]

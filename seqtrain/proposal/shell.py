@@ -36,6 +36,32 @@ def rewriting(
     return f"{' | '.join(steps)} > {shlex.quote(target)}", shlex.quote(target)
 
 
+def rewritten(
+    command: Sequence[str], path: str, suffix: str, *options: str, ending: str | None = None
+) -> list[str]:
+    """Return two lines of a message: a command that writes another file, and one that reads it.
+
+    Args:
+        command: The command, such as ["awk", CODE].
+        path: The file that it reads.
+        suffix: Word that tells the name of the new file from the old one.
+        options: Options of `seqtrain init` for the new file, as a shell reads them.
+        ending: Ending of the new name, or None for that of the old one.
+    """
+    line, target = rewriting(command, path, suffix, ending)
+    return [f"  {line}", " ".join(["  seqtrain init", target, *options])]
+
+
+def init_line(*words: str) -> str:
+    """Return a line of a message: the command `seqtrain init` with some files and options."""
+    return f"  {shlex.join(['seqtrain', 'init', *words])}"
+
+
+def set_option(setting: str) -> str:
+    """Return the option that sets a key of the config, such as data.order=null."""
+    return shlex.join(["--set", setting])
+
+
 def perl_literal(text: str) -> str:
     """Return a text as a part of a pattern of perl, with a backslash before each mark."""
     return "".join(f"\\{x}" if x in string.punctuation or x == " " else x for x in text)

@@ -21,21 +21,19 @@ from seqtrain.proposal.names import (
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import (
     NEARLY_ALL,
+    IdRows,
     Order,
-    RowSelection,
-    are_equal,
+    are_even,
     begins_again,
-    counts_rows,
     doubtful_orders,
-    growth,
     is_known,
     other_orders,
-    sampled_ids,
 )
 from seqtrain.proposal.prediction import information
 from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
+    Columns,
     JoinedColumn,
     determines,
     joined_codes,
@@ -49,6 +47,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.time_kinds import (
     has_both_ends,
     has_years_last,
@@ -88,7 +87,7 @@ class StepColumns:
 
     def __init__(
         self,
-        columns: Sequence[ColumnProfile],
+        columns: Columns,
         roles: Roles,
         options: InitOptions,
         *,
@@ -99,20 +98,19 @@ class StepColumns:
         self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
-        self.first = None if self.order is None else self.order.columns[0]
+        self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.chosen = columns_named(columns, options, "steps")
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
-        self.rows = sampled_ids(self.id)
-        self.ids = self.id.codes[self.rows]
+        self.rows = IdRows(self.id.codes)
 
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
         roles = self.roles
-        for column in () if self.order is None else self.order.columns:
+        for column in self.order.columns:
             if column.unit:
-                roles.units[str(column.name)] = column.unit
+                roles.units[column.name_text] = column.unit
         others = [x for x in self.columns if x not in (self.label, self.first)]
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         if self.row_features:
@@ -134,16 +132,16 @@ class StepColumns:
             )
             if self.label.name == LABEL and self.id.name == FILE:  # both of the paths
                 roles.warnings += self._labels_of_files()
-        tokens = [column for column in others if roles.steps.get(str(column.name)) == "token"]
+        tokens = [column for column in others if roles.steps.get(column.name_text) == "token"]
         for column in others:
-            if roles.steps.get(str(column.name)) == "number":
+            if roles.steps.get(column.name_text) == "number":
                 by = token_that_explains(column, tokens, self.rows)
                 if by is not None:
-                    roles.steps[str(column.name)] = {"number": True, "by": by}
+                    roles.steps[column.name_text] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_order()
         roles.warnings += self._parts_of_ids()
 
-    def read_turns(self, named: Sequence[ColumnProfile]) -> None:
+    def read_turns(self, named: Columns) -> None:
         """Read the rows of an id as turns of a chat, if their columns are free texts and tokens.
 
         If there are numbers, too, or windows, a warning says that the texts aren't used.
@@ -157,20 +155,20 @@ class StepColumns:
         roles = self.roles
         for column in named:
             if column.kind != "text" or (column.is_category and len(named) == 1):
-                steps = shlex.join(["--steps", str(column.name)])
+                steps = options_naming("steps", [column])
                 raise DataError(
                     f"--sequence: with --id, a row is a message, but {column.describe()} holds "
                     f"none; for a time step: {steps}"
                 )
         texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
-        tokens = [x for x in self.columns if roles.steps.get(str(x.name)) == "token"]
+        tokens = [x for x in self.columns if roles.steps.get(x.name_text) == "token"]
         if not texts:  # short ones, such as "ok" and "thank you"
             texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
             tokens = [x for x in tokens if x not in texts]
         if not texts and not named:
             return
-        numbers = [x for x in self.columns if "number" in roles.steps.get(str(x.name), "")]
-        has_numbers = any(not counts_rows(x.numbers[self.rows], self.ids) for x in numbers)
+        numbers = [x for x in self.columns if "number" in roles.steps.get(x.name_text, "")]
+        has_numbers = not all(map(self.rows.are_counted_by, numbers))
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
             found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
             if roles.window is None:
@@ -184,14 +182,14 @@ class StepColumns:
             own = [line for line in roles.ignored if line.startswith(f"{column.shown} ")]
             if column in roles.sequence:
                 roles.ignored = [line for line in roles.ignored if line not in own]
-            elif str(column.name) in roles.steps and not own:
+            elif column.name_text in roles.steps and not own:
                 roles.ignored.append(column.describe())
         roles.kind, roles.steps = "text", {}
 
     def _labels_of_files(self) -> Iterator[str]:
         """Yield a warning for each column with one value per file that may be the label."""
         for column in self.columns:
-            if str(column.name) in self.roles.static and column.repeats_as_labels:
+            if column.name_text in self.roles.static and column.repeats_as_labels:
                 options = options_naming("label", [column])
                 yield (
                     f"{column.shown} has one value in all rows of a file, as a label has, but that "
@@ -256,14 +254,14 @@ class StepColumns:
         if column.kind == "amount" and not is_code(column):
             if column.unit in SCALES and column.kind_counts["number"]:
                 raise DataError(f"--steps: {column.unit_problem()}")
-            self.roles.units[str(column.name)] = column.unit
+            self.roles.units[column.name_text] = column.unit
         kind = "number" if self._holds_amounts(column) else "token"
         if column in self.per_id and self.row_features:
-            self.roles.static[str(column.name)] = kind
+            self.roles.static[column.name_text] = kind
             return
         if column.kind == "number" and kind == "number" and self._are_codes(column):
             kind = "token"
-        self.roles.steps[str(column.name)] = kind
+        self.roles.steps[column.name_text] = kind
 
     def _holds_amounts(self, column: ColumnProfile) -> bool:
         """Return True for durations, and numbers that the column's name doesn't call codes."""
@@ -278,7 +276,7 @@ class StepColumns:
         if is_time(column) and not column.word.endswith("order"):
             return True
         order = np.argsort(np.argsort(np.array(list(map(str, column.values)))))
-        steps = growth(order[column.codes[self.rows]].astype(np.float64), self.ids)
+        steps = self.rows.growth(order[column.codes[self.rows.rows]])
         return bool(len(steps) and (steps >= 0).all() and (steps > 0).mean() > NEARLY_ALL)
 
     def _may_be_time(self, column: ColumnProfile) -> bool:
@@ -296,9 +294,9 @@ class StepColumns:
         """
         if column.has_decimals:
             return False
-        numbers, ids = column.numbers[self.rows], self.ids
-        within = np.arange(len(ids)) if self.order is None else self.order.numbers[self.rows]
-        by_id = np.lexsort((within, ids))
+        numbers, ids = self.rows.numbers(column), self.rows.ids
+        keys = [self.rows.numbers(self.order)] if self.order else []
+        by_id = np.lexsort((*keys, ids))
         by_id = by_id[np.isfinite(numbers[by_id])]
         numbers, ids = numbers[by_id], ids[by_id]
         changes = np.diff(numbers)[np.diff(ids) == 0]
@@ -325,20 +323,20 @@ class StepColumns:
     def _doubts_about_order(self) -> Iterator[str]:
         """Yield doubts about the order, and add the increase of an uneven order to the steps."""
         order = self.order
-        if order is None:
+        if not order:
             yield from self._doubts_without_order()
         elif all(is_known(column, self.id) for column in order.columns):
-            steps = growth(order.keys[0][self.rows], self.ids, sort=True)
-            is_even = not len(steps) or are_equal(steps)
+            steps = self.rows.gaps(order.first)
+            is_even = not steps.any() or are_even(steps)
             names = [column.name for column in self.columns]
             is_uneven = not (is_even or is_calendar(order.columns[0]))
             if self.is_sorted and is_uneven and ELAPSED not in names:
                 self.roles.steps[ELAPSED] = "order"
-            steps = growth(order.numbers[self.rows], self.ids)
+            steps = self.rows.steps(order)
             yield from self._newest_first(steps)
             is_mixed = (steps > 0).any() and np.count_nonzero(steps < 0) > len(steps) / 10
             if self.id.is_contiguous and is_mixed and not is_dated(order.columns[0]):
-                option = shlex.join(["--set", "data.order=null"])
+                option = set_option("data.order=null")
                 yield (
                     f"rows of one {self.id.shown} stand together, but not in the order of "
                     f"{order.shown}; if the file has them in time: {option}"
@@ -358,22 +356,22 @@ class StepColumns:
                 yield (
                     f"{order.columns[0].shown} has no {period}: rows of {first} come before those "
                     f"of {last} of one {self.id.shown}; add the date, or keep the order of the "
-                    f"file: {shlex.join(['--set', 'data.order=null'])}"
+                    f"file: {set_option('data.order=null')}"
                 )
-            yield from self._mixed_sequences(order.codes[self.rows])
+            yield from self._mixed_sequences(order.codes[self.rows.rows])
 
     def _undecided_ties(self, order: Order) -> Iterator[str]:
         """Yield options by which times of day may sort rows that are equal in the order."""
-        ties = order.ties(self.ids, self.rows)
+        ties = self.rows.ties(order)
         for column in self.columns:
             if column in order.columns or not is_time_of_day(column) or is_amount(column):
                 continue
             longer = Order(*order.columns, column)
-            if 2 * longer.ties(self.ids, self.rows) < ties:
-                names = [word for each in longer.columns for word in ("--order", str(each.name))]
+            if 2 * self.rows.ties(longer) < ties:
+                options = options_naming("order", longer.columns)
                 yield (
                     f"{counted(ties, 'row')} of one {self.id.shown} with an equal {order.shown} "
-                    f"stay as in the file; if {column.shown} sorts them: {shlex.join(names)}"
+                    f"stay as in the file; if {column.shown} sorts them: {options}"
                 )
 
     def _newest_first(self, steps: Floats) -> Iterator[str]:
@@ -383,7 +381,6 @@ class StepColumns:
             steps: Growth of the order from row to row of an id.
         """
         changed = int(np.count_nonzero(steps))
-        assert self.order is not None
         are_newest = np.count_nonzero(steps < 0) >= MOSTLY_NEWEST * max(1, changed)
         if not (are_newest and self.is_sorted):
             return
@@ -394,7 +391,7 @@ class StepColumns:
         yield (
             f"rows of one {self.id.shown} are newest first in the file, by {name}: data.order "
             f"sorts them from the oldest on{equal}; if it counts down, keep the order of the file: "
-            f"{shlex.join(['--set', 'data.order=null'])}"
+            f"{set_option('data.order=null')}"
         )
 
     def _doubts_without_order(self) -> Iterator[str]:
@@ -408,13 +405,13 @@ class StepColumns:
                     f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
                     "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
                 )
-            if self.roles.steps.get(str(column.name)) == "token" and self._may_be_time(column):
+            if self.roles.steps.get(column.name_text) == "token" and self._may_be_time(column):
                 yield (
                     f"rows are used in the order of the file: the cells of {column.shown}, such as "
                     f"{quote(column.values[0], 30)}, can't be read as times, and are tokens"
                 )
             if begins_again(column, self.id):
-                commands = shlex.join(["--order", "DATE", "--order", str(column.name)])
+                commands = shlex.join(["--order", "DATE", "--order", column.name_text])
                 place = "at midnight"
                 if column.time_type != DURATION:
                     period, first, last = ENDS_OF_PERIODS[column.time_type == WEEKDAY]
@@ -441,7 +438,7 @@ class StepColumns:
         for part in self._labelled_parts() if self.finds_id else ():
             options = options_naming("id", [part])
             others = [x for x in self.id.parts if x is not part]
-            if self.order is not None and all(x.kind in ("number", "time") for x in others):
+            if self.order and all(x.kind in ("number", "time") for x in others):
                 options += f" {options_naming('order', [*others, *self.order.columns])}"
             yield (
                 f"all rows of one {part.shown} have one label; if they are one sequence: {options}"
@@ -473,19 +470,20 @@ class StepColumns:
 
         Many rows of an id have an equal order, each with another value in the column.
         """
-        ids, rows, name = self.ids, len(self.ids), self.id.shown
+        ids, name = self.rows.ids, self.id.shown
+        rows = len(ids)
         if 2 * distinct_rows(ids, times) > rows:
             return
         for column in self.columns:
-            codes = column.codes[self.rows]
+            codes = column.codes[self.rows.rows]
             if column is self.first or 3 * distinct_rows(ids, codes) > rows:
                 continue
             if distinct_rows(ids, codes, times) == rows:
-                order = "" if self.order is None else self.order.shown
                 both = (*self.id.parts, column)
                 yield (
-                    f"rows of one {name} have the same {order}, one for each {column.shown}: if a "
-                    f"sequence has one {name} and one {column.shown}: {options_naming('id', both)}"
+                    f"rows of one {name} have the same {self.order.shown}, one for each "
+                    f"{column.shown}: if a sequence has one {name} and one {column.shown}: "
+                    f"{options_naming('id', both)}"
                 )
 
 
@@ -500,9 +498,7 @@ def distinct_rows(*codes: npt.NDArray[Any]) -> int:
     return int(joined_codes(codes).max(initial=-1)) + 1
 
 
-def token_that_explains(
-    column: ColumnProfile, tokens: Sequence[ColumnProfile], rows: RowSelection
-) -> str | None:
+def token_that_explains(column: ColumnProfile, tokens: Columns, rows: IdRows) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
     Its tokens explain half of the variance of the numbers' ranks or more. Each distinct token has
@@ -513,12 +509,12 @@ def token_that_explains(
         tokens: Columns of tokens from which one is chosen.
         rows: Rows to look at.
     """
-    numbers = column.numbers[rows]
+    numbers = rows.numbers(column)
     present = np.isfinite(numbers)
     ranks = np.unique(numbers[present], return_inverse=True)[1].astype(np.float64)
     found = {}
     for other in tokens:
-        codes = other.codes[rows][present]
+        codes = other.codes[rows.rows][present]
         counts = np.bincount(codes)
         means = np.bincount(codes, ranks) / counts.clip(1)
         if len(codes):
@@ -527,7 +523,7 @@ def token_that_explains(
             share = 0.0
         is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
         if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
-            found[share] = str(other.name)
+            found[share] = other.name_text
     if found:
         return found[max(found)]
     return None

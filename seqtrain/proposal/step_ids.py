@@ -1,7 +1,5 @@
 """Ids of a table with a row per time step: the columns that name the sequence of each row."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from seqtrain.errors import DataError
@@ -14,13 +12,16 @@ from seqtrain.proposal.names import (
     is_time,
 )
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.order import counts_rows, find_order
+from seqtrain.proposal.order import IdRows, find_order
 from seqtrain.proposal.profile import (
+    FREE_WORDS,
     SAMPLE,
     ColumnProfile,
+    Columns,
     determines,
     joined_codes,
     joined_column,
+    refines,
 )
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
 
@@ -41,23 +42,24 @@ SHORTEST_RUN = 3
 """Fewest rows in which a label stays, on average. If it changes faster, rows aren't in time."""
 
 
-def have_names(columns: Sequence[ColumnProfile]) -> bool:
+def have_names(columns: Columns) -> bool:
     """Return True if columns have names, and not only indexes."""
     return all(isinstance(column.name, str) for column in columns)
 
 
-def given_ids(columns: Sequence[ColumnProfile], options: InitOptions) -> list[ColumnProfile]:
+def given_ids(columns: Columns, options: InitOptions) -> list[ColumnProfile]:
     """Return the id in the columns that the user names as one, or []."""
     given = columns_named(columns, options, "id")
     return [joined_column(given)] if given else []
 
 
-def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
+def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
     The values of an id repeat, and all rows of one id have one label. At least one label has
     several ids. Of nested columns, the finest is the id. If there is none, a few labels may be
-    mistakes where no windows are asked for.
+    mistakes where no windows are asked for. Texts of several words are no ids where another column
+    names each row.
 
     Raises:
         DataError: If several columns may be the id.
@@ -70,6 +72,8 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
     targets = labels or possible
+    names_rows = any(x.is_unique and (x.kind == "text" or is_code(x)) for x in columns)
+    possible = [x for x in possible if x.words < FREE_WORDS or not names_rows]
     candidates = given or [
         x for x in possible if x.name != "" and x.kind != "amount" and x not in taken
     ]
@@ -79,8 +83,7 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
             is_sparse = bool(labels) or mostly_blank(label)
-            is_id = label not in column.parts and determines(column, label, labelled=is_sparse)
-            if is_id and not determines(label, column):
+            if label not in column.parts and refines(column, label, labelled=is_sparse):
                 found.append(column)
                 break
     if not found and options.get("window") is None:
@@ -100,9 +103,7 @@ def find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPro
     return None
 
 
-def _moments(
-    columns: Sequence[ColumnProfile], labels: Sequence[ColumnProfile]
-) -> list[ColumnProfile]:
+def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
     """Return columns of times that name sequences, such as a day whose rows have one label.
 
     Another column sorts the rows of each time.
@@ -111,9 +112,8 @@ def _moments(
     for column in columns:
         if column.kind != "time" or FEWEST_PER_TIME * column.distinct > column.rows:
             continue
-        others = [x for x in labels if x is not column and determines(column, x)]
-        has_label = any(not determines(x, column) for x in others)
-        if has_label and find_order([x for x in columns if x is not column], column) is not None:
+        has_label = any(refines(column, x) for x in labels if x is not column)
+        if has_label and find_order([x for x in columns if x is not column], column):
             found.append(column)
     return found
 
@@ -148,9 +148,7 @@ def mostly_blank(column: ColumnProfile) -> bool:
     return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
 
 
-def _likeliest_ids(
-    found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
-) -> list[ColumnProfile]:
+def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
@@ -174,19 +172,19 @@ def _likeliest_ids(
     return [x for x in names if not any(_counts(x, other) for other in columns)]
 
 
-def _sorts_rows_of(columns: Sequence[ColumnProfile], id: ColumnProfile) -> bool:
+def _sorts_rows_of(columns: Columns, id: ColumnProfile) -> bool:
     """Return True if other columns sort the rows of an id, such as dates do."""
-    return find_order([x for x in columns if x is not id], id) is not None
+    return bool(find_order([x for x in columns if x is not id], id))
 
 
-def _may_be_property(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+def _may_be_property(column: ColumnProfile, columns: Columns) -> bool:
     """Return True for few scattered values, such as grades, whose rows no other column sorts."""
     if column.distinct > MOST_CLASSES or is_code_or_owner(column) or is_part_of_id(column):
         return False
     return not column.is_contiguous and not _sorts_rows_of(columns, column)
 
 
-def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+def may_name_sequences(column: ColumnProfile, columns: Columns) -> bool:
     """Return False for numbers that may be measured: that come back, whatever their name says.
 
     Numbers are ids if their rows stand together, if another column counts these, or if they are
@@ -197,7 +195,7 @@ def may_name_sequences(column: ColumnProfile, columns: Sequence[ColumnProfile]) 
         return True
     others = [x for x in columns if x is not column and x.kind == "number"]
     is_named = is_code_or_owner(column) or is_part_of_id(column)
-    if is_named or any(counts_rows(x.numbers, column.codes) for x in others):
+    if is_named or any(map(IdRows(column.codes).are_counted_by, others)):
         return True
     times = [x for x in columns if (x.kind == "time" or is_time(x)) and not x.is_constant]
     sizes = {len(str(value)) for value in column.values}
@@ -215,4 +213,4 @@ def is_ordinal(column: ColumnProfile) -> bool:
 def _counts(column: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if a column counts the rows of an id that follow each other."""
     is_id = column is not id and id.can_be_label and id.is_contiguous
-    return is_id and find_order([column], id) is not None
+    return is_id and bool(find_order([column], id))

@@ -1,8 +1,5 @@
 """Roles of columns of a table with a row per time step: id, label, order, steps, row features."""
 
-import shlex
-from collections.abc import Sequence
-
 import numpy as np
 
 from seqtrain.errors import DataError, marked
@@ -10,7 +7,14 @@ from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import LIST_KINDS, ColumnProfile, determines, joined_column
+from seqtrain.proposal.profile import (
+    LIST_KINDS,
+    ColumnProfile,
+    Columns,
+    determines,
+    joined_column,
+    refines,
+)
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -18,6 +22,7 @@ from seqtrain.proposal.roles import (
     likeliest_labels,
     other_labels,
 )
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.step_columns import StepColumns
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -40,7 +45,7 @@ MOST_CONFLICTS = 0.05
 """Share of rows with another label than most rows of their id up to which they may be mistakes."""
 
 
-def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
+def step_table(columns: Columns, options: InitOptions) -> Roles | None:
     """Return the roles of a table with one row per time step, or None if it isn't one.
 
     Rows are time steps if the user gave --id, --order or --steps. Without these options, the
@@ -64,7 +69,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     if roles is None and id is not None:
         roles = _roles(columns, id, options)
         may_be_wide = wide_columns(columns) or not have_names(columns)
-        if roles.order is None and not is_requested and may_be_wide:
+        if not (roles.order or is_requested) and may_be_wide:
             return None
     if roles is None and is_requested:
         taken = given[0].parts if given else ()
@@ -97,9 +102,7 @@ def step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles 
     return None
 
 
-def _may_be_step_table(
-    columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
-) -> bool:
+def _may_be_step_table(columns: Columns, options: InitOptions, *, is_requested: bool) -> bool:
     """Return True if the user says that rows are time steps, or no column can hold a sequence.
 
     Raises:
@@ -118,7 +121,7 @@ def _may_be_step_table(
     return True
 
 
-def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
+def _holds_sequence(columns: Columns) -> bool:
     """Return True if a column can be the sequence of a row, and not a symbol of a step.
 
     Symbols such as SKU-120934 are short single words, most of which differ but not all. They are
@@ -131,9 +134,7 @@ def _holds_sequence(columns: Sequence[ColumnProfile]) -> bool:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]
     labels = [x for x in columns if x.can_be_label and not is_code(x)]
-    has_id = any(
-        determines(id, label) and not determines(label, id) for id in ids for label in labels
-    )
+    has_id = any(refines(id, label) for id in ids for label in labels)
     return not (has_id and all(map(_are_symbols, possible)))
 
 
@@ -145,12 +146,16 @@ def _are_symbols(column: ColumnProfile) -> bool:
 
 
 def can_be_sequence(column: ColumnProfile) -> bool:
-    """Return True for lists, and for texts most of which differ and that aren't codes or times."""
+    """Return True for lists, and for texts most of which differ.
+
+    Codes, times and measurements aren't sequences.
+    """
     if column.kind in LIST_KINDS:
         return True
     if column.kind != "text" or not column.differs or is_code(column):
         return False
-    return not (is_time(column) and column.words <= 1) and not column.pattern
+    is_value = column.pattern or column.holds_measurements
+    return not (is_value or (is_time(column) and column.words <= 1))
 
 
 def _is_label_of(id: ColumnProfile, label: ColumnProfile, options: InitOptions) -> bool:
@@ -160,7 +165,7 @@ def _is_label_of(id: ColumnProfile, label: ColumnProfile, options: InitOptions) 
     return options.get("window") is None and has_mistakes(label, id)
 
 
-def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions) -> Roles:
+def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
     """Return the roles with this id, a label and an order. Other columns have no role yet.
 
     Raises:
@@ -180,31 +185,31 @@ def _roles(columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOpt
         doubts = other_labels(possible, label)
     varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
     given = columns_named(columns, options, "order")
-    order = Order(*given) if given else None
-    if order is None and not _is_only_measurement(varying):
+    order = Order(*given)
+    if not order and not _is_only_measurement(varying):
         order = find_order(varying, id)
         has_unread_dates = any(x.kind == "time" and np.isnan(x.numbers).all() for x in varying)
-        if order is not None and all(map(is_time_of_day, order.columns)) and has_unread_dates:
-            order = None  # a time of day comes again on each of the dates
-        if order is None:
+        if order and all(map(is_time_of_day, order.columns)) and has_unread_dates:
+            order = Order()  # a time of day comes again on each of the dates
+        if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
 
 
-def _order_of_channels(varying: Sequence[ColumnProfile], id: ColumnProfile) -> Order | None:
-    """Return the order of rows that hold a number of one channel each, or None.
+def _order_of_channels(varying: Columns, id: ColumnProfile) -> Order:
+    """Return the order of rows that hold a number of one channel each, empty if there is none.
 
     The order begins again in each channel of an id, so it sorts the rows of both together.
     """
     for channel in filter(is_channel, varying):
         others = [x for x in varying if x is not channel]
         order = find_order(others, joined_column([*id.parts, channel]))
-        if order is not None:
+        if order:
             return order
-    return None
+    return Order()
 
 
-def _is_only_measurement(varying: Sequence[ColumnProfile]) -> bool:
+def _is_only_measurement(varying: Columns) -> bool:
     """Return True for one column of numbers that isn't named like times or counters.
 
     Without it a time step is empty, so it isn't the order, even if it grows evenly.
@@ -215,7 +220,7 @@ def _is_only_measurement(varying: Sequence[ColumnProfile]) -> bool:
 def _check_labels(
     id: ColumnProfile,
     label: ColumnProfile,
-    columns: Sequence[ColumnProfile],
+    columns: Columns,
     options: InitOptions,
 ) -> None:
     """Raise a DataError if many rows have another label than most rows of their id.
@@ -236,12 +241,12 @@ def _check_labels(
     changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
     others = [column for column in columns if column not in (*id.parts, label)]
     has_sequence = any(map(can_be_sequence, others))
-    is_sorted = bool(options.named("order")) or find_order(others, id) is not None
+    is_sorted = bool(options.named("order") or find_order(others, id))
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
-        window = shlex.quote("data.window={steps: 16, stride: 8, label: last}")
-        advice = f"for a label of the last row of each 16 of them, add the option: --set {window}"
+        window = set_option("data.window={steps: 16, stride: 8, label: last}")
+        advice = f"for a label of the last row of each 16 of them, add the option: {window}"
     elif has_sequence:
-        group = shlex.join(["--set", f"data.group={id.parts[0].name}"])
+        group = set_option(f"data.group={id.parts[0].name}")
         advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
     else:
         advice = (
@@ -251,7 +256,7 @@ def _check_labels(
     raise DataError(f"{changes}; {advice}")
 
 
-def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
     """Raise a DataError if rows of a table without names seem to be time steps of several ids.
 
     Their numbers increase within an id, but the label isn't clear. The error lists the commands.
@@ -262,12 +267,12 @@ def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions
     choices, is_sorted = list[tuple[bool, str]](), False
     for id in possible:
         order = find_order([x for x in columns if x is not id], id)
-        is_sorted |= order is not None
-        sorting = () if order is None else order.columns[:1]
+        is_sorted |= bool(order)
+        sorting = order.columns[:1]
         option = "".join(f" --order {column.name}" for column in sorting)
         for label in possible:
             may_be = label is not id and label not in sorting
-            if may_be and (order is not None or id.is_contiguous):
+            if may_be and (order or id.is_contiguous):
                 choice = f"  {INIT_COMMAND} --id {id.name} --label {label.name}{option}"
                 choices.append((not id.is_contiguous, choice))
     lines = [choice for _, choice in sorted(choices)] if is_sorted else []
@@ -281,9 +286,8 @@ def _refuse_without_names(columns: Sequence[ColumnProfile], options: InitOptions
 def _roles_by_values(roles: Roles) -> str:
     """Return a warning about the roles of columns without names."""
     assert roles.id is not None
-    if roles.order is None:
-        order = ""
-    else:
+    order = ""
+    if roles.order:
         order = f", {roles.order.shown} as the time"
     return (
         f"the columns have no names; by their values, {roles.id.shown} is read as the id{order}, "

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.options import FileLayout
+from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import LONGEST_LABEL, ColumnProfile
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    BadCellError,
     Block,
     Cells,
     Coded,
@@ -21,9 +22,11 @@ from seqtrain.tables.blocks import (
     Name,
     as_list,
     cells_at,
+    with_codes,
 )
-from seqtrain.tables.cells import BadCellError, text_of
+from seqtrain.tables.cells import text_of
 from seqtrain.tables.formats import columns_of_format
+from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name
 
 KEPT, KEPT_EVERY, PIECE = 200_000, 16, 200
@@ -72,6 +75,31 @@ class Table:
         return display_name(self.path)
 
     @property
+    def options(self) -> InitOptions:
+        """Options of the user, with the values that follow from the layout."""
+        return self.layout.options
+
+    @property
+    def format(self) -> str:
+        """Format of the files."""
+        return self.dialect.format
+
+    @property
+    def is_delimited(self) -> bool:
+        """True for csv and tsv."""
+        return self.format in ("csv", "tsv")
+
+    @property
+    def files(self) -> list[str]:
+        """The files, or the folder, if a pattern names them."""
+        return matching_files(self.path)
+
+    @property
+    def file(self) -> str:
+        """The first file, or the folder."""
+        return self.files[0]
+
+    @property
     def rows(self) -> int:
         """Number of rows that can be read."""
         return len(self.lines)
@@ -79,7 +107,7 @@ class Table:
     @property
     def has_columns(self) -> bool:
         """True if the columns have names or indices that a config can name."""
-        return columns_of_format(self.dialect.format) != "none" or bool(self.step_columns)
+        return columns_of_format(self.format) != "none" or bool(self.step_columns)
 
     def column(self, name: Name | None) -> ColumnProfile | None:
         """Return the column with a name, or None."""
@@ -123,7 +151,7 @@ class TableBuilder:
 
         A user may name such a column as the id: the rows of one file are cut into windows.
         """
-        columns, given = [], self.table.layout.options.named("id")
+        columns, given = [], self.table.options.named("id")
         for name, column in self._columns.items():
             column.fill(self.rows)
             if name not in (FILE, FOLDER) or len(column.distinct) > 1 or name in given:
@@ -153,9 +181,7 @@ class _GrowingColumn(dict[Any, int]):
 
     def add(self, cells: Cells) -> None:
         """Append cells."""
-        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-            values, places = np.unique(cells, return_inverse=True)
-            cells = Coded(places.astype(np.int32), values.tolist())
+        cells = with_codes(cells)
         if isinstance(cells, Coded):
             table = [*map(self.code, cells.values), self[""] if -1 in cells.codes else 0]
             self._append_codes(np.array(table, dtype=np.int32)[cells.codes])

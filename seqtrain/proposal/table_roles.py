@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 
 from seqtrain.config.document import flow
@@ -26,25 +25,35 @@ from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
 from seqtrain.proposal.nested import refuse_annotations, refuse_nested
-from seqtrain.proposal.number_forms import check_decimal_marks, unclear_dates, written_in_two_ways
+from seqtrain.proposal.number_forms import (
+    check_decimal_marks,
+    commands_for_measurements,
+    measurements_as_tokens,
+    unclear_dates,
+    written_in_two_ways,
+)
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+)
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
     columns_named,
     joined_marks,
     odd_numbers,
+    options_naming,
     owner_of,
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
+from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.step_roles import step_table
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import listed, quote
 
 FILES_LOOKED_FOR = 20
@@ -71,12 +80,12 @@ def roles_of(table: Table) -> Roles:
         roles.warnings.append(
             f"{listed([column.shown for column in facts])}: columns of the file of labels, which "
             "aren't used, for an input to predict lacks them; to use them: "
-            f"{shlex.join(['--set', f'data.static={flow(types)}'])}"
+            f"{set_option(f'data.static={flow(types)}')}"
         )
     if table.layout.joins:  # "all other columns" would be those of the joined files, too
         roles.all_others = False
     odd = [*odd_numbers(roles)]
-    sorting = () if roles.order is None else roles.order.columns
+    sorting = roles.order.columns
     setting = setting_for_missing([column for column in odd if column not in sorting], table)
     for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
@@ -87,15 +96,16 @@ def roles_of(table: Table) -> Roles:
         elif own[0] in sorting:
             meaning, advice = "they are to be used", "correct this cell, for it sorts the rows"
         elif setting:
-            advice = shlex.join(["--set", setting])
+            advice = set_option(setting)
         roles.warnings.append(
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
             f"{advice}"
         )
     check_decimal_marks(roles, table)
+    about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
     about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets)
-    for doubts in (written_in_two_ways, *about_times, *about_cells):
+    for doubts in (*about_numbers, *about_times, *about_cells):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
@@ -103,7 +113,7 @@ def roles_of(table: Table) -> Roles:
 
 def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
-    options = table.layout.options
+    options = table.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
     used += map(str, options.get("static") or ())
     if options.get("group") is not None:
@@ -111,12 +121,12 @@ def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
     if str(roles.label.name) not in table.layout.facts:
         return []
     found = [column for column in map(table.column, table.layout.facts) if column is not None]
-    return [x for x in found if x is not roles.label and str(x.name) not in used]
+    return [x for x in found if x is not roles.label and x.name_text not in used]
 
 
 def _without_keys(table: Table) -> list[ColumnProfile]:
     """Return the columns of a table but for parts of file names that only find rows elsewhere."""
-    options, keys = table.layout.options, set[str]()
+    options, keys = table.options, set[str]()
     parts = set(re.compile(table.layout.pattern or "").groupindex)
     for join in table.layout.joins:
         on = join["on"]
@@ -125,9 +135,9 @@ def _without_keys(table: Table) -> list[ColumnProfile]:
     return [column for column in table.columns if column.name not in (keys & parts) - named]
 
 
-def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+def _roles_of(table: Table, columns: Columns) -> Roles:
     """Return the roles of some columns of a table."""
-    options = table.layout.options
+    options = table.options
     if not table.has_columns:
         return _fixed_roles(table, columns)
     _check_names(columns, options)
@@ -140,7 +150,7 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
     roles, doubts = step_table(columns, options), list[str]()
-    if roles is None or roles.order is None:
+    if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:
         roles = _row_roles(table, columns, options, next(iter(labels), None))
@@ -155,26 +165,26 @@ def _roles_of(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     return roles
 
 
-def _refuse_one_class(columns: Sequence[ColumnProfile], marked: ColumnProfile) -> None:
+def _refuse_one_class(columns: Columns, marked: ColumnProfile) -> None:
     """Raise a DataError if at most one of the label columns marks rows.
 
     Args:
         columns: The label columns.
         marked: Column of the names that each row has, joined by |.
     """
-    names = [x for x in columns if any(str(x.name) in own.split("|") for own in marked.values)]
+    names = [x for x in columns if any(x.name_text in own.split("|") for own in marked.values)]
     if not names:
         raise DataError("--label: no row has a 1 in one of these columns; name others")
     if len(names) == 1:
         raise DataError(
             f"--label: of these columns, only {names[0].shown} marks rows; if its 1 and 0 are two "
-            f"classes, name it alone: {shlex.join(['--label', str(names[0].name)])}"
+            f"classes, name it alone: {options_naming('label', [names[0]])}"
         )
 
 
 def _row_roles(
     table: Table,
-    columns: Sequence[ColumnProfile],
+    columns: Columns,
     options: InitOptions,
     label: ColumnProfile | None,
 ) -> Roles:
@@ -201,14 +211,14 @@ def _row_roles(
     label = _likeliest_label(columns, label)
     if roles is None and label is not None:
         lines += commands_for_parts(table, columns, label)
+    if roles is None:
+        lines += commands_for_measurements(table, columns)
     if roles is None or lines:
         raise DataError(*problems, *lines)
     return roles
 
 
-def _likeliest_label(
-    columns: Sequence[ColumnProfile], label: ColumnProfile | None
-) -> ColumnProfile | None:
+def _likeliest_label(columns: Columns, label: ColumnProfile | None) -> ColumnProfile | None:
     """Return the label that the user names, or the one that is likeliest, or None."""
     if label is None:
         try:
@@ -224,7 +234,7 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
     Raises:
         DataError: The error has the command that reads the files instead.
     """
-    file = matching_files(table.path)[0]
+    file = table.file
     for column in table.columns:
         if column.kind != "text" or not column.is_unique or column is roles.label:
             continue
@@ -236,22 +246,21 @@ def _refuse_names_of_files(table: Table, roles: Roles) -> None:
 
 def _names_of_files(table: Table, column: ColumnProfile, folder: str, label: str) -> DataError:
     """Return the error about a column with the names of files in a folder."""
-    names, file = list(map(str, column.values)), matching_files(table.path)[0]
+    names, file = list(map(str, column.values)), table.file
     problem = f"{table.name}: {column.shown} holds names of files, such as {quote(names[0], 40)}"
     if resolve_format(names[0], "auto") not in RECORDINGS:
         return DataError(f"{problem}; to read texts, put the files of each class into a folder")
     files = pattern_of([os.path.join(folder, name) for name in names])
     if files is None:
         files = os.path.join(folder, f"*{os.path.splitext(names[0])[1]}")
-    key = str(column.name)
+    key = column.name_text
     on: object = column.name
     if not key.isidentifier() or key in (FILE, FOLDER):
         key, on = RECORDING, {"left": RECORDING, "right": column.name}
-    command = ["seqtrain", "init", files, "--label", label]
     pattern = next(key_patterns(key, names[0].count("/"), names[0]))
-    command += ["--set", f"data.path={flow(pattern)}"]
-    command += ["--set", f"data.join={flow([{'file': file, 'on': on}])}"]
-    return DataError(f"{problem}; to read the files:", f"  {shlex.join(command)}")
+    path, join = f"data.path={flow(pattern)}", f"data.join={flow([{'file': file, 'on': on}])}"
+    line = init_line(files, "--label", label, "--set", path, "--set", join)
+    return DataError(f"{problem}; to read the files:", line)
 
 
 def _folder_with(names: Sequence[str], folder: str) -> str | None:
@@ -264,9 +273,9 @@ def _folder_with(names: Sequence[str], folder: str) -> str | None:
     return None
 
 
-def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
+def _fixed_roles(table: Table, columns: Columns) -> Roles:
     """Return the roles of the columns of a format that fixes where sequence and label are."""
-    options, format = table.layout.options, table.dialect.format
+    options, format = table.options, table.format
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     for option in ("label", "sequence", "header"):
@@ -288,9 +297,9 @@ def _fixed_roles(table: Table, columns: Sequence[ColumnProfile]) -> Roles:
     return roles
 
 
-def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+def _check_names(columns: Columns, options: InitOptions) -> None:
     """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
-    present = [str(column.name) for column in columns]
+    present = [column.name_text for column in columns]
     known = {*present, *map(str, range(len(columns)))}
     has_names = isinstance(columns[0].name, str)
     if has_names:

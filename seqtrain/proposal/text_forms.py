@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
@@ -21,7 +20,7 @@ from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
-from seqtrain.tables.sources import matching_files, open_source
+from seqtrain.tables.sources import open_source
 from seqtrain.tables.xlsx import FIRST_ROWS
 from seqtrain.text import display_name, listed, one_of, quote
 
@@ -101,7 +100,7 @@ def format_of_lines(table: Table) -> str:
     if any("\t" in line for line in lines):
         numbers, widths = sum(map(is_number, fields[-1])), {*map(len, fields)}
         are_numbers = len(widths) == 1 and numbers > 1 and numbers >= len(fields[-1]) - 1
-        if are_numbers or table.layout.options.get("header") or has_label_last(fields):
+        if are_numbers or table.options.get("header") or has_label_last(fields):
             return "tsv"
         return "txt"
     for mark in ";,|":
@@ -129,7 +128,7 @@ def _has_names(table: Table) -> bool:
     A label that comes again is none of the names.
     """
     tsv = Table(table.path, table.layout, replace(table.dialect, format="tsv"))
-    options, (head, first) = table.layout.options, _head_of(tsv)
+    options, (head, first) = table.options, _head_of(tsv)
     comes_again = head.rows > 0 and first[0].strip() in head.columns[0].values
     if "header" in options.given or not head.rows or comes_again:
         return bool(options.get("header"))
@@ -140,7 +139,7 @@ def _has_names(table: Table) -> bool:
 
 def delimiter_of(table: Table) -> str:
     """Return the delimiter of the first file of csv or tsv of a table."""
-    file = matching_files(table.path)[0]
+    file = table.file
     return form_of(first_lines(file, table.dialect), table.dialect).delimiter
 
 
@@ -165,13 +164,12 @@ def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     if any(options.named(option) for option in COLUMN_OPTIONS):
         return
     name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
-    command, target = rewriting(["awk", "-v", r"OFS=\t", code], path, "blocks", ".tsv")
+    command = ["awk", "-v", r"OFS=\t", code]
     raise DataError(
         f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
         "per token; seqtrain learns a label per sequence",
         f"{name}: if the lines of a block have one label, number the blocks by these commands:",
-        f"  {command}",
-        f"  seqtrain init {target} --id 0",
+        *rewritten(command, path, "blocks", "--id 0", ending=".tsv"),
     )
 
 
@@ -206,11 +204,9 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
     elif len(names) != width and not comments:
         return
     code += r'/^#/ || !NF {next} {sub(/\r$/, ""); $1 = $1; print}'
-    command, target = rewriting(["awk", "-v", r"OFS=\t", code], path, "table", ".tsv")
     raise DataError(
         f"{display_name(path)}: {width} columns between blanks; to write tabs there:",
-        f"  {command}",
-        f"  seqtrain init {target}",
+        *rewritten(["awk", "-v", r"OFS=\t", code], path, "table", ending=".tsv"),
     )
 
 
@@ -232,8 +228,8 @@ def command_for_unknown(path: str) -> list[str]:
     first = str(as_list(blocks[0].columns[TEXT])[0])
     for format, pattern in BEGINNINGS.items():
         if re.match(pattern, first):
-            command = shlex.join(["seqtrain", "init", path, "--format", format])
-            return [f"it seems to be {format}; to read it so:", f"  {command}"]
+            line = init_line(path, "--format", format)
+            return [f"it seems to be {format}; to read it so:", line]
     _refuse_labels_before_blanks(path, Dialect("lines"))
     return []
 
@@ -247,7 +243,7 @@ def _ends(line: str, mark: str) -> tuple[str, str, str]:
 
 def undecodable_rows(table: Table) -> list[str]:
     """Return the places and reasons of rows that can't be decoded, if no encoding is given."""
-    if "encoding" in table.layout.options.given:
+    if "encoding" in table.options.given:
         return []
     return [x for x in table.problems if NOT_UTF_8 in x or BINARY in x]
 
@@ -279,10 +275,10 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
         _refuse_survey(head)
     filled = [cell for cell in first if cell.strip()]
     has_title = len(filled) == 1 and len(first) > 2
-    if is_train and has_title and table.layout.options.get("header") is not False:
+    if is_train and has_title and table.options.get("header") is not False:
         _refuse_title(table, first)
     if first:
-        table.header = has_header(table.name, first, head.columns, table.layout.options)
+        table.header = has_header(table.name, first, head.columns, table.options)
         table.dialect = replace(table.dialect, header=table.header)
     return first
 
@@ -297,12 +293,12 @@ def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
     Raises:
         DataError: If the rows have different lengths as texts hold the delimiter.
     """
-    file = open_source(table.path, Dialect(table.dialect.format)).files()[0]
+    file = open_source(table.path, Dialect(table.format)).files()[0]
     blocks = open_source(file, replace(table.dialect, header=False)).blocks(
         Selection((), rest=True), FIRST_LINES
     )
     rows = as_list(next(blocks).columns[REST])
-    header = bool(table.layout.options.get("header", names_ragged_rows(rows[0], rows[1:])))
+    header = bool(table.options.get("header", names_ragged_rows(rows[0], rows[1:])))
     own = rows[1:] if header else rows
     names = rows[0] if header else None
     is_list = bool(own) and list_start(own, names) is not None
@@ -326,7 +322,7 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     line = int(block.lines[index_of_names(rows)])
     if line == 1:
         return
-    path = matching_files(table.path)[0]
+    path = table.file
     command, _ = rewriting(["tail", "-n", f"+{line}"], path, "table")
     title = quote("".join(first).strip(), 40)
     found = f"one cell of {len(first)} has a text, {title}, as a title has"
@@ -347,12 +343,10 @@ def _refuse_survey(head: Table) -> None:
     if not any(str(cell).startswith(SURVEY_ID) for cell in cells):
         return
     code = REMOVING_ROWS.format(mark=delimiter_of(head))
-    command, target = rewriting(["python3", "-c", code], matching_files(head.path)[0], "answers")
     raise DataError(
         f"{head.name}: the two rows below the names hold questions and ids of the columns, as "
         "Qualtrics writes them; to remove them:",
-        f"  {command}",
-        f"  seqtrain init {target}",
+        *rewritten(["python3", "-c", code], head.file, "answers"),
     )
 
 
@@ -381,10 +375,10 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
         table: The table without its first row.
         first: Cells of the first row of csv or tsv, or [].
     """
-    name, is_text = table.name, table.dialect.format in ("csv", "tsv")
+    name, is_text = table.name, table.is_delimited
     if is_text and os.path.isfile(table.path) and (len(first) == 1 or not table.rows):
         refuse_blanks(table.path, table.dialect)
-    if table.dialect.format == "txt" and table.problems and not table.rows:
+    if table.format == "txt" and table.problems and not table.rows:
         refuse_labels_before_blanks(table)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
@@ -394,7 +388,7 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
             raise DataError(*table.problems[:10])
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
-    is_object = table.dialect.format == "jsonl" and not table.layout.joins
+    is_object = table.format == "jsonl" and not table.layout.joins
     if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
@@ -435,12 +429,11 @@ def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
     if not all(len(line.split()) > 1 for line in lines):
         return
     if 2 * sum(bool(LABELS_LAST.search(line)) for line in lines) > len(lines):
-        command, target = rewriting(["perl", "-pe", MOVING_LABELS], path, "labelled", ".txt")
+        command = ["perl", "-pe", MOVING_LABELS]
         raise DataError(
             f"{display_name(path)}: labels such as __label__x end its lines; to move them to the "
             "front:",
-            f"  {command}",
-            f"  seqtrain init {target} --format fasttext",
+            *rewritten(command, path, "labelled", "--format fasttext", ending=".txt"),
         )
     for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
         words = Counter(line.split()[at] for line in lines)
@@ -470,8 +463,7 @@ def _commands_for_labels(path: str, code: str, removed: str, suffix: str) -> lis
         suffix: Word of the name of the new file.
     """
     code = code.replace("print label", f'sub(/{removed}/, "", label); print label')
-    command, target = rewriting(["awk", code], path, suffix, ".txt")
-    return [f"  {command}", f"  seqtrain init {target}"]
+    return rewritten(["awk", code], path, suffix, ending=".txt")
 
 
 NO_LABELS = (
@@ -492,7 +484,7 @@ def set_likely_encoding(table: Table, files: Sequence[str]) -> None:
         DataError: If there is no likely encoding.
     """
     paths = files if len(files) > 1 else files[0]
-    found = open_source(paths, Dialect(table.dialect.format)).files()
+    found = open_source(paths, Dialect(table.format)).files()
     for file in found:
         encoding = guess_encoding(file)
         if encoding is not None:
@@ -511,7 +503,7 @@ def better_reading(table: Table) -> str:
     """Return advice on a table many of whose rows can't be read: a reading that fits better."""
     total = table.rows + len(table.problems)
     advice = f"{len(table.problems):,} of {total:,} rows can't be read in this form"
-    if table.dialect.format not in ("csv", "tsv"):
+    if not table.is_delimited:
         return f"{advice}; correct them, or give another --format"
     for delimiter, mark in DELIMITERS.items():
         for quotes in (None, False):

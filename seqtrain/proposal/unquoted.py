@@ -1,17 +1,15 @@
 """Texts that hold the delimiter of csv or tsv without quotes, so that rows differ in length."""
 
 import json
-import shlex
 from collections.abc import Iterable
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.profile import REPEATS
 from seqtrain.proposal.ragged import Rows, labels_at
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import REST
 from seqtrain.tables.delimited import Form
-from seqtrain.tables.sources import matching_files
 from seqtrain.text import quote
 
 SHORT = 3
@@ -47,7 +45,7 @@ def refuse_unquoted(
     Raises:
         DataError: The error has a command that writes the text in quotes, and one for a list.
     """
-    options, place = table.layout.options, text_place(rows, width)
+    options, place = table.options, text_place(rows, width)
     if place is None or options.named("sequence") == [REST] or options.get("bad_rows") == "drop":
         return
     code = QUOTING.format(
@@ -56,18 +54,15 @@ def refuse_unquoted(
         after=place[1],
         reading=READING_FIELDS[form.quotes],
     )
-    path = matching_files(table.path)[0]
-    command, target = rewriting(["python3", "-c", code], path, "quoted", ".csv")
     as_list = list[str]()
     if is_list:
-        line = shlex.join(["seqtrain", "init", table.path, "--sequence", REST])
-        as_list = ["or, if the fields after the first ones are a list:", f"  {line}"]
+        as_list = ["or, if the fields after the first ones are a list:"]
+        as_list.append(init_line(table.path, "--sequence", REST))
     raise DataError(
         table.problems[0],
         f"{table.name}: rows have different lengths; if texts hold {quote(form.delimiter)}, to "
         "write them in quotes:",
-        f"  {command}",
-        f"  seqtrain init {target}",
+        *rewritten(["python3", "-c", code], table.file, "quoted", ending=".csv"),
         *as_list,
     )
 

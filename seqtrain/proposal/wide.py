@@ -1,15 +1,19 @@
 """Columns of one number each that are the time steps of a row: their names, and their order."""
 
 import re
-import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from seqtrain.config.document import flow
-from seqtrain.proposal.profile import ColumnProfile, seconds_of
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+    seconds_of,
+)
 from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.proposal.shell import set_option
 from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, MONTHS
 
 DIGITS_ONLY, DECIMALS_IN_NAME = re.compile("[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -32,7 +36,7 @@ MOST_DAYS = 31
 """Largest number beside a month that may be a day."""
 
 
-def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+def wide_columns(columns: Columns) -> list[ColumnProfile]:
     """Return the columns of numbers, or of words that repeat, that are the time steps, or [].
 
     They are eight or more columns without names, or whose names differ only in numbers or months.
@@ -42,12 +46,11 @@ def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     by_stem: dict[tuple[str, bool], list[ColumnProfile]] = {}
     if len(columns) < FEWEST_WIDE:
         return []
-    names = _plain(tuple(str(column.name) for column in columns))
-    for column, name in zip(columns, names, strict=True):
+    names = tuple(column.name_text for column in columns)
+    for column, name, stem in zip(columns, _plain(names), _stems(names), strict=True):
         has_words = column.kind == "text"
-        stem = NUMBER_IN_COLUMN.sub("", name).strip(" _.")
         is_word = has_words and column.repeats and NUMBER_IN_COLUMN.search(name) is not None
-        if is_word or column.kind in ("number", "amount"):
+        if is_word or column.kind == "amount" or column.is_number:
             by_stem.setdefault((stem, has_words), []).append(column)
     groups = [group for group in by_stem.values() if len(group) >= FEWEST_WIDE]
     if len(groups) == 1:
@@ -62,6 +65,12 @@ def _plain(names: tuple[str, ...]) -> list[str]:
     if sum(MONTH_IN_NAME.search(name) is not None for name in found) >= FEWEST_WIDE:
         found = [MONTH_IN_NAME.sub(_number_of_month, name, count=1) for name in found]
     return found
+
+
+@lru_cache(maxsize=4)
+def _stems(names: tuple[str, ...]) -> list[str]:
+    """Return names without the number of a step."""
+    return [NUMBER_IN_COLUMN.sub("", name).strip(" _.") for name in _plain(names)]
 
 
 def _sign(match: re.Match[str]) -> str:
@@ -79,8 +88,8 @@ def in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
     If the names have numbers that go down in the order of the file, it stays. Programs sort names
     by their characters: t_0, t_1, t_10, t_2.
     """
-    names = [str(column.name) for column in columns]
-    places = places_in_time(names)
+    names = [column.name_text for column in columns]
+    places = places_in_time(tuple(names))
     if places is None:
         decimals = [[float(x) for x in DECIMALS_IN_NAME.findall(name)] for name in names]
         if decimals == sorted(decimals):  # wave lengths such as 400.25, 400.5, or t_0, t_1
@@ -94,12 +103,13 @@ def in_order(columns: list[ColumnProfile]) -> list[ColumnProfile]:
     return [columns[at] for at in order]
 
 
-def places_in_time(names: Sequence[str]) -> list[tuple[float, ...]] | None:
+@lru_cache(maxsize=4)
+def places_in_time(names: tuple[str, ...]) -> list[tuple[float, ...]] | None:
     """Return the places of steps by their names, (columns,), or None if they are plain numbers.
 
     They are dates, months, signed numbers (t-1, t+1), and numbers that count backwards (lag_1).
     """
-    plain = _plain(tuple(names))
+    plain = _plain(names)
     signed = [tuple(map(float, re.findall(r"[-+]?[0-9]+", name))) for name in plain]
     before = sum(BEFORE_NOW.search(name) is not None for name in plain)
     if any("+" in name for name in plain) or before >= len(plain) - 1:
@@ -144,15 +154,15 @@ def _by_months(names: Sequence[str]) -> list[tuple[float, ...]]:
     return list(zip(months, numbers, strict=True))
 
 
-def about_backwards(columns: Sequence[ColumnProfile]) -> list[str]:
+def about_backwards(columns: Columns) -> list[str]:
     """Return a doubt if columns are used from the last to the first, as their names count back."""
     used = in_order(list(columns))
-    names = [str(column.name) for column in columns]
+    names = [column.name_text for column in columns]
     counted_back = [x for x in _plain(tuple(names)) if BACKWARDS.search(x) or BEFORE_NOW.search(x)]
     is_turned = used != list(columns) and used[::-1] == list(columns)
     if not is_turned or len(counted_back) < len(names) - 1:
         return []
-    setting = shlex.join(["--set", f"data.sequence={flow(names)}"])
+    setting = set_option(f"data.sequence={flow(names)}")
     return [
         f"the names of columns count back: time steps are from {used[0].shown} to "
         f"{used[-1].shown}; if {columns[0].shown} is the first one: {setting}"

@@ -1,7 +1,5 @@
 """Windows: roles of a table whose rows of an id are cut into sequences."""
 
-import shlex
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,18 @@ from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import is_code_or_owner, is_id_or_owner, is_time
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import ColumnProfile, determines
-from seqtrain.proposal.roles import Roles, columns_named, likeliest_labels
+from seqtrain.proposal.profile import (
+    ColumnProfile,
+    Columns,
+    determines,
+)
+from seqtrain.proposal.roles import (
+    MOST_CLASSES,
+    Roles,
+    columns_named,
+    likeliest_labels,
+    options_naming,
+)
 from seqtrain.proposal.step_columns import distinct_rows
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -39,7 +47,7 @@ WINDOW_RULES = {
 """Maps values of `label` in data.window to words for them."""
 
 
-def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Roles | None:
+def windowed_roles(columns: Columns, options: InitOptions) -> Roles | None:
     """Return the roles of a table whose rows are cut into windows, or None if it isn't one.
 
     Such a table has an id with many rows each, in time, measured numbers, and a label that changes
@@ -78,17 +86,17 @@ def windowed_roles(columns: Sequence[ColumnProfile], options: InitOptions) -> Ro
     return roles
 
 
-def _other_ids(columns: Sequence[ColumnProfile], roles: Roles) -> list[str]:
+def _other_ids(columns: Columns, roles: Roles) -> list[str]:
     """Return a doubt if further columns are named like ids or owners, or an empty list."""
     others = [x for x in columns if is_id_or_owner(x) and x.can_be_label and x is not roles.label]
     if not others or roles.id is None:
         return []
-    options = " or ".join(shlex.join(["--id", str(column.name)]) for column in others)
+    options = " or ".join(options_naming("id", [column]) for column in others)
     return [f"{roles.id.shown} is read as the id; if it is another column: {options}"]
 
 
 def _windows_of(
-    columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions, *, is_named: bool
+    columns: Columns, id: ColumnProfile, options: InitOptions, *, is_named: bool
 ) -> Roles | None:
     """Return the roles of a table that is cut into windows, with an id, or None.
 
@@ -100,19 +108,18 @@ def _windows_of(
     """
     others = [column for column in columns if column not in id.parts]
     named = columns_named(columns, options, "order")
-    order = Order(*named) if named else find_order(others, id)
+    order = Order(*named) or find_order(others, id)
     if is_named:
-        is_id = order is not None or id.is_contiguous
+        is_id = bool(order) or id.is_contiguous
     else:
-        is_id = order is not None and distinct_rows(id.codes, order.codes) == id.rows
+        is_id = bool(order) and distinct_rows(id.codes, order.codes) == id.rows
+        is_id = is_id and not _is_state_of_recording(id, order)
     if not is_id:
         return None
-    times = np.arange(id.rows) if order is None else order.numbers
-    rows = np.lexsort((times, id.codes))
+    rows = order.sort(id.codes)
     possible = columns_named(columns, options, "label")
     if not possible:
-        sorting = () if order is None else order.columns
-        possible = [x for x in others if x not in sorting and _may_be_state(x, id, rows)]
+        possible = [x for x in others if x not in order.columns and _may_be_state(x, id, rows)]
         possible = likeliest_labels(possible)
     if len(possible) > 1:
         possible = [column for column in possible if column.distinct == 2]
@@ -120,8 +127,8 @@ def _windows_of(
         return None
     label = possible[0]
     runs = label_runs(id.codes[rows], label.codes[rows])
-    first = None if order is None else order.columns[0]
-    is_measured = any(x.is_measured for x in others if x not in (first, label))
+    taken = (*order.columns[:1], label)
+    is_measured = any(x.is_measured for x in others if x not in taken)
     window = options.get("window")
     if window is None and (not is_measured or runs.mean() < SHORTEST_RUN):
         return None
@@ -141,6 +148,16 @@ def _windows_of(
         "steps to your sampling rate"
     )
     return roles
+
+
+def _is_state_of_recording(id: ColumnProfile, order: Order) -> bool:
+    """Return True for few values that come back in rows which a file has in the order of time.
+
+    They are states of one recording, such as on and off.
+    """
+    if id.is_contiguous or id.distinct > MOST_CLASSES:
+        return False
+    return bool((np.diff(order.numbers) > 0).all())
 
 
 def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np.intp]) -> bool:

@@ -102,7 +102,7 @@ def split_settings(
     else:
         unit = "windows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
-    if os.path.isdir(table.path) and table.dialect.format == "txt":
+    if os.path.isdir(table.path) and table.format == "txt":
         is_whole = holds_whole_files(table.path)
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
@@ -158,7 +158,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "join": (list(layout.joins) or None, "columns of another file"),
         "sequence": _sequence(roles),
         "id": (roles.id and roles.id.key, _about_id(roles)),
-        "order": (roles.order and roles.order.name, "sorts them"),
+        "order": (roles.order.name, "sorts them"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
@@ -186,7 +186,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
 
 def _format(table: Table) -> tuple[str, str]:
     """Return the value of data.format, and its reason if the name of the files doesn't tell it."""
-    format = table.dialect.format
+    format = table.format
     if format == resolve_format(table.path, "auto"):
         return "auto", ""
     if os.path.isdir(table.path):

@@ -89,7 +89,8 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
     """
     finite = [[p for p in line.points if all(map(math.isfinite, p))] for line in lines]
     xs, ys = zip(*(point for points in finite for point in points), strict=True)
-    across, up = _round_values(min(xs), max(xs), whole=True), _round_values(min(ys), max(ys))
+    across = _round_values(min(xs), max(xs), whole=True)
+    up = _round_values(min(ys), max(ys))
     if percent:  # a share is at most 1
         up = [value for value in up if value <= 1 + 1e-9]
     x, y = (
@@ -130,7 +131,8 @@ def _round_values(low: float, high: float, *, whole: bool = False) -> list[float
     """
     if high - low < SMALLEST_RANGE:
         margin = 1 if whole else abs(low) / 10 + 1e-9
-        low, high = low - margin, high + margin
+        low = low - margin
+        high = high + margin
     raw = (high - low) / 4
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(m * size for m in (1, 2, 2.5, 5, 10) if m * size >= raw * 0.999)
@@ -205,8 +207,17 @@ def curves(runs: Sequence[RunReport]) -> list[Chart]:
                 found = ((epoch["epoch"], number_at(epoch, *path)) for epoch in run.epochs)
                 points = [(epoch, value) for epoch, value in found if value is not None]
                 name = " ".join([*([run.name] if len(runs) > 1 else []), *path[:-1]]) or title
-                style = f"s{number % COLOURS}{' dashed' if path[0] == 'train' else ''}"
-                lines += [Line(name, points, style)] if points else []
+                lines += (
+                    [
+                        Line(
+                            name,
+                            points,
+                            f"s{number % COLOURS}{' dashed' if path[0] == 'train' else ''}",
+                        )
+                    ]
+                    if points
+                    else []
+                )
         if lines:
             charts.append(line_chart(title, lines, "epoch", percent=title == "accuracy"))
     return charts
@@ -225,7 +236,8 @@ def reliability(run: RunReport) -> Chart | None:
     else:
         of_what = "of the predicted label"
     ideal = Line("perfect calibration", [(0, 0), (100, 1)], "s5 dashed")
-    title, x_name = "accuracy by probability", f"% probability {of_what}"
+    title = "accuracy by probability"
+    x_name = f"% probability {of_what}"
     return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)
 
 
@@ -239,7 +251,8 @@ def precision_recall(run: RunReport) -> list[Chart]:
         for number, (label, points) in enumerate(run.shown.precision_recall.items())
         if points
     ]
-    title, x_name = "precision of the largest classes", "% of the class's examples found (recall)"
+    title = "precision of the largest classes"
+    x_name = "% of the class's examples found (recall)"
     if lines:
         return [line_chart(title, lines, x_name, percent=True)]
     return []
@@ -250,9 +263,11 @@ def by_length(run: RunReport) -> list[Chart]:
 
     A chart without values is left out, such as the second if `run.prefixes` is empty.
     """
-    charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.shown.scores.by_length]
+    charts = []
+    of_length = [(row["max"], row["accuracy"]) for row in run.shown.scores.by_length]
     if of_length:
-        title, x_name = "accuracy by length", "time steps, up to"
+        title = "accuracy by length"
+        x_name = "time steps, up to"
         charts.append(line_chart(title, [Line("accuracy", of_length)], x_name, percent=True))
     if run.prefixes:
         line = Line("accuracy", [(100 * row["share"], row["accuracy"]) for row in run.prefixes])

@@ -118,15 +118,19 @@ def _check_replaced_folder(path: Path, what: Kind, *, force: bool) -> None:
     """
     name, sign = SIGNS[what]
     if path.samefile(os.curdir) or os.path.ismount(path):
-        why = "is the current directory or a mount point, which can't be replaced"
-        raise ConfigError(f"{path}: {why}; expected a new folder, such as {path / 'model'}")
-    found, written = sorted(path.iterdir()), {MANIFEST}
+        raise ConfigError(
+            f"{path}: is the current directory or a mount point, which can't be replaced; "
+            f"expected a new folder, such as {path / 'model'}"
+        )
+    found = sorted(path.iterdir())
+    written = {MANIFEST}
     with suppress(CheckpointError):
         written |= VerifiedFolder(path).digests.keys()
     for each in found:
         if each.name not in written or not each.is_file() or sign not in written:
-            foreign = f"{quote(each.name)}, which is no part of {name}"
-            raise ConfigError(f"{path}: holds {foreign}; choose another")
+            raise ConfigError(
+                f"{path}: holds {quote(each.name)}, which is no part of {name}; choose another"
+            )
     if found and not force:
         raise ConfigError(
             f"{path}: holds {name}; replace it with {parameter('force', True)}, or choose another"
@@ -155,11 +159,11 @@ def check_replaceable(
     """
     config = path / CONFIG
     if not force and not all(map(_is_of_start, path.iterdir())):
-        advice = (
-            f"continue the run in it with {parameter('resume', True)}, or use it with "
-            f"{parameter('force', True)} (this replaces a run in it, and keeps other files)"
+        raise ConfigError(
+            f"{name}: {path} isn't empty; choose another, continue the run in it with "
+            f"{parameter('resume', True)}, or use it with {parameter('force', True)} (this "
+            "replaces a run in it, and keeps other files)"
         )
-        raise ConfigError(f"{name}: {path} isn't empty; choose another, {advice}")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{name}: {config} is the input; choose another directory")
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
@@ -168,8 +172,9 @@ def check_replaceable(
         os.listdir(folder)  # or it can't be removed
     # This check comes last because a run that begins meanwhile writes environment.json first.
     if found and not _holds_runs(path):
-        advice = "move it away, or choose another directory"
-        raise ConfigError(f"{name}: no run wrote {found[0]}; {advice}")
+        raise ConfigError(
+            f"{name}: no run wrote {found[0]}; move it away, or choose another directory"
+        )
 
 
 def _is_of_start(path: Path) -> bool:

@@ -135,11 +135,14 @@ def check_same_data(
         advice = "restore the file, start a new run (fit --force), or score another file (--data)"
         raise CheckpointError(*(f"{problem}; {advice}" for problem in problems))
     if data.preprocessing != preprocessing:
-        problem = "vocabulary, labels or preprocessing differ from those of the run's train"
-        raise CheckpointError(f"{run.path}: {problem}; restore it from a copy")
+        raise CheckpointError(
+            f"{run.path}: vocabulary, labels or preprocessing differ from those of the run's "
+            "train; restore it from a copy"
+        )
     if HELD_OUT_DIGEST in recorded and recorded[HELD_OUT_DIGEST] != held_out(config, data):
-        problem = "holds out other rows than the run did; restore it from a copy"
-        raise CheckpointError(f"{run.path / CONFIG}: {problem}")
+        raise CheckpointError(
+            f"{run.path / CONFIG}: holds out other rows than the run did; restore it from a copy"
+        )
 
 
 @contextmanager
@@ -154,7 +157,8 @@ def deterministic_algorithms(is_on: bool) -> Iterator[None]:
     if not is_on:
         yield
         return
-    mode, workspace = torch.get_deterministic_debug_mode(), os.environ.get(CUBLAS_SETTING)
+    mode = torch.get_deterministic_debug_mode()
+    workspace = os.environ.get(CUBLAS_SETTING)
     os.environ.setdefault(CUBLAS_SETTING, ":4096:8")
     # Unlike torch.use_deterministic_algorithms, this doesn't import the compiler.
     torch.set_deterministic_debug_mode("error")

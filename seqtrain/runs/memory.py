@@ -39,11 +39,13 @@ def check_memory(config: Config, data: PreparedData, device: torch.device) -> No
     """
     _check_weights(config.model, data, device)
     _check_longest(config, data.splits["train"], device)
-    rows, classes = len(data.splits["train"]), len(data.preprocessing.labels)
+    rows = len(data.splits["train"])
+    classes = len(data.preprocessing.labels)
     lack = _shortage(rows * classes * BOOSTING_BYTES, torch.device("cpu"))
     if config.model.trees and lack:
-        problem = f"{rows:,} rows of {classes:,} classes need {lack}"
-        raise ConfigError(f"model.trees: {problem}; set model.trees: false")
+        raise ConfigError(
+            f"model.trees: {rows:,} rows of {classes:,} classes need {lack}; set model.trees: false"
+        )
 
 
 def _check_weights(model: ModelConfig, data: PreparedData, device: torch.device) -> None:
@@ -56,8 +58,10 @@ def _check_weights(model: ModelConfig, data: PreparedData, device: torch.device)
     parameters = sum(weight.numel() for weight in network.parameters())
     lack = _shortage(parameters * COPIES * FLOAT_BYTES, device)
     if lack:
-        advice = "lower model.hidden_size or model.embedding_dim"
-        raise ConfigError(f"model.hidden_size: {parameters:,} parameters need {lack}; {advice}")
+        raise ConfigError(
+            f"model.hidden_size: {parameters:,} parameters need {lack}; lower model.hidden_size "
+            "or model.embedding_dim"
+        )
     weights = len(fitted.ngrams or ()) * len(fitted.labels)
     is_penalized = len(data.splits["train"]) <= MOST_PENALIZED_ROWS
     copies = SOLVER_COPIES if is_penalized else COPIES
@@ -71,15 +75,18 @@ def _check_longest(config: Config, train: SequenceStore, device: torch.device) -
 
     With training.bptt, only the states of that many time steps are kept.
     """
-    model, longest = config.model, int(train.lengths.argmax())
+    model = config.model
+    longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
     directions = 2 if model.bidirectional else 1
     states = model.num_layers * directions * model.hidden_size
     kept = min(steps, config.training.bptt or steps)
     lack = _shortage(kept * FLOAT_BYTES * (model.width + STATES_SAVED * states), device)
     if lack:
-        problem = f"{train.place(longest)}: a sequence of {steps:,} steps needs {lack}"
-        raise DataError(f"{problem}; set training.bptt or data.max_length")
+        raise DataError(
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs {lack}; set "
+            "training.bptt or data.max_length"
+        )
 
 
 def _shortage(needed: int, device: torch.device) -> str:
@@ -87,7 +94,8 @@ def _shortage(needed: int, device: torch.device) -> str:
     available = physical_memory()
     owner = "this machine"
     if device.type == "cuda":
-        available, owner = torch.cuda.mem_get_info(device)[0], "the GPU"
+        available = torch.cuda.mem_get_info(device)[0]
+        owner = "the GPU"
     if available is None or needed <= available:
         return ""
     sizes = [f"{size / 2**30:,.1f} GiB" for size in (needed, available)]

@@ -39,7 +39,7 @@ from seqtrain.sequences.ngram_vocabulary import NgramVocabulary, gram_columns
 from seqtrain.sequences.preprocessing import IN_OTHER_FILES, Preprocessing
 from seqtrain.sequences.pretrained import ENCODER_FILES, POOLING, PretrainedEncoder, used_files
 from seqtrain.sequences.vocabulary import BUCKETS
-from seqtrain.text import shorten
+from seqtrain.text import reason_of, shorten
 
 MODEL_VERSION: Final = 5
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -133,7 +133,8 @@ def model_files(
             of its decoder is added.
         weights: Weights to save in place of the network's, by name, or None.
     """
-    kernels, encoder = model.network.find(KernelBranch), model.preprocessing.pretrained
+    kernels = model.network.find(KernelBranch)
+    encoder = model.preprocessing.pretrained
     description = Description(
         architecture=model.network.config,
         kernels=None if kernels is None else list(kernels.lengths),
@@ -144,7 +145,8 @@ def model_files(
     weights = weights or model.network.state_dict()
     files: dict[str, Content] = {WEIGHTS: tensor_file(weights)}
     files[DESCRIPTION] = description.to_json(exclude={"preprocessing": IN_OTHER_FILES})
-    tokens, ngrams = model.preprocessing.vocabularies(), model.preprocessing.ngrams
+    tokens = model.preprocessing.vocabularies()
+    ngrams = model.preprocessing.ngrams
     if tokens:
         files[VOCABULARY] = to_json(tokens)
     if ngrams is not None:
@@ -170,11 +172,13 @@ def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
     Args:
         tensors: Tensors by name, of the types in TYPES.
     """
-    header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
+    header, blocks, end = {}, [], 0
     for name, tensor in tensors.items():
         flat = tensor.detach().cpu().contiguous().view(-1)
-        begin, end = end, end + flat.nbytes
-        shape, offsets = list(tensor.shape), [begin, end]
+        begin = end
+        end = end + flat.nbytes
+        shape = list(tensor.shape)
+        offsets = [begin, end]
         header[name] = {"dtype": TYPES[tensor.dtype], "shape": shape, "data_offsets": offsets}
         blocks.append(flat.view(torch.uint8).numpy().data)
     text = json.dumps(header).encode()
@@ -203,8 +207,9 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
         CheckpointError: If the folder has no decoder, or a file is missing, damaged or invalid.
     """
     if not (complete_folder(folder) / DECODER).exists():
-        which = "runs with pretraining.objective: autoencoder have one"
-        raise CheckpointError(f"{folder / DECODER}: no decoder; {which}")
+        raise CheckpointError(
+            f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
+        )
 
     def read(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing]:
         model = read_model(saved)
@@ -220,7 +225,8 @@ def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a verified folder. Raise the same errors as `load_model`."""
     path = saved.path / DESCRIPTION
     description = Description.read(path, saved.read(DESCRIPTION))
-    config, calibration = description.architecture, description.calibration
+    config = description.architecture
+    calibration = description.calibration
     try:
         preprocessing = _read_preprocessing(saved, description)
         _check_architecture(config, preprocessing)
@@ -259,7 +265,8 @@ def _read_preprocessing(saved: VerifiedFolder, description: Description) -> Prep
         ValueError: If values contradict each other or the files.
         CheckpointError: If a file is missing or damaged.
     """
-    rules, lists = description.preprocessing, dict[str, Any]()
+    rules = description.preprocessing
+    lists = {}
     if rules.kind != "features" or rules.row_features is not None:
         content = saved.read(VOCABULARY)
         lists = Vocabularies.read(saved.path / VOCABULARY, content).model_dump()
@@ -336,7 +343,7 @@ def _read_weights(
 def _short_message(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return invalid(error)
-    return shorten((str(error).splitlines() or [type(error).__name__])[0], 80)
+    return shorten(reason_of(error), 80)
 
 
 def pack_model(model: Model) -> dict[str, bytes]:

@@ -92,13 +92,15 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     Raises:
         ConfigError: If the folder can't be read.
     """
-    advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
-    with path_problems(folder, ConfigError, advice):
+    with path_problems(
+        folder, ConfigError, "expected a folder of runs; train one with: seqtrain fit CONFIG"
+    ):
         paths = sorted(path for path in folder.iterdir() if path.is_dir())
     for path in paths.copy():
         with suppress(OSError):
             paths += [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
-    found, problems = list[RunSummary](), list[str]()
+    found = list[RunSummary]()
+    problems = list[str]()
     for run in map(RunDirectory, paths):
         try:
             if run.holds(CONFIG):
@@ -119,7 +121,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
         ConfigError: If the config is wrong and `problems` is None.
         CheckpointError: If metrics.jsonl is damaged.
     """
-    config: dict[str, Any] = {}
+    config = {}
     try:
         config = values_by_key(run.config())
     except ConfigError as error:

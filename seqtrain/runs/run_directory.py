@@ -112,8 +112,10 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.best, self.last = path / BEST, path / LAST_CHECKPOINT
-        self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
+        self.best = path / BEST
+        self.last = path / LAST_CHECKPOINT
+        self.previous = path / PREVIOUS
+        self.pretrained = path / PRETRAINED
 
     def append_metrics(self, event: dict[str, Any]) -> int:
         """Append an event to metrics.jsonl, as one line of JSON, and flush it to the disk.
@@ -129,7 +131,8 @@ class RunDirectory:
         path = self.path / METRICS_FILE
         problems = path_problems(path, RunError, "the lines before are untouched")
         with problems, open(path, "ab", buffering=0) as file:
-            length, rest = os.fstat(file.fileno()).st_size, memoryview(line)
+            length = os.fstat(file.fileno()).st_size
+            rest = memoryview(line)
             try:
                 while rest:
                     rest = rest[file.write(rest) :]
@@ -175,7 +178,8 @@ class RunDirectory:
             CheckpointError: If the file is shorter than `length`, or can't be opened. A missing
                 file has the length 0.
         """
-        path, size = self.path / METRICS_FILE, 0
+        path = self.path / METRICS_FILE
+        size = 0
         if self.holds(METRICS_FILE):
             with path_problems(path), open(path, "r+b") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -204,8 +208,9 @@ class RunDirectory:
             ConfigError: If config.yaml isn't valid.
         """
         if not self.holds(CONFIG):
-            problem = f"no {CONFIG} in it, so it is no run"
-            raise CheckpointError(f"{self.path}: {problem}; name another directory")
+            raise CheckpointError(
+                f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
+            )
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:
@@ -329,7 +334,8 @@ def newest_trained() -> tuple[Path, list[Path]]:
             if not members(run):
                 model_folder(run)
             return run, runs[:index]
-    what, then = f"no run under {os.path.abspath(RUNS)}", "train one with: seqtrain fit CONFIG"
+    what = f"no run under {os.path.abspath(RUNS)}"
+    then = "train one with: seqtrain fit CONFIG"
     if runs:
         what = f"{runs[0]}: no model in it yet; a run has one after its first epoch"
         then = "go on with it by seqtrain fit CONFIG --resume"

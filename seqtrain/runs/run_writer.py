@@ -179,9 +179,9 @@ class RunWriter:
         run = self.run.path
         command = self.session.processes.command()
         done = f"stopped by {stopped_by} after {self.position()}, saved"
-        options = f"--resume --run-dir {quote(str(run))}"
         again = either(
-            f"resume with: {command} fit {quote(str(run / CONFIG))} {options}",
+            f"resume with: {command} fit {quote(str(run / CONFIG))} --resume --run-dir "
+            f"{quote(str(run))}",
             f"to continue, call fit again with run_dir={str(run)!r}, resume=True",
         )
         return Interrupted(signal_number, f"{done}; {again}")
@@ -192,7 +192,8 @@ class RunWriter:
         There is at most one warning that all predictions are of one class.
         """
         session = self.session
-        found, of_one_class = list(session.result.notes), list[str]()
+        found = list(session.result.notes)
+        of_one_class = []
         scored = {"validation": session.result.validation, "test": session.result.test}
         for split, scores in scored.items():
             if scores is not None:
@@ -209,8 +210,9 @@ class RunWriter:
             RunError: If a file can't be written.
         """
         session = self.session
-        progress, monitor = session.progress, session.config.training.monitor
-        end: dict[str, Any] = {
+        progress = session.progress
+        monitor = session.config.training.monitor
+        end = {
             "event": "end",
             "epochs": progress.epoch,
             "best_epoch": session.best_epoch,
@@ -236,7 +238,8 @@ class RunWriter:
             RunError: If a weight isn't finite, or a file can't be written.
         """
         state = self.session.state_dict()
-        tensors, progress = state["training"], state["progress"]
+        tensors = state["training"]
+        progress = state["progress"]
         checkpoint = Checkpoint(self._model(), tensors, progress, self._metrics_length)
         self._check_finite(state["network"] | tensors)
         best = self.session.best
@@ -250,7 +253,8 @@ class RunWriter:
         encoder = checkpoint.model.preprocessing.pretrained
         if encoder is not None:
             # From now on the files of models are links to these, not copies of the user's.
-            encoder.folder, encoder.is_stored = self.run.last / ENCODER, True
+            encoder.folder = self.run.last / ENCODER
+            encoder.is_stored = True
         self._saved_at = time.monotonic()
 
     def position(self) -> str:

@@ -140,7 +140,8 @@ def find_starting_point(
         )
     if directory is not None and _is_restarted(directory, processes):
         resume = RunDirectory(directory).holds(CONFIG)
-        force, init_from = not resume, None if resume else init_from
+        force = not resume
+        init_from = None if resume else init_from
     if resume:
         _check_only_resumed(force, init_from)
         found = _resumed_run(find(directory, name), config, resources)
@@ -156,8 +157,10 @@ def _check_only_resumed(force: bool, init_from: str | Path | None) -> None:
     given = {"force": force, "init_from": init_from is not None}
     for name, is_given in given.items():
         if is_given:
-            names = f"{parameter(name)} and {parameter('resume')}"
-            raise ConfigError(f"{names} exclude each other: resume continues a run as it is")
+            raise ConfigError(
+                f"{parameter(name)} and {parameter('resume')} exclude each other: resume "
+                "continues a run as it is"
+            )
 
 
 def _is_restarted(directory: Path, processes: Processes) -> bool:
@@ -179,7 +182,8 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
     """
     found = StartingPoint(resumes=False)
     if init_from is not None:
-        name, folder = str(init_from), model_folder(find(Path(init_from)).path)
+        name = str(init_from)
+        folder = model_folder(find(Path(init_from)).path)
         old_model, digest = read_folder(
             folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS])
         )
@@ -192,8 +196,10 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
         real = Path(os.path.realpath(source.path))  # unlike resolve(), it accepts a loop of links
         if real.is_relative_to(os.path.realpath(directory)):
             # The run's own files could replace it.
-            problem = f"{directory} holds {key} ({real})"
-            raise ConfigError(f"{parameter('run_dir')}: {problem}; choose another directory")
+            raise ConfigError(
+                f"{parameter('run_dir')}: {directory} holds {key} ({real}); choose another "
+                "directory"
+            )
     return found
 
 
@@ -227,7 +233,8 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     except ValueError as error:
         raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
     run.cut_metrics(checkpoint.metrics_length, only_check=True)
-    begun, most = progress.epoch + bool(progress.batches), config.training.max_epochs
+    begun = progress.epoch + bool(progress.batches)
+    most = config.training.max_epochs
     if progress.phase != "pretraining" and most != "auto" and begun > most:
         if progress.batches:
             done = f"epoch {begun} has begun"
@@ -241,8 +248,10 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
         try:
             best = load_model(run.best)
         except CheckpointError as error:
-            advice = f"the run can't end without its best model; restore it, or {NEW_RUN}"
-            raise CheckpointError(*error.lines, f"{run.best}: {advice}") from None
+            raise CheckpointError(
+                *error.lines,
+                f"{run.best}: the run can't end without its best model; restore it, or {NEW_RUN}",
+            ) from None
     return ResumePoint(run, folder, checkpoint, best, warnings)
 
 
@@ -268,7 +277,8 @@ def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
 
 def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     """Raise CheckpointError if a key differs from the run's config and isn't in MAY_CHANGE."""
-    before, now = values_by_key(run.config()), values_by_key(config)
+    before = values_by_key(run.config())
+    now = values_by_key(config)
     changed = [
         f"{key}: found {flow(now[key])}, but {run.path / CONFIG} has {flow(before[key])}"
         for key in sorted(now)
@@ -282,8 +292,10 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         ]
         raise CheckpointError(*changed)
     if changed:
-        rule = f"only {', '.join(MAY_CHANGE)} may change on {parameter('resume')}"
-        raise CheckpointError(*changed, f"{run.path}: {rule}")
+        raise CheckpointError(
+            *changed,
+            f"{run.path}: only {', '.join(MAY_CHANGE)} may change on {parameter('resume')}",
+        )
 
 
 def keeps_old_preprocessing(run: RunDirectory) -> bool:
@@ -308,7 +320,8 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
         old: The older model.
         run: Path of the older model, for messages.
     """
-    rules, network = old.preprocessing, old.network.config
+    rules = old.preprocessing
+    network = old.network.config
     fixed = {("data", name): value for name, value in rules.data_settings().items()}
     model_keys = [name for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
     fixed |= {("model", name): getattr(network, name) for name in model_keys}
@@ -320,8 +333,11 @@ def _check_compatible(config: Config, old: Model, run: str) -> None:
                 "weights depend on; expected the same, or train without "
                 f"{parameter('init_from')}"
             )
-    objective, refit = config.pretraining.objective, config.training.refit
+    objective = config.pretraining.objective
+    refit = config.training.refit
     for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
         if value:
-            why = f"which starts with new weights, and {parameter('init_from')} with old ones"
-            raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")
+            raise ConfigError(
+                f"{key}: found {flow(value)}, which starts with new weights, and "
+                f"{parameter('init_from')} with old ones; give one of them"
+            )

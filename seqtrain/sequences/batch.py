@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqtrain.errors import DataError, RunError, ran_out_of_memory
 from seqtrain.sequences.precision import float32_products
-from seqtrain.sequences.store import Ints, SequenceStore, StoredSequence, store_of_items
+from seqtrain.sequences.store import SequenceStore, StoredSequence, joined_stores
 from seqtrain.sequences.transfer import move_together
 from seqtrain.sequences.vocabulary import WordGrams
+from seqtrain.tables.blocks import Array, Codes, Ints
 
 SomeGrams = TypeVar("SomeGrams", bound="Grams")
 Result = TypeVar("Result")
@@ -46,7 +46,8 @@ class Grams:
 
     @classmethod
     def of(cls, words: WordGrams) -> Grams:
-        buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
+        buckets = words.buckets.astype(np.int64)
+        offsets = np.array(words.offsets)
         return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
     def to(self: SomeGrams, device: torch.device) -> SomeGrams:
@@ -104,7 +105,7 @@ class Spellings(Grams):
         return replace(self, numbers=sort_and_pack(self.numbers, lengths)[0].data)
 
 
-def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | None:
+def spellings(numbers: Codes, words: WordGrams) -> Spellings | None:
     """Return the character n-grams of the unknown words of a batch, or None if it has none.
 
     Args:
@@ -234,7 +235,8 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         DataError: If there are no sequences, or something else is given.
     """
     store = _store_of(rows)
-    lengths, offsets = store.lengths, store.offsets
+    lengths = store.lengths
+    offsets = store.offsets
     if sort == "module":
         order = np.arange(len(store))
         inputs: PackedSequence | Tensor = _steps_tensor(_padded(store.values, lengths))
@@ -272,16 +274,20 @@ def _store_of(rows: SequenceStore | Sequence[StoredSequence]) -> SequenceStore:
     if not isinstance(rows, SequenceStore):
         others = [type(row).__name__ for row in rows if not isinstance(row, StoredSequence)]
         if others:
-            expected = "expected a SequenceStore, or a list of its rows, such as [store[0]]"
-            raise DataError(f"collate: found a {others[0]} in the list; {expected}")
+            raise DataError(
+                f"collate: found a {others[0]} in the list; expected a SequenceStore, or a list "
+                "of its rows, such as [store[0]]"
+            )
     if not len(rows):
         raise DataError("collate: found no sequences; expected at least one for a batch")
     if isinstance(rows, SequenceStore):
         return rows
-    return store_of_items(rows)
+    # Items of one or more stores, as a torch ConcatDataset returns them.
+    sources = (item.source for item in rows)
+    return joined_stores([store.__getitems__(np.array([row])) for store, row in sources])
 
 
-def _steps_tensor(values: npt.NDArray[Any]) -> Tensor:
+def _steps_tensor(values: Array) -> Tensor:
     """Return steps as a tensor: ids as int64, numbers as float32."""
     if values.dtype == np.int32:
         values = values.astype(np.int64)
@@ -415,7 +421,7 @@ def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
         raise ValueError(f"row {row}: found length {int(lengths[row])}; expected 1 to {longest}")
 
 
-def _padded(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> npt.NDArray[Any]:
+def _padded(values: Array, lengths: Ints, fill: int = 0) -> Array:
     """Return the steps row by row, (B, T) or (B, T, C)."""
     valid = np.arange(lengths.max()) < lengths[:, None]
     padded = np.full((*valid.shape, *values.shape[1:]), fill, values.dtype)

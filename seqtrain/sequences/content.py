@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.sequences.columns.scaling import Features
-from seqtrain.sequences.store import Ints
-from seqtrain.tables.blocks import Cells, Name, as_list
-from seqtrain.tables.cells import BadCellError, items_of, numbers_of, objects_of, text_of
+from seqtrain.tables.blocks import BadCellError, CellsByName, Float32s, Ints, Name, Reasons, as_list
+from seqtrain.tables.cells import items_of, numbers_of, objects_of, text_of
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.series import channels_of, series_of
 from seqtrain.text import listed, quote
@@ -37,8 +35,8 @@ TEXT_FIELDS = (
 
 
 def read_content(
-    columns: dict[Name, Cells],
-    problems: dict[int, str],
+    columns: CellsByName,
+    problems: Reasons,
     *,
     kind: str,
     decimal: str = ".",
@@ -72,7 +70,7 @@ def read_content(
         "features": partial(series_of, decimal=decimal),
     }
     read = readers[kind]
-    parts = list[Sequence[Any]]()
+    parts = []
     for name, cells in columns.items():
         found = as_list(cells)
         are_texts = kind == "text" and set(map(type, found)) <= {str}
@@ -98,7 +96,7 @@ def _read_each(
     read: Callable[[Any], Any],
     cells: Iterable[Any],
     where: str,
-    problems: dict[int, str],
+    problems: Reasons,
     nothing: Any,
 ) -> list[Any]:
     """Return what is read of each cell, and add the cells that can't be read to the problems.
@@ -110,7 +108,7 @@ def _read_each(
         problems: Maps the index of each row that can't be used to the reason.
         nothing: Value of such rows.
     """
-    found = list[Any]()
+    found = []
     for row, cell in enumerate(cells):
         value = nothing
         if row not in problems:
@@ -132,9 +130,9 @@ def _place_of(name: Name) -> str:
     return f"{name}: "
 
 
-def _wide(columns: dict[Name, Cells], problems: dict[int, str], decimal: str) -> list[Features]:
+def _wide(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32s]:
     """Return series whose steps, or whose channels, are in several columns."""
-    numbers = list[Features]()
+    numbers = []
     for cells in columns.values():
         values, wrong = numbers_of(cells, decimal)
         if wrong:
@@ -143,10 +141,11 @@ def _wide(columns: dict[Name, Cells], problems: dict[int, str], decimal: str) ->
     return _without_missing_ends(np.array(numbers).T)
 
 
-def _channels(columns: dict[Name, Cells], problems: dict[int, str], decimal: str) -> list[Features]:
+def _channels(columns: CellsByName, problems: Reasons, decimal: str) -> list[Float32s]:
     """Return series from columns of which some hold lists, or cells that are no numbers."""
     rows = list(zip(*map(as_list, columns.values()), strict=True))
-    nothing, found = np.zeros((0, 1), np.float32), dict[int, str]()
+    nothing = np.zeros((0, 1), np.float32)
+    found = dict[int, str]()
     series = _read_each(lambda row: channels_of(row, decimal), rows, "", found, nothing)
     for row, reason in found.items():
         where = ""
@@ -238,13 +237,12 @@ def _symbol(item: Any) -> str:
         try:
             return str(item)
         except ValueError:
-            problem = "found an integer of thousands of digits as a symbol"
-            raise BadCellError(problem) from None
+            raise BadCellError("found an integer of thousands of digits as a symbol") from None
     found = repr(item) if isinstance(item, float) else json_type(item)
     raise BadCellError(f"expected strings or integers in the list, found {found}")
 
 
-def _without_missing_ends(numbers: Features) -> list[Features]:
+def _without_missing_ends(numbers: Float32s) -> list[Float32s]:
     """Return the rows of a table, (B, T), as series (T, 1) without missing numbers at the end."""
     known = ~np.isnan(numbers)
     last = numbers.shape[1] - known[:, ::-1].argmax(axis=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +25,11 @@ from seqtrain.sequences.schema import EVERY, Schema
 from seqtrain.sequences.sentinels import sentinel_doubts, sentinels_of
 from seqtrain.sequences.sources import SPLITS, Digests, completed_schema, data_sources
 from seqtrain.sequences.splits import PartSize, hold_out
-from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of, joined_stores, true_rows
+from seqtrain.sequences.store import SequenceStore, counts_of, joined_stores, true_rows
 from seqtrain.sequences.tokenizers import BPE, train_bpe
 from seqtrain.sequences.vocabulary import SPECIAL
 from seqtrain.sequences.word_vectors import WordVectors
-from seqtrain.tables.blocks import REST
+from seqtrain.tables.blocks import REST, Array, Ints
 from seqtrain.text import listed, quote
 
 
@@ -87,18 +86,20 @@ def _with_schemas(sources: list[tuple[str, Input]]) -> list[tuple[str, Input]]:
     neither labels nor groups and weights.
     """
     trained = completed_schema([source for key, source in sources if key == "data.train"])
-    found = list[tuple[str, Input]]()
+    found = []
     for key, source in sources:
-        own, labelled = source.schema, True
+        own = source.schema
+        labelled = True
         if key.startswith("data."):
             own = replace(trained, format=own.format, whole_files=own.whole_files)
         elif key.startswith("pretraining."):
-            own, labelled = replace(own, group=None, weight=None), False
+            own = replace(own, group=None, weight=None)
+            labelled = False
         found.append((key, replace(source, schema=own, labelled=labelled)))
     return found
 
 
-def weighted(data: PreparedData, config: DataConfig, weights: npt.NDArray[Any]) -> PreparedData:
+def weighted(data: PreparedData, config: DataConfig, weights: Array) -> PreparedData:
     """Return the data with weights of the rows of train, which multiply those of data.weight.
 
     Rows of train that are held out for other splits have them, too.
@@ -156,7 +157,8 @@ def _encoder(config: Config, known: Preprocessing | None) -> PretrainedEncoder |
 
 
 def _column(config: Config, known: Preprocessing | None) -> TokenSequence | ColumnTable:
-    data, sizes = config.data, config.model.subwords
+    data = config.data
+    sizes = config.model.subwords
     if data.kind == "features":
         return ColumnTable("features", missing=data.missing, standardize=data.standardize)
     if data.kind == "steps":
@@ -220,7 +222,8 @@ class _Preparation:
         except DataError as error:  # rows that were left out may be the cause
             raise DataError(*error.problems, *reports["train"].notices("train")) from None
         parts = {name: fitted.with_vectors(part) for name, part in parts.items()}
-        splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
+        splits = {x: parts.pop(x) for x in SPLITS if x in parts}
+        unlabelled = None
         if self.config.pretraining.objective is not None:
             if parts:
                 unlabelled = joined_stores([splits["train"], *parts.values()])
@@ -264,14 +267,16 @@ class _Preparation:
             rules: The unfitted preprocessing.
             inputs: The training files.
         """
-        data, column = self.config.data, rules.sequence
+        data = self.config.data
+        column = rules.sequence
         if not isinstance(column, TokenSequence) or column.tokenizer_name != BPE:
             return rules
         if column.bpe_model is not None:
             return rules
         words = TokenSequence("whitespace", lowercase=data.lowercase)
         by_words = replace(rules, sequence=words, lengths=LengthPolicy(None, "head", "drop"))
-        labels, encoder = inputs[0].labels(), Encoder(by_words, keeps_texts=True)
+        labels = inputs[0].labels()
+        encoder = Encoder(by_words, keeps_texts=True)
         rows, _ = Loader(encoder, labels, lenient=self.lenient).load(inputs)
         assert rows.texts is not None
         texts = rows.texts[self._split_rows(labels.combinations, rows)["train"]].tolist()
@@ -338,7 +343,8 @@ def _numbers_read(rules: Preprocessing, store: SequenceStore) -> dict[str, Array
     The name is "" for lists of numbers. Of several channels, the one with most numbers such as -999
     is returned.
     """
-    found, schema = dict[str, Array](), rules.schema
+    found = dict[str, Array]()
+    schema = rules.schema
     for table in (rules.sequence, rules.row_features):
         if not isinstance(table, ColumnTable):
             continue
@@ -357,7 +363,8 @@ def _numbers_read(rules: Preprocessing, store: SequenceStore) -> dict[str, Array
 def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
     keeps = "each class must keep a row in train, and equal sequences aren't separated"
     for name, store in splits.items():
-        value, problem = getattr(data, name), ""
+        value = getattr(data, name)
+        problem = ""
         if len(store) and (store.labels < 0).all():
             known = listed(list(map(quote, fitted.labels)))
             problem = f"none of its labels occurs in train, which has {known}"
@@ -366,8 +373,10 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
                 part = f"{value:g}"
             else:
                 part = f"a part of {value['of']}"
-            advice = "give more rows or a file, or check data.label"
-            problem = f"{part} leaves no row for {name}: {keeps}; {advice}"
+            problem = (
+                f"{part} leaves no row for {name}: {keeps}; give more rows or a file, or check "
+                "data.label"
+            )
         elif not len(store):
             problem = "no rows are left, for every sequence is empty (data.empty: drop)"
         if problem:

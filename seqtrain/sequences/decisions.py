@@ -7,10 +7,11 @@ precision. B examples, C classes.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from seqtrain.tables.blocks import Ints, Mask
 
 
-def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
+def reached(probabilities: Any, thresholds: Any) -> Mask:
     """Return a mask of the classes that are predicted in a multi-label task, (B, C) bool.
 
     Args:
@@ -22,7 +23,7 @@ def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
     return values >= np.asarray(thresholds, dtype=np.float64)
 
 
-def best_class(probabilities: Any, thresholds: Any = ()) -> npt.NDArray[np.int64]:
+def best_class(probabilities: Any, thresholds: Any = ()) -> Ints:
     """Return the index of the class that is predicted in a single-label task, (B,).
 
     - Without thresholds it is the most probable class.
@@ -39,5 +40,5 @@ def best_class(probabilities: Any, thresholds: Any = ()) -> npt.NDArray[np.int64
     least = np.asarray(thresholds, dtype=np.float64)
     if least.size and least.min() < least.max():
         values = values - least
-    chosen: npt.NDArray[np.int64] = values.argmax(axis=-1)
+    chosen: Ints = values.argmax(axis=-1)
     return chosen

@@ -18,9 +18,9 @@ from seqtrain.sequences.keys import keys_of
 from seqtrain.sequences.labels import UNKNOWN, LabelArray, unknown_rows
 from seqtrain.sequences.lengths import EMPTY
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Array, Ints, Mask, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import UNK, runs
-from seqtrain.tables.blocks import Coded
+from seqtrain.tables.blocks import Array, Coded, Ints, Mask, Reasons
 from seqtrain.text import counted, quote
 
 WITHOUT_LABEL = "the row has no label, but every row of train has one"
@@ -100,8 +100,9 @@ class EncodingReport:
             labels: Labels of all sequences, or None if they aren't read.
             rows: Indices of the sequences that are left out.
         """
-        for row in rows if labels is not None else ():
-            self.left_out.update(labels.value(row) or ())
+        if labels is not None:
+            for row in rows:
+                self.left_out.update(labels.value(row) or ())
 
 
 class Encoder:
@@ -127,11 +128,11 @@ class Encoder:
         groups: dict[str, int] | None = None,
         keeps_texts: bool = False,
     ) -> None:
-        self.rules, self.keeps_texts = rules, keeps_texts or rules.pretrained is not None
+        self.rules = rules
+        self.keeps_texts = keeps_texts or rules.pretrained is not None
         self.sequence: Any = rules.sequence.encoder()
-        if rules.row_features is None:
-            self.static = None
-        else:
+        self.static = None
+        if rules.row_features is not None:
             self.static = rules.row_features.encoder()
         self.groups = {} if groups is None else groups
 
@@ -209,13 +210,10 @@ class Encoder:
         rules = self.rules
         if rules.row_features is not None:
             store = rules.row_features.finalize(store)
-        store = rules.sequence.finalize(store, self.sequence)
-        if rules.pretrained is None:
-            return store
-        return rules.with_vectors(store)
+        return rules.with_vectors(rules.sequence.finalize(store, self.sequence))
 
     def _apply_policy(
-        self, is_odd: Mask, lengths: Ints, problems: dict[int, str], report: EncodingReport
+        self, is_odd: Mask, lengths: Ints, problems: Reasons, report: EncodingReport
     ) -> Mask:
         """Return a mask of the sequences that aren't dropped, (B,).
 
@@ -226,7 +224,8 @@ class Encoder:
                 adds the sequences that the policy refuses.
             report: Counts, which the method increases.
         """
-        policy, is_kept = self.rules.lengths, np.ones(len(lengths), bool)
+        policy = self.rules.lengths
+        is_kept = np.ones(len(lengths), bool)
         for row in np.flatnonzero(is_odd).tolist():
             if row in problems:
                 continue
@@ -289,7 +288,8 @@ class Encoder:
 
     def _group_numbers(self, groups: Coded) -> Ints | None:
         """Return the number of each sequence's group, or None if no sequence has a group."""
-        names, codes = groups.values, groups.codes
+        names = groups.values
+        codes = groups.codes
         used, first = np.unique(codes, return_index=True)
         numbers = np.full(len(names) + 1, -1)
         for code in used[np.argsort(first)].tolist():
@@ -332,29 +332,28 @@ def encode_for_prediction(
     report = EncodingReport() if report is None else report
     groups = dict[str, int]()
     is_first = True
-    if bad_rows is None:
-        if rules.schema.bad_rows == "drop":
-            bad_rows = "blank"
-        else:
-            bad_rows = "error"
+    is_blank = bad_rows == "blank" or (bad_rows is None and rules.schema.bad_rows == "drop")
     for part in parts:
-        if not len(part.lines):
+        if not len(part):
             continue
         encoder = Encoder(rules, groups=groups)  # it numbers the unknown words of one part
         store = encoder.finalize(encoder.encode(part, part.lines, report, keep_bad=True))
         ending = [row for row, reason in part.problems.items() if reason != EMPTY]
         fault = None
-        if ending and bad_rows != "blank":
+        if ending and not is_blank:
             first = min(ending)
-            problem = f"{part.place(first, name)}: {part.problems[first]}"
-            fault = DataError(problem, *(advice if first or not is_first else ()))
+            fault = DataError(
+                f"{part.place(first, name)}: {part.problems[first]}",
+                *(advice if first or not is_first else ()),
+            )
             rows = np.arange(first)
-            part, store = part.at(rows), store.__getitems__(rows)
+            part = part.at(rows)
+            store = store.__getitems__(rows)
         for index, reason in sorted(part.problems.items()):
             report.unanswered += 1
             if report.unanswered <= SHOWN_ROWS:
                 report.shown.append(f"{part.place(index, name)}: {reason}")
-        if len(part.lines):
+        if len(part):
             yield part, store
         if fault is not None:
             raise fault

@@ -10,13 +10,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.columns.scaling import Features
-from seqtrain.sequences.store import Ints
 from seqtrain.sequences.vocabulary import runs
-from seqtrain.tables.blocks import Coded, cells_at, problems_at
+from seqtrain.tables.blocks import Coded, Float32s, Ints, Reasons, cells_at, problems_at
 from seqtrain.tables.formats import resolve_format
 from seqtrain.text import counted
 
@@ -38,7 +35,7 @@ class Steps:
     """
 
     tokens: tuple[Coded, ...]
-    numbers: Features
+    numbers: Float32s
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -72,7 +69,6 @@ class Example(NamedTuple):
         line: Line of the file on which the row begins, from 1. For binary formats, the number of
             the row. If the example can't be used, it is the line of the problem.
         file: File inside the folder that was read, or None if the input is one file.
-        group: Name of the group (conversation, session) to which the sequence belongs, or None.
         kept: Cells that prediction copies to its output, by column. None if no cells are copied.
         problem: Reason why the row can't be used, or None if it can.
         static: Row features as one step, or None.
@@ -85,7 +81,6 @@ class Example(NamedTuple):
     labels: tuple[str, ...] | None
     line: int
     file: str | None = None
-    group: str | None = None
     kept: dict[str, Any] | None = None
     problem: str | None = None
     static: Steps | None = None
@@ -108,7 +103,7 @@ class Example(NamedTuple):
                 folder are recordings, of which it is the id.
             whole_files: True if each file of a folder is one sequence.
         """
-        places = list[str]()
+        places = []
         if self.file is not None and "file" not in copied:
             is_sequence = whole_files and resolve_format(self.file, "auto") != "fasta"
             places = ["file"] if is_sequence else ["file", "line"]
@@ -145,11 +140,11 @@ class Sequences:
     lines: Ints
     labels: Coded | None = None
     offsets: Ints | None = None
-    problems: dict[int, str] = field(default_factory=dict)
+    problems: Reasons = field(default_factory=dict)
     groups: Coded | None = None
     ids: Coded | None = None
     static: Steps | None = None
-    weights: npt.NDArray[np.float32] | None = None
+    weights: Float32s | None = None
     kept: dict[str, Sequence[Any]] | None = None
     files: Coded | None = None
     last_lines: Ints | None = None
@@ -159,7 +154,8 @@ class Sequences:
 
     def example(self, index: int) -> Example:
         """Return a sequence with its place. If it can't be used, it has no content."""
-        problem, content = self.problems.get(index), self.content
+        problem = self.problems.get(index)
+        content = self.content
         if problem is not None:
             sequence: Any = ""
         elif self.offsets is None:
@@ -177,7 +173,6 @@ class Sequences:
             labels=_value(self.labels, index),
             line=int(self.lines[index]),
             file=_value(self.files, index),
-            group=_value(self.groups, index) or None,
             kept=kept,
             problem=problem,
             static=static,
@@ -232,12 +227,13 @@ def in_chunks(
         parts: Parts of the input, as they are read.
         is_urgent: Function that returns True if a part that was read should wait for no other.
     """
-    waiting, count, problem = list[Sequences](), 0, None
+    waiting, count, problem = [], 0, None
     while True:
         try:
             part = next(parts, None)
         except Exception as error:
-            part, problem = None, error
+            part = None
+            problem = error
         if part is not None:
             waiting.append(part)
             count += len(part)
@@ -245,7 +241,8 @@ def in_chunks(
                 continue
         if waiting:
             yield from chunked(joined(waiting), CHUNK_ROWS)
-            waiting, count = [], 0
+            waiting = []
+            count = 0
         if problem is not None:
             raise problem
         if part is None:
@@ -286,7 +283,8 @@ def joined(parts: Sequence[Sequences]) -> Sequences:
     if len(parts) == 1:
         return parts[0]
     names = dict.fromkeys(name for part in parts for name in part.kept or ())
-    problems, end = dict[int, str](), 0
+    problems = {}
+    end = 0
     for part in parts:
         problems.update({end + row: reason for row, reason in part.problems.items()})
         end += len(part)
@@ -360,7 +358,7 @@ class RowProblems:
         Lines are sorted by file name and line number. At most SHOWN_ROWS problems are shown, and at
         most SHOWN_ROWS places of each.
         """
-        lines = list[str]()
+        lines = []
         for (first, *others), problem in sorted((own, x) for x, own in self._places.items()):
             file, line = first
             text = f"{file}:{line}: {problem}"

@@ -58,7 +58,7 @@ def fit_preprocessing(
         DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.
     """
     rules, parts = _fit_labels(known, rules, labels, parts)
-    vectors = list[WordVectors]()
+    vectors = []
     data = config.data
     limits = VocabularyLimits(data.min_count, data.max_vocab_size, data.number_bins)
     if rules.row_features is not None and encoder.static is not None:
@@ -108,8 +108,9 @@ def _fit_labels(
     combinations = found.combinations
     used = np.unique(parts["train"].labels)
     if not len(used):
-        found_none = "no rows are left, for every sequence is empty (data.empty: drop)"
-        raise DataError(f"data.train: {found_none}")
+        raise DataError(
+            "data.train: no rows are left, for every sequence is empty (data.empty: drop)"
+        )
     label_set = LabelSet.fit(
         [combinations[code] for code in used.tolist() if code >= 0],
         multi_label=rules.schema.label_separator is not None or found.are_multi_label,
@@ -121,10 +122,10 @@ def _fit_labels(
     if len(label_set) < 2:
         classes = ", ".join(map(quote, label_set.classes)) or "none"
         if rules.schema.one_hot is not None:
-            columns = f"of the columns {listed(list(map(str, rules.schema.one_hot)), 8)}"
             raise DataError(
-                f"data.label: {columns}, these mark rows of train: {classes}; expected at least "
-                "two; if the 1 and 0 of one column are the classes, name this column only"
+                f"data.label: of the columns {listed(list(map(str, rules.schema.one_hot)), 8)}, "
+                f"these mark rows of train: {classes}; expected at least two; if the 1 and 0 of "
+                "one column are the classes, name this column only"
             )
         raise DataError(f"data.label: found one class in train ({classes}); expected at least two")
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
@@ -142,7 +143,8 @@ def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceSt
         train: The training split with final ids, for the counts of tokens.
     """
     assert rules.vocabulary is not None
-    more, size = vectors.coverage.more, len(rules.vocabulary)
+    more = vectors.coverage.more
+    size = len(rules.vocabulary)
     own = vectors.rows[(vectors.rows < size - more) & (vectors.rows != UNK)]
     counts = counts_of(train.values, size)
     coverage = replace(
@@ -164,7 +166,8 @@ def _fit_ngrams(
         rules: The preprocessing with fitted columns.
         train: The training split with final ids.
     """
-    model, sizes = config.model, config.model.ngrams
+    model = config.model
+    sizes = config.model.ngrams
     if sizes is None:
         return None
     columns = gram_columns(sizes, rules.token_names)

@@ -10,16 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.content import joined_turns
 from seqtrain.sequences.examples import Sequences, Steps, entries
 from seqtrain.sequences.labels import BLANK_LABEL
 from seqtrain.sequences.schema import Column, Schema, number_columns, token_columns
-from seqtrain.sequences.store import Ints, Mask
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
-from seqtrain.tables.blocks import Block, Coded
+from seqtrain.tables.blocks import Array, Block, Coded, Ints, Mask, Reasons
 from seqtrain.tables.cells import CodedColumn, Names, name_of, note_problems
 from seqtrain.tables.time_column import TimeColumn, sorting_times
 from seqtrain.text import delimited_line, quote
@@ -38,7 +36,7 @@ class IdColumns:
         self._columns = {name: CodedColumn(lambda text: name_of(text.strip())) for name in names}
         self._joined: Any = Names(self._text_of)  # type: ignore[arg-type] # of tuples of codes
 
-    def read(self, block: Block, problems: dict[int, str]) -> tuple[Coded, Mask]:
+    def read(self, block: Block, problems: Reasons) -> tuple[Coded, Mask]:
         """Return the ids of the rows of a block, and a mask of those that are blank in a column.
 
         The code of a blank id is -1 if its row can't be read.
@@ -48,7 +46,8 @@ class IdColumns:
             problems: Maps the index of each row that can't be used to the reason. The method adds
                 rows with a blank id.
         """
-        parts, is_blank = list[Coded](), np.zeros(len(block), bool)
+        parts = []
+        is_blank = np.zeros(len(block), bool)
         for name, column in self._columns.items():
             codes, wrong = column.codes_of(block.columns[name])
             note_problems(problems, name, wrong)
@@ -97,7 +96,7 @@ def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequenc
     order = sorted_rows(ids, moments)
     offsets = np.searchsorted(ids[order], np.arange(len(names) + 1))
 
-    def check(what: str, values: npt.NDArray[Any], texts: list[str] | None = None) -> None:
+    def check(what: str, values: Array, texts: list[str] | None = None) -> None:
         """Add a problem for each row whose value isn't that of the first row of its id.
 
         Args:
@@ -112,8 +111,10 @@ def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequenc
             pair = values[row], other[row]
             here, there = (quote(f"{x:g}" if texts is None else texts[x]) for x in pair)
             line = rows.lines[before[row]]
-            found = f"id {quote(names[ids[row]])} has {what}{here} here, but {there} on line {line}"
-            rows.problems.setdefault(row, found)
+            rows.problems.setdefault(
+                row,
+                f"id {quote(names[ids[row]])} has {what}{here} here, but {there} on line {line}",
+            )
 
     labels = None
     if rows.labels is not None:
@@ -178,7 +179,7 @@ def _windows(found: Sequences, rows: Sequences, order: Ints, window: dict[str, A
     is_first[1:] = np.diff(windows.owners) != 0
     is_bad = np.isin(windows.owners, list(found.problems))
     windows = windows.at(np.flatnonzero(is_first | ~is_bad))
-    problems = dict[int, str]()
+    problems = Reasons()
     own = replace(rows.at(order[windows.starts]), problems=problems)
     if rows.labels is not None and codes is not None:
         labels = windows.labels(codes, str(window.get("label", "last")))
@@ -219,9 +220,9 @@ def _ids_of(rows: Sequences) -> tuple[Ints, list[str]]:
     return ranks[ids], [rows.ids.values[code].strip() for code in found[order].tolist()]
 
 
-def _has_label(labels: Coded) -> npt.NDArray[np.bool_]:
+def _has_label(labels: Coded) -> Mask:
     """Return a mask of the rows with at least one label, (N,)."""
-    found: npt.NDArray[np.bool_] = np.array([bool(each) for each in labels.values] + [False])
+    found: Mask = np.array([bool(each) for each in labels.values] + [False])
     return found[labels.codes]
 
 
@@ -240,7 +241,7 @@ def _labels_of(rows: Sequences, labels: Coded, ids: Ints, first: Ints) -> Coded:
     return Coded(found, labels.values)
 
 
-def sorted_rows(ids: Ints, times: list[npt.NDArray[Any]]) -> Ints:
+def sorted_rows(ids: Ints, times: list[Array]) -> Ints:
     """Return the rows sorted by id, then by their times, then by their place in the file."""
     keys = [ids]
     for each in times:

@@ -22,8 +22,6 @@ from seqtrain.tables.lines import FASTTEXT_LABEL
 from seqtrain.tables.opening import STDIN
 from seqtrain.text import quote
 
-CHARACTERS = ("char",)
-"""Tokenizers whose vocabulary shows which characters train has."""
 LONGEST_SIGN = 100_000
 """Number of characters of the first line that can show a format."""
 HEADERS = {"@relation": "arff", "@problemname": "ts"}
@@ -87,24 +85,31 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
         schema: Schema by whose indexes they are read.
         classes: Classes of the model.
     """
-    place, at = schema.sequence, schema.label
+    place = schema.sequence
+    at = schema.label
     if at not in block.columns:
         return
     texts = [str(cell).strip() for cell in as_list(block.columns[place])]  # type: ignore[index]
     labels = [str(cell).strip() for cell in as_list(block.columns[at])]
     line = int(block.lines[0])
     start = 0 if texts[0] in classes or len(texts) < 3 else 1  # names of columns may come first
-    own, others = texts[start:], labels[start:]
+    own = texts[start:]
+    others = labels[start:]
     if classes.issuperset(own) and all(others) and classes.isdisjoint(others):
-        found = f"column {place} holds labels, such as {quote(own[0])}"
-        advice = f"expected the columns of train in their order: the label is column {at}"
-        raise UnreadableError(line, f"{found}; {advice}, counted from 0")
+        raise UnreadableError(
+            line,
+            f"column {place} holds labels, such as {quote(own[0])}; expected the columns of train "
+            f"in their order: the label is column {at}, counted from 0",
+        )
     are_words = [len(text.split()) < 2 for text in texts]
     is_name = labels[0] and labels[0] not in classes and are_words[0]
     if is_name and len(texts) > 1 and classes.issuperset(labels[1:]) and not all(are_words):
-        found = f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])})"
-        advice = "train had no names; leave the line out"
-        raise UnreadableError(line, f"{found}; {advice}", command="tail -n +2 {file} > {new}")
+        raise UnreadableError(
+            line,
+            f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])}); "
+            "train had no names; leave the line out",
+            command="tail -n +2 {file} > {new}",
+        )
 
 
 def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing) -> None:
@@ -117,7 +122,8 @@ def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing
         schema: Schema by which they are read.
         fitted: Preprocessing of the model.
     """
-    line, vocabulary = int(block.lines[0]), fitted.vocabulary
+    line = int(block.lines[0])
+    vocabulary = fitted.vocabulary
     advice = "the list begins after the label, as in train: add it, its cells may be blank"
     if list(block.columns) == [REST] and schema.label_columns:
         raise UnreadableError(line, f"no column {quote(str(schema.label_columns[0]))}; {advice}")
@@ -128,8 +134,9 @@ def _check_label_before_list(block: Block, schema: Schema, fitted: Preprocessing
         else:
             items = [cell for cell in cells if cell in vocabulary.index]
         if not schema.header and 2 * len(items) > len(cells) and cells.isdisjoint(fitted.labels):
-            found = f"column {place} holds {quote(min(items))}, which is no label"
-            raise UnreadableError(line, f"{found}; {advice}")
+            raise UnreadableError(
+                line, f"column {place} holds {quote(min(items))}, which is no label; {advice}"
+            )
 
 
 def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
@@ -142,26 +149,27 @@ def _signs(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
         yield f"is Excel's {line.strip()}", _reading("csv")
     if FASTTEXT_LABEL.match(start) and fitted.kind != "features":
         yield "begins with __label__", _reading("fasttext")
-    if start[:1] == ">" and _lacks(fitted, ">"):
+    if start[:1] == ">" and _begins_no_sequence(fitted):
         yield "begins a record of FASTA", _reading("fasta")
     yield from _signs_of_json(start, fitted)
     yield from _signs_of_columns(line, fitted)
 
 
-def _lacks(fitted: Preprocessing, mark: str) -> bool:
-    """Return True if no sequence of train can begin with a mark of a format."""
+def _begins_no_sequence(fitted: Preprocessing) -> bool:
+    """Return True if no sequence of train can begin with the mark of a FASTA record, ">"."""
     if fitted.schema.format == "fasta":
         return True
-    if fitted.sequence.tokenizer_name not in CHARACTERS or fitted.vocabulary is None:
-        return False
-    return mark not in fitted.vocabulary.index
+    vocabulary = fitted.vocabulary
+    tokenizer = fitted.sequence.tokenizer_name
+    return tokenizer == "char" and vocabulary is not None and ">" not in vocabulary.index
 
 
 def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
     """Yield what shows that a line is an object of JSON, or begins a list of objects."""
     if start[:1] not in "{[" or not start:
         return
-    schema, vocabulary = fitted.schema, fitted.vocabulary
+    schema = fitted.schema
+    vocabulary = fitted.vocabulary
     names = _names(schema.roles(labelled=False).required)
     has_names = schema.has_columns and bool(names)
     if start.strip() in ("{", "[") and fitted.kind == "text":
@@ -191,8 +199,7 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
     path = shlex.quote(f"{'.[]' if is_list else ''}.{json.dumps(field)}")
     output = "-r" if isinstance(found.get(field), str) else "-c"
     shown = "a list of objects" if is_list else "an object"
-    example = f", as jq {output} {path} writes it"
-    yield f"is {shown} of JSON", _a_sequence_per_line(fitted, example)
+    yield f"is {shown} of JSON", _a_sequence_per_line(fitted, f", as jq {output} {path} writes it")
 
 
 def _renaming(what: str, name: str, format: str, schema: Schema) -> str:
@@ -204,7 +211,8 @@ def _renaming(what: str, name: str, format: str, schema: Schema) -> str:
 def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, str]]:
     """Yield what shows that a line is a header, or a row with a label."""
     schema = fitted.schema
-    sequence, labels = _names(schema.sequence_columns), _names(schema.label_columns)
+    sequence = _names(schema.sequence_columns)
+    labels = _names(schema.label_columns)
     text = line.replace("\r", " ")  # the csv module refuses it outside of quotes
     for mark in DELIMITERS.values():
         format = "tsv" if mark == "\t" else "csv"
@@ -227,18 +235,9 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
             continue
         if schema.label < len(fields) > 1 and fields[schema.label] in classes:
             yield f"has the label {quote(fields[schema.label])} in column {schema.label}", advice
-    if schema.has_columns and not schema.is_wide and "\t" in line.strip() and _lacks_tabs(fitted):
-        yield "has a tab, as a row of a table", _reading("tsv")
-
-
-def _lacks_tabs(fitted: Preprocessing) -> bool:
-    """Return True for texts and symbols of train in which no tab is a token."""
     vocabulary = fitted.vocabulary
-    return (
-        fitted.kind in ("text", "tokens")
-        and vocabulary is not None
-        and ("\t" not in vocabulary.index)
-    )
+    if schema.has_columns and "\t" in line.strip() and vocabulary and "\t" not in vocabulary.index:
+        yield "has a tab, as a row of a table", _reading("tsv")
 
 
 def _names(columns: tuple[int | str, ...]) -> list[str]:

@@ -72,9 +72,12 @@ class Input:
                 must_match=self.labelled,
                 ids=() if self.labelled else schema.id_columns,
             )
-        if schema.join:
-            return joined_source(source, schema.join)
-        return source
+        if not schema.join:
+            return source
+        needed = None
+        if not (self.labelled or schema.is_wide):  # a prediction needs no labels
+            needed = schema.roles(labelled=False).required
+        return joined_source(source, schema.join, needed)
 
     def labels(self, known: LabelSet | None = None) -> LabelReader:
         """Return a reader of the labels of this input.
@@ -134,8 +137,9 @@ def unchanged(inputs: Iterable[Input]) -> Iterator[None]:
 
 def was_changed(source: Input) -> DataError:
     """Return the error for an input that has changed while it was read."""
-    advice = "start again once nothing writes to it"
-    return DataError(f"{source.name}: was changed while it was read; {advice}")
+    return DataError(
+        f"{source.name}: was changed while it was read; start again once nothing writes to it"
+    )
 
 
 def table_source(data: Any, schema: Schema, name: str = "data", *, labelled: bool = True) -> Input:

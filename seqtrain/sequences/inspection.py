@@ -53,7 +53,8 @@ class Inspection:
         self.summaries: dict[str, SplitSummary] = summarize(self.data)
         self.padding = padding_shares(self.data, config.batching, config.seed)
         self.warnings = warnings(self.data, self.summaries, config)
-        self.refused, self.num_refused = list[str](), dict[str, int]()
+        self.refused = []
+        self.num_refused = {}
         for name, report in self.data.reports.items():
             if name in self.data.splits and self._has_files(name):
                 self.refused += report.refused
@@ -79,9 +80,11 @@ class Inspection:
 
     def _measure_lengths(self) -> None:
         """Set `lengths` and `cut`."""
-        self.lengths, self.cut = dict[str, list[int]](), dict[str, tuple[int, float]]()
+        self.lengths = {}
+        self.cut = {}
         for name, store in self.data.splits.items():
-            lengths, cut = store.lengths, 0
+            lengths = store.lengths
+            cut = 0
             if store.left_out is not None:
                 lengths = lengths + store.left_out
                 cut = int((store.left_out > 0).sum())
@@ -102,9 +105,11 @@ def _equal_rows(
     stores = data.splits
     keys = [store.keys for store in stores.values() if store.keys is not None]
     rows = [(name, row) for name, store in stores.items() for row in range(len(store))]
-    duplicates, conflicts = list[list[RowPlace]](), list[tuple[list[RowPlace], list[str]]]()
+    duplicates = []
+    conflicts = []
     for equal in equal_rows(np.concatenate(keys)):
-        places, labels = list[RowPlace](), set[str]()
+        places = []
+        labels = set()
         for name, row in map(rows.__getitem__, equal):
             store = stores[name]
             file, _, line = store.place(row).rpartition(":")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.examples import Sequences, Steps
-from seqtrain.sequences.store import Ints
+from seqtrain.tables.blocks import Ints
 
 
 def keys_of(sequences: Sequences, *, lowers: bool) -> Ints:

@@ -13,13 +13,21 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved
-from seqtrain.tables.blocks import Cells, Coded, Name, as_list
-from seqtrain.tables.cells import (
+from seqtrain.tables.blocks import (
+    Array,
     BadCellError,
+    Cells,
+    Coded,
+    Codes,
+    Ints,
+    Name,
+    Reasons,
+    as_list,
+)
+from seqtrain.tables.cells import (
     Names,
     are_marks,
     is_multi_hot,
@@ -34,7 +42,7 @@ from seqtrain.text import counted, listed, quote
 
 Labels: TypeAlias = tuple[str, ...]
 """The labels of one example."""
-LabelArray: TypeAlias = npt.NDArray[Any]
+LabelArray: TypeAlias = Array
 """Encoded labels: (B,) class indices, or (B, C) int8 marks of a multi-label task."""
 
 BLANK_LABEL = "the label is blank"
@@ -139,9 +147,11 @@ class LabelSet(Saved):
         classes = (*old, *sorted(new.difference(old)))
         if known is not None and known.multi_label != multi_label:
             if multi_label:
-                own, found = "one label", "several"
+                own = "one label"
+                found = "several"
             else:
-                own, found = "several labels", "one"
+                own = "several labels"
+                found = "one"
             raise DataError(f"data.label: the earlier model has {own} per row, train has {found}")
         if (known is not None and known.type != type) or not _are_of_type(classes, type):
             type = "text"
@@ -255,7 +265,7 @@ class LabelReader:
             self._name(label)
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
 
-    def read(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def read(self, cells: Cells) -> tuple[Codes, Reasons]:
         """Return the code of each cell, or -1 for a cell without labels, and the bad cells.
 
         Returns:
@@ -271,13 +281,12 @@ class LabelReader:
             return self._checked(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
         return self._checked(np.array([self._code_of(cell) for cell in cells], np.int32))
 
-    def read_marks(
-        self, columns: Mapping[Name, Cells]
-    ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def read_marks(self, columns: Mapping[Name, Cells]) -> tuple[Codes, Reasons]:
         """Return the same for one column per label, whose cell is 1 if the row has the label."""
-        codes = list[int]()
+        codes = []
         for row in zip(*map(as_list, columns.values()), strict=True):
-            own, problem = list[str](), None
+            own = []
+            problem = None
             for name, cell in zip(columns, row, strict=True):
                 try:
                     if mark_of(cell):
@@ -329,9 +338,7 @@ class LabelReader:
             lines[MOST_SPELLINGS:] = [f"{counted(more, 'more label')} with several spellings"]
         return lines
 
-    def _checked(
-        self, codes: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def _checked(self, codes: Codes) -> tuple[Codes, Reasons]:
         bad = np.flatnonzero(codes < -1)
         problems = {int(row): self._reasons[-2 - codes[row]] for row in bad}
         return np.maximum(codes, -1), problems
@@ -467,7 +474,7 @@ def unknown_rows(labels: Any) -> Any:
     return ((labels == ABSENT_WITH_UNKNOWN) | (labels == PRESENT_WITH_UNKNOWN)).any(1)
 
 
-def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
+def class_counts(labels: LabelArray, classes: int) -> Ints:
     """Return the number of rows that have each class, (C,).
 
     Args:
@@ -476,7 +483,7 @@ def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
     """
     if labels.ndim == 1:
         return np.bincount(labels[labels >= 0], minlength=classes)
-    counts: npt.NDArray[np.int64] = (labels > 0).sum(axis=0)
+    counts: Ints = (labels > 0).sum(axis=0)
     return counts
 
 

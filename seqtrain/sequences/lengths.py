@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seqtrain.sequences.saved import Saved
-from seqtrain.sequences.store import Ints
+from seqtrain.tables.blocks import Ints
 from seqtrain.text import counted, duration
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ class LengthPolicy(Saved):
     def refusal(self, length: int) -> str | None:
         """Return the reason why a sequence with `length` steps is refused, or None."""
         if length > self.most and self.overlong == "error":
-            advice = "data.overlong: head, tail or middle cuts"
-            return f"{length} steps; data.max_length allows {self.max_length} ({advice})"
+            return (
+                f"{length} steps; data.max_length allows {self.max_length} (data.overlong: head, "
+                "tail or middle cuts)"
+            )
         if length:
             return None
         refusals = {"error": EMPTY + NOT_EMPTY, "blank": EMPTY}
@@ -93,9 +95,11 @@ def doubts_about_time(steps: int, most: int, longest: int, config: Config) -> It
         longest: Length of the longest one.
         config: The config, with the number of epochs and data.max_length.
     """
-    epochs, limit = config.training.max_epochs, config.data.max_length
+    epochs = config.training.max_epochs
+    limit = config.data.max_length
     if epochs == "auto":
-        epochs, repeated = 1, "an epoch"
+        epochs = 1
+        repeated = "an epoch"
     else:
         repeated = f"at most {counted(epochs, 'epoch')}"
     seconds = steps * epochs / LEARNED_PER_SECOND

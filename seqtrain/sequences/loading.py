@@ -71,7 +71,8 @@ class Loader:
         if self._divided:
             left = whole.__getitems__(np.flatnonzero(~np.isin(whole.lines, list(self._divided))))
             report.unreadable += len(whole) - len(left)
-            report.rows, whole = len(left), left
+            report.rows = len(left)
+            whole = left
         return whole, report
 
     def _add(self, source: Input, stores: list[SequenceStore], report: EncodingReport) -> int:
@@ -87,7 +88,8 @@ class Loader:
         name, end = self._files[-1]
         problems, left_out, refused = RowProblems(name), RowProblems(name), RowProblems(name)
         rows_before = report.rows
-        drops, has_unreadable = source.schema.bad_rows == "drop", False
+        drops = source.schema.bad_rows == "drop"
+        has_unreadable = False
         for lines, part in numbered(self._parts(source), end):
             end = max(end, int(lines.max(initial=0)))
             if part.ids is not None:
@@ -124,7 +126,8 @@ class Loader:
 
     def _parts(self, source: Input) -> Iterator[Sequences]:
         """Yield the sequences of an input. The first part has a series with a step, if any has."""
-        waiting, column = list[Sequences](), self.encoder.sequence
+        waiting = []
+        column = self.encoder.sequence
         for part in SequenceReader(source, self.labels).read():
             waiting.append(part)
             has_width = not isinstance(column, TableEncoder) or column.width is not None
@@ -145,8 +148,9 @@ class Loader:
             if line <= start:
                 self._divided.add(line)
                 other = [file for file, before in self._files if before < line][-1]
-                problem = f"id {quote(name)} is in {other} too; put all its rows into one file"
-                part.problems.setdefault(row, problem)
+                part.problems.setdefault(
+                    row, f"id {quote(name)} is in {other} too; put all its rows into one file"
+                )
 
 
 def load_inputs(
@@ -172,7 +176,8 @@ def load_inputs(
     Raises:
         DataError: If rows can't be used.
     """
-    encoder, labels = Encoder(rules, groups=groups), inputs[0].labels(rules.label_set)
+    encoder = Encoder(rules, groups=groups)
+    labels = inputs[0].labels(rules.label_set)
     store, report = Loader(encoder, labels, learned=learned, lenient=lenient).load(inputs)
     report.remarks += labels.notices()
     return encoder.finalize(store), report

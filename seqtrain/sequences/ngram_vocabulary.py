@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.sequences.store import Ints, run_starts
+from seqtrain.sequences.store import run_starts
 from seqtrain.sequences.vocabulary import BUCKETS, PAD, WordGrams
+from seqtrain.tables.blocks import Array, Float32s, Ints
 
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
@@ -71,7 +71,7 @@ class NgramVocabulary:
 
     columns: tuple[GramColumn, ...]
     keys: Ints
-    idf: npt.NDArray[np.float32]
+    idf: Float32s
 
     def __post_init__(self) -> None:
         for _, shortest, longest in self.columns:
@@ -136,9 +136,7 @@ def extended_keys(keys: Ints, ids: Ints) -> Ints:
     return mixed ^ ((mixed >> 32) & LOW_HALF)
 
 
-def fit_ngrams(
-    values: npt.NDArray[Any], offsets: Ints, *columns: GramColumn, most: int
-) -> NgramVocabulary:
+def fit_ngrams(values: Array, offsets: Ints, *columns: GramColumn, most: int) -> NgramVocabulary:
     """Return the vocabulary of the most frequent n-grams of sequences.
 
     Among equally frequent n-grams, smaller keys are chosen first.
@@ -152,7 +150,7 @@ def fit_ngrams(
     Raises:
         DataError: If all sequences are too short for an n-gram.
     """
-    found = list[list[Ints]]()
+    found = []
     for part_values, part_offsets in _parts(values, offsets):
         for rows, keys in row_keys(part_values, part_offsets, columns):
             found.append(_counted(rows, keys))
@@ -168,13 +166,13 @@ def fit_ngrams(
     return NgramVocabulary(columns, keys, _idf(holders, offsets))
 
 
-def _idf(holders: Ints, offsets: Ints) -> npt.NDArray[np.float32]:
+def _idf(holders: Ints, offsets: Ints) -> Float32s:
     idf = np.log(len(offsets) / (1 + holders)) + 1
     return idf.astype(np.float32)
 
 
 def with_spelling(
-    vocabulary: NgramVocabulary, words: npt.NDArray[np.int64], offsets: Ints, grams: WordGrams
+    vocabulary: NgramVocabulary, words: Ints, offsets: Ints, grams: WordGrams
 ) -> NgramVocabulary:
     """Return the vocabulary with character n-grams within words as additional features.
 
@@ -196,8 +194,8 @@ def with_spelling(
 
 
 def words_of_steps(
-    ids: npt.NDArray[Any],
-    spellings: npt.NDArray[Any] | None,
+    ids: Array,
+    spellings: Array | None,
     known: WordGrams,
     unknown: WordGrams | None,
 ) -> tuple[Ints, WordGrams]:
@@ -218,7 +216,7 @@ def words_of_steps(
 
 
 def row_keys(
-    values: npt.NDArray[Any], offsets: Ints, columns: Iterable[GramColumn]
+    values: Array, offsets: Ints, columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield the n-grams of sequences: one pair of arrays for each column and size of n-grams.
 
@@ -255,7 +253,8 @@ def _counted(rows: Ints, keys: Ints) -> list[Ints]:
         keys: Key of each n-gram, (P,).
     """
     order = np.argsort(keys, kind="stable")
-    keys, rows = keys[order], rows[order]
+    keys = keys[order]
+    rows = rows[order]
     is_new = np.ones(len(keys), dtype=np.int64)
     is_new[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
     return _summed(keys, np.ones_like(keys), is_new)
@@ -280,7 +279,7 @@ def _summed(keys: Ints, *columns: Ints) -> list[Ints]:
     return [keys[starts], *(np.add.reduceat(column[order], starts) for column in columns)]
 
 
-def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
+def _parts(values: Array, offsets: Ints) -> Iterator[tuple[Array, Ints]]:
     """Yield the values and the offsets of sequences, in parts of about CHUNK_STEPS steps.
 
     A longer sequence is a part by itself. The offsets of a part start at 0.
@@ -289,7 +288,8 @@ def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArra
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
     for first, stop in pairwise(cuts):
         if first < stop:
-            start, end = offsets[first], offsets[stop]
+            start = offsets[first]
+            end = offsets[stop]
             yield np.asarray(values[start:end]), offsets[first : stop + 1] - start
 
 
@@ -310,15 +310,15 @@ class NgramValues:
 
     rows: Ints
     ngrams: Ints
-    values: npt.NDArray[np.float32]
+    values: Float32s
 
 
 def ngram_values(
-    ids: npt.NDArray[Any],
+    ids: Array,
     offsets: Ints,
     vocabulary: NgramVocabulary,
     words: WordGrams | None = None,
-    spellings: npt.NDArray[Any] | None = None,
+    spellings: Array | None = None,
     unknown: WordGrams | None = None,
 ) -> NgramValues:
     """Return the known n-grams of sequences, and their values.
@@ -332,13 +332,15 @@ def ngram_values(
             are no unknown words.
         unknown: Character n-grams of the unknown words, or None.
     """
-    count, known = len(offsets) - 1, len(vocabulary.keys)
+    count = len(offsets) - 1
+    known = len(vocabulary.keys)
     found = zip(*row_keys(ids, offsets, vocabulary.columns), strict=True)
     row, keys = (np.concatenate(arrays) for arrays in found)
     distinct, place = np.unique(keys, return_inverse=True)  # sorted keys are found faster
     index = np.searchsorted(vocabulary.keys, distinct).clip(max=known - 1)
     index = np.where(vocabulary.keys[index] == distinct, index, -1)[place]
-    row, index = row[index >= 0], index[index >= 0]
+    row = row[index >= 0]
+    index = index[index >= 0]
     if vocabulary.has_spelling and words is not None:
         spelled, words = words_of_steps(ids, spellings, words, unknown)
         buckets, counts = words.gather(spelled)

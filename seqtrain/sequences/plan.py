@@ -3,7 +3,8 @@
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.sequences.store import Ints, row_numbers
+from seqtrain.sequences.store import row_numbers
+from seqtrain.tables.blocks import Ints
 
 POOL_BATCHES = 50
 """Number of batches of a pool: the rows that `plan_epoch` sorts by length together."""
@@ -69,7 +70,7 @@ def plan_epoch_of_groups(
     rank, group = rows_in_groups(groups)
     at_once = max(1, _pool_size(lengths, batching) * GROUP_BATCHES // POOL_BATCHES)
     company = generator.permutation(int(group.max()) + 1)[group] // at_once
-    batches: list[Ints] = []
+    batches = []
     for rows in _rounds(company, rank):
         rows = generator.permutation(rows)
         if batching.bucketing:
@@ -184,7 +185,8 @@ def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
     """
     if batching.max_tokens is None:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
-    batches, start = [], 0
+    batches = []
+    start = 0
     while start < len(order):
         most = max(1, batching.max_tokens // int(lengths[order[start]]))
         window = lengths[order[start : start + most]]

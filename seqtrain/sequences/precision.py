@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -34,7 +33,7 @@ def float32_products(device: torch.device, *, tf32: bool = False) -> Iterator[No
 
 def _allowed() -> tuple[bool, bool]:
     """Return the pair (TF32 is allowed for cuDNN, TF32 is allowed for cuBLAS)."""
-    backends: tuple[Any, Any] = torch.backends.cudnn.rnn, torch.backends.cuda.matmul
+    backends = torch.backends.cudnn.rnn, torch.backends.cuda.matmul
     if all(hasattr(backend, "fp32_precision") for backend in backends):  # torch 2.9 or newer
         # The older attributes can't be read if the newer ones were set.
         cudnn, matmul = (backend.fp32_precision == "tf32" for backend in backends)

@@ -54,7 +54,8 @@ class Preprocessing(Saved):
     def __post_init__(self) -> None:
         for key, table in (("steps", self.steps), ("static", self.row_features)):
             kinds = getattr(self.schema, key)
-            tokens, names = list[str](), list[str]()
+            tokens = []
+            names = []
             if table is not None:
                 tokens = [column.name for column in table.tokens]
                 names = table.names
@@ -105,7 +106,7 @@ class Preprocessing(Saved):
 
         The result maps keys of the section data to their values.
         """
-        found: dict[str, Any] = {"kind": self.kind, "static": self.schema.static}
+        found = {"kind": self.kind, "static": self.schema.static}
         if self.row_features is not None:
             found["missing"] = self.row_features.missing
         found |= self.sequence.settings()

@@ -11,17 +11,15 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError, missing_package
 from seqtrain.files.reading import json_of, read_file
+from seqtrain.tables.blocks import Float32s
 from seqtrain.tables.opening import file_digest
 from seqtrain.text import display_name, quote
-
-Vectors: TypeAlias = npt.NDArray[np.float32]
 
 ENCODER_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 """Files that an encoder's folder must have. Nothing else of the folder is used but POOLING."""
@@ -97,7 +95,8 @@ class PretrainedEncoder:
     ) -> None:
         self.folder = Path(folder)
         check_folder(self.folder)
-        self.digests, total = dict[str, str](), hashlib.sha256()
+        self.digests = {}
+        total = hashlib.sha256()
         for name in used_files(self.folder):
             path = str(self.folder / name)
             self.digests[path] = file_digest(path)
@@ -107,9 +106,12 @@ class PretrainedEncoder:
         self._layers = layers_to_read(self._config)
         state = _number_in(self._config, ("hidden_size", "d_model", "dim", "n_embd"), LARGEST_STATE)
         if state is None:
-            expected = "expected the config of an encoder of transformers"
-            raise DataError(f"{self.folder / 'config.json'}: no hidden_size; {expected}")
-        self.layers, self.state_size = len(self._layers), state
+            raise DataError(
+                f"{self.folder / 'config.json'}: no hidden_size; expected the config of an "
+                "encoder of transformers"
+            )
+        self.layers = len(self._layers)
+        self.state_size = state
         self.size = self.layers * self.state_size
         self._pooling = read_pooling(self.folder)
         self.device = device
@@ -142,7 +144,7 @@ class PretrainedEncoder:
             tokenizer = _truncating_tokenizer(self.folder, self._config)
             self._parts = tokenizer, model.to(_device(self.device))
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str]) -> Float32s:
         """Return the vector of each text, (B, E).
 
         Many texts are looked up in the cache first. On a terminal, a bar shows the progress.
@@ -170,7 +172,7 @@ class PretrainedEncoder:
             _save_vectors(path, vectors)
         return vectors
 
-    def _encode_chunk(self, texts: list[str]) -> Vectors:
+    def _encode_chunk(self, texts: list[str]) -> Float32s:
         import torch
 
         # An exported script, which needs neither, has no configs and plans.
@@ -202,7 +204,8 @@ class PretrainedEncoder:
         lengths = torch.tensor([len(each) for each in pieces])
         ids = pad_sequence([torch.tensor(each, dtype=torch.long) for each in pieces], True)
         mask = torch.arange(ids.shape[1]) < lengths[:, None]
-        ids, mask = ids.to(model.device), mask.to(model.device)
+        ids = ids.to(model.device)
+        mask = mask.to(model.device)
         read = len(self._layers) > 1
         found = model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=read)
         states = [found.last_hidden_state]
@@ -469,7 +472,7 @@ def _digest_of(encoder: PretrainedEncoder, texts: Sequence[str]) -> str:
     return total.hexdigest()
 
 
-def _load_vectors(path: Path, shape: tuple[int, int]) -> Vectors | None:
+def _load_vectors(path: Path, shape: tuple[int, int]) -> Float32s | None:
     try:
         vectors = np.load(path, allow_pickle=False)
         os.utime(path)
@@ -479,7 +482,7 @@ def _load_vectors(path: Path, shape: tuple[int, int]) -> Vectors | None:
     return vectors if is_sound and np.isfinite(vectors).all() else None
 
 
-def _save_vectors(path: Path, vectors: Vectors) -> None:
+def _save_vectors(path: Path, vectors: Float32s) -> None:
     """Write vectors, completely or not at all. A folder that can't be written is no error."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     try:

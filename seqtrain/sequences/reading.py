@@ -20,14 +20,15 @@ from seqtrain.sequences.schema import (
     number_columns,
     token_columns,
 )
-from seqtrain.sequences.store import Ints
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
     Block,
     Cells,
+    CellsByName,
     Coded,
-    Name,
+    Ints,
+    Reasons,
     UnreadableError,
     as_list,
     located,
@@ -105,7 +106,8 @@ class SequenceReader:
             format = self.schema.format
             raise DataError(f"format {format} holds no labels; it is for prediction only")
         self.schema.check_format(name, self.keep)
-        blocks, is_empty = self._checked(self.source.blocks(self.roles.selection)), True
+        blocks = self._checked(self.source.blocks(self.roles.selection))
+        is_empty = True
         parts: Iterable[Sequences] = map(self._rows, blocks)
         if self.schema.id is not None:
             waits = not is_pipe(self.source.path)
@@ -144,7 +146,8 @@ class SequenceReader:
     def _arriving_ids(self, blocks: Iterator[Block]) -> Iterator[Sequences]:
         """Yield the sequence of each id as soon as a row of another id follows."""
         first_lines = dict[str, int]()
-        waiting, last = list[Sequences](), -1
+        waiting = list[Sequences]()
+        last = -1
 
         def finished() -> Iterator[Sequences]:
             for found in self._grouped(waiting):
@@ -169,7 +172,8 @@ class SequenceReader:
             ids, is_blank = self._ids.read(replace(block, columns=self._plain_cells(named)), {})
             starts = np.flatnonzero(np.diff(ids.codes, prepend=ids.codes[:1])).tolist()
             for start, end in zip([0, *starts], [*starts, len(block)], strict=True):
-                id, is_named = int(ids.codes[start]), not is_blank[start]
+                id = int(ids.codes[start])
+                is_named = not is_blank[start]
                 if is_named and id != last:
                     yield from finished()
                 last = id if is_named else last
@@ -197,8 +201,8 @@ class SequenceReader:
         problems = dict(block.problems)
         if self.keep and keeps_all(self.keep):
             self._check_columns(block)
-        ids: Coded | None = None
-        offsets: Ints | None = None
+        ids = None
+        offsets = None
         if schema.id is not None:
             ids = self._ids.read(block, problems)[0]
             for name, times in zip(schema.order_columns, self._times, strict=True):
@@ -235,7 +239,7 @@ class SequenceReader:
             found.files = Coded(np.full(rows, len(self._files) - 1, np.int32), self._files)
         return found
 
-    def _objects(self, cells: Cells, problems: dict[int, str]) -> tuple[Steps, Ints]:
+    def _objects(self, cells: Cells, problems: Reasons) -> tuple[Steps, Ints]:
         """Return the time steps of cells that are lists of objects, and their offsets.
 
         Args:
@@ -243,21 +247,25 @@ class SequenceReader:
             problems: Maps the index of each row that can't be used to the reason. The method adds
                 rows whose cells it can't read.
         """
-        names, steps = list(self.schema.steps or ()), list[Any]()
-        offsets, owners = [0], list[int]()
+        names = list(self.schema.steps or ())
+        steps = []
+        offsets = [0]
+        owners = []
         for row, cell in enumerate(as_list(cells)):
             items = [] if row in problems or cell in (None, "") else items_of(cell)
             odd = "no list" if items is None else _odd_object(items, names)
             if odd is not None:
-                expected = f"expected a list of objects with the fields {listed(names)}"
-                problems[row] = f"{self.schema.sequence}: found {odd}; {expected}"
+                problems[row] = (
+                    f"{self.schema.sequence}: found {odd}; expected a list of objects with the "
+                    f"fields {listed(names)}"
+                )
             elif items is not None:
                 steps += items
                 owners += [row] * len(items)
             offsets.append(len(steps))
         columns: dict[Column, Cells] = {name: [step.get(name) for step in steps] for name in names}
         columns = self._plain_cells(columns)
-        wrong = dict[int, str]()
+        wrong = Reasons()
         found = self._steps.read(columns, wrong, len(steps))
         for step, reason in sorted(wrong.items()):
             row = owners[step]
@@ -272,13 +280,15 @@ class SequenceReader:
             missing = missing_columns(needed, present, self.schema.keys_of_columns)
             raise DataError(*(f"{self.source.name}: {each}" for each in missing))
 
-    def _others(self, block: Block) -> dict[Name, Cells]:
+    def _others(self, block: Block) -> CellsByName:
         """Return the columns without another meaning, which are the time steps of series."""
         others = {*self.schema.columns_beside_series, FILE, FOLDER}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
         if not found:
-            place = f"{block.file or self.source.name}:{block.lines[0]}"
-            raise DataError(f"{place}: no column but the label's; expected a sequence")
+            raise DataError(
+                f"{block.file or self.source.name}:{block.lines[0]}: no column but the label's; "
+                "expected a sequence"
+            )
         return found
 
     def _add_labels(self, labels: LabelReader, block: Block, rows: Sequences) -> None:
@@ -307,7 +317,7 @@ class SequenceReader:
         types = self.schema.order_types if self.schema.order_columns else ()
         return [TimeColumn(type, self.schema.decimal) for type in types]
 
-    def _add_times(self, name: Column, times: TimeColumn, block: Block) -> dict[int, str]:
+    def _add_times(self, name: Column, times: TimeColumn, block: Block) -> Reasons:
         """Append the times of a block, and return the reason for each that can't be read.
 
         Args:
@@ -343,7 +353,7 @@ class FeatureReader:
         self._tokens = {name: CodedColumn(_token_of) for name in token_columns(kinds)}
         self._numbers = [name for name in number_columns(kinds) if kinds[name] != "order"]
 
-    def read(self, columns: dict[Column, Cells], problems: dict[int, str], rows: int) -> Steps:
+    def read(self, columns: dict[Column, Cells], problems: Reasons, rows: int) -> Steps:
         """Return the cells of a block as steps, and add its bad rows to `problems`.
 
         Args:
@@ -359,7 +369,7 @@ class FeatureReader:
         return Steps(tuple(tokens), numbers)
 
 
-def coded(column: CodedColumn, name: Column, cells: Cells, problems: dict[int, str]) -> Coded:
+def coded(column: CodedColumn, name: Column, cells: Cells, problems: Reasons) -> Coded:
     """Return the cells of a column as codes, and add those that can't be read to the problems."""
     codes, wrong = column.codes_of(cells)
     note_problems(problems, name, wrong)

@@ -34,6 +34,7 @@ ColumnKinds: TypeAlias = dict[str, Any]
 
 OF_CONFIG = (
     "kind",
+    "sequence",
     "group",
     "weight",
     "id",
@@ -152,7 +153,8 @@ class Schema(Saved):
     units: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
-        one_hot, grows = self.one_hot, "order" in (self.steps or {}).values()
+        one_hot = self.one_hot
+        grows = "order" in (self.steps or {}).values()
         is_step = self.steps is not None and self.sequence is None
         may_have_id = is_step or (self.kind == "text" and self.sequence is not None)
         faults = {
@@ -189,9 +191,8 @@ class Schema(Saved):
             path: Path of the file.
             whole_files: Attribute `whole_files` of the result.
         """
-        named: dict[str, Any] = {name: getattr(data, name) for name in OF_CONFIG}
+        named = {name: getattr(data, name) for name in OF_CONFIG}
         named["join"] = tuple(data.join or ())
-        named["sequence"] = data.sequence
         for key in ("sequence", "id", "order"):
             if isinstance(named[key], list):
                 named[key] = tuple(named[key])
@@ -201,7 +202,7 @@ class Schema(Saved):
             named["label"] = data.label
         schema = cls(
             **named,
-            format=_saved_format(resolve_format(path, data.format) or data.format),
+            format=saved_format(resolve_format(path, data.format) or data.format),
             by_name=data.format == "auto",
             whole_files=whole_files,
         )
@@ -214,9 +215,8 @@ class Schema(Saved):
     @property
     def names_columns(self) -> bool:
         """True if a column is identified by its name, False if all are by their index."""
-        named = {*self.sequence_columns, *self.label_columns, self.group, self.weight}
-        named.update(column_names(self.static))
-        return any(isinstance(each, str) for each in named - {REST})
+        named = {*self.sequence_columns, *self.columns_beside_series} - {REST, ""}
+        return any(isinstance(each, str) for each in named)
 
     @property
     def columns_beside_series(self) -> set[Column | None]:
@@ -227,11 +227,7 @@ class Schema(Saved):
     @cached_property
     def label_columns(self) -> tuple[Column, ...]:
         """Columns of the labels. Empty if the format determines their place."""
-        if self.one_hot is not None:
-            return self.one_hot
-        if self.label is None:
-            return ()
-        return (self.label,)
+        return self.one_hot or _as_tuple(self.label)
 
     @cached_property
     def sequence_columns(self) -> tuple[Column, ...]:
@@ -244,11 +240,9 @@ class Schema(Saved):
         if self.steps is not None and self.id is not None:
             own = [name for name in column_names(self.steps) if self.steps[name] != "order"]
             return (*keys, *own)
-        if isinstance(self.sequence, tuple):
-            return (*keys, *self.sequence)
         if self.sequence is None:
             return ()
-        return (*keys, self.sequence)
+        return (*keys, *_as_tuple(self.sequence))
 
     @cached_property
     def id_columns(self) -> tuple[Column, ...]:
@@ -295,7 +289,7 @@ class Schema(Saved):
             "weight": _as_tuple(self.weight),
             "label": self.label_columns,
         }
-        found = dict[Column, str]()
+        found = {}
         for key, names in columns.items():
             found.update(dict.fromkeys(names, f"data.{key}"))
         return found
@@ -332,7 +326,8 @@ class Schema(Saved):
         if self.static is not None:
             required += column_names(self.static)
         if self.has_columns:
-            required, others = required + others, []
+            required = required + others
+            others = []
         if labelled:
             required += labels
         selection = Selection()
@@ -349,15 +344,6 @@ class Schema(Saved):
             keys = {x: key for x, key in self.keys_of_columns.items() if x in used}
             selection = Selection(tuple(chosen), tuple(others), rest=rest, keys=keys)
         return ColumnRoles(content, labels, tuple(required), selection)
-
-    def for_file(self, path: str) -> Schema:
-        """Return the schema of another labelled file, whose ending determines the format.
-
-        An unknown ending changes nothing. If `by_name` is False, the format stays the same.
-        """
-        if not self.by_name:
-            return self
-        return replace(self, format=_saved_format(resolve_format(path, "auto") or self.format))
 
     def for_input(
         self,
@@ -408,11 +394,12 @@ class Schema(Saved):
                     )
                 else:
                     format = "lines"
-        changed: dict[str, Any] = {"format": format, "whole_files": whole_files}
-        if delimiter is not None:
-            changed["delimiter"] = delimiter
-        if encoding is not None:
-            changed["encoding"] = encoding
+        changed: dict[str, Any] = {
+            "format": format,
+            "whole_files": whole_files,
+            "delimiter": delimiter or self.delimiter,
+            "encoding": encoding or self.encoding,
+        }
         schema = self
         if any(getattr(self, name) != value for name, value in changed.items()):
             schema = replace(self, **changed)
@@ -435,10 +422,12 @@ class Schema(Saved):
         It joins files of its folder, or of the folder above if that has no such file, as recordings
         in a folder of their own beside a file about them.
         """
-        folder, joins = os.path.dirname(path), list[dict[str, Any]]()
+        folder = os.path.dirname(path)
+        joins = []
         for each in self.join:
             name = str(each["file"])
-            file, above = os.path.join(folder, name), os.path.join(os.path.dirname(folder), name)
+            file = os.path.join(folder, name)
+            above = os.path.join(os.path.dirname(folder), name)
             if folder and os.path.exists(above) and not os.path.exists(for_split(file, path)):
                 file = above
             joins.append({**each, "file": file})
@@ -481,7 +470,7 @@ def _as_tuple(columns: Column | tuple[Column, ...] | None) -> tuple[Column, ...]
     return (columns,)
 
 
-def _saved_format(name: str) -> str:
+def saved_format(name: str) -> str:
     """Return the format that is saved: a table in memory and a file of word vectors have none."""
     if name == IN_MEMORY:
         return "jsonl"

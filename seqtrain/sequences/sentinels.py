@@ -10,7 +10,7 @@ import numpy as np
 
 from seqtrain.config.document import set_options
 from seqtrain.sequences.schema import EVERY
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 from seqtrain.tables.cells import is_number
 from seqtrain.text import counted, listed, quote
 
@@ -37,7 +37,8 @@ def sentinel_doubts(
             The name `EVERY` stands for all columns, and "" for lists of numbers in cells.
         known: Value of data.na_values.
     """
-    known, found = known or {}, dict[str, list[int | float]]()
+    known = known or {}
+    found = {}
     for name, numbers in columns.items():
         cells = [*known.get(name, ()), *known.get(EVERY, ())]
         named = {float(cell) for cell in cells if is_number(str(cell))}
@@ -73,9 +74,10 @@ def sentinels_of(numbers: Array) -> list[int | float]:
     others = np.delete(values, candidates)
     if len(others) < FEWEST_OTHERS:
         return []
-    low, high = float(others[0]), float(others[-1])
+    low = float(others[0])
+    high = float(others[-1])
     has_decimals = bool((others != np.rint(others)).any())
-    found = list[int | float]()
+    found = []
     for at in candidates:
         number = float(values[at])
         is_far = max(low - number, number - high) > high - low
@@ -122,7 +124,8 @@ def _doubt(
         shown: Name of the columns for the message.
     """
     every = {number: None for own in found.values() for number in own}
-    cells, others = 0, list[Array]()
+    cells = 0
+    others = []
     for name, own in found.items():
         numbers = columns[name].reshape(-1)
         is_found = np.isin(numbers.astype(np.float32), np.array(own, np.float32))

@@ -20,11 +20,11 @@ from seqtrain.sequences.inputs import Input, table_source, was_changed
 from seqtrain.sequences.labels import LabelSet
 from seqtrain.sequences.pretrained import check_folder, used_files
 from seqtrain.sequences.reading import SequenceReader
-from seqtrain.sequences.schema import Column, Schema
+from seqtrain.sequences.schema import Column, Schema, saved_format
 from seqtrain.sequences.vector_folder import vector_files
 from seqtrain.tables.blocks import Selection, as_list
 from seqtrain.tables.cells import without_unit
-from seqtrain.tables.formats import MEMORY, columns_of_format, names_of
+from seqtrain.tables.formats import MEMORY, columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.tables.time_column import common_type, possible_types
 from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, WEEKDAY
@@ -66,25 +66,20 @@ def config_source(data: DataConfig, path: str) -> Input:
     return source_of(path, schema)
 
 
-def split_sources(data: DataConfig, split: str) -> list[Input]:
-    """Return the files or tables of a split: "train", "validation" or "test".
-
-    The list is empty if the config has no such split, or holds its rows out of train.
-    """
-    paths = files_of(f"data.{split}", getattr(data, split))
-    return [config_source(data, path) for path in paths]
-
-
 def source_of(path: str, schema: Schema) -> Input:
     """Return an input that reads a labelled file or table by the schema of the training files.
 
     Args:
         path: Path of a file, or the name that `with_given_data` gave to a table.
-        schema: The schema. `Schema.for_file` adapts it to the name of this file.
+        schema: The schema. Unless data.format set one format for all files, the ending of the path
+            determines the format.
     """
     if path.startswith(MEMORY):
         return replace(table_named(path), schema=schema)
-    return Input(path, schema.for_file(path))
+    if schema.by_name:
+        format = resolve_format(path, "auto") or schema.format
+        schema = replace(schema, format=saved_format(format))
+    return Input(path, schema)
 
 
 _TABLES: WeakValueDictionary[int, Input] = WeakValueDictionary()
@@ -147,7 +142,7 @@ def with_given_data(
     values = {name: _config_value(x) or MEMORY + name for name, x in given.items()}
     overrides = [f"data.{name}={flow(value)}" for name, value in values.items()]
     config = resolved_config(config, overrides=overrides)
-    found = list[Input]()
+    found = []
     for name, table in tables.items():
         schema = Schema.from_config(config.data, MEMORY + name)
         source = table_source(table, schema, name)
@@ -184,9 +179,12 @@ def check_files(config: Config, folder: Path | None) -> None:
     """
     problems: list[str] = []
     for key, value in _named(config):
-        again = f"give the table again in Python ({key.removeprefix('data.')}=), or name a file"
         try:
-            files = files_of(key, value, again)
+            files = files_of(
+                key,
+                value,
+                f"give the table again in Python ({key.removeprefix('data.')}=), or name a file",
+            )
         except DataError as error:
             problems += error.problems
         else:
@@ -213,7 +211,7 @@ def files_of(key: str, value: object, again: str | None = None) -> list[str]:
     """
     if isinstance(value, str) and value.startswith(MEMORY):
         return [table_named(value, key, again).path]
-    files: list[str] = []
+    files = []
     for name in names_of(value):
         found = matching_files(name)
         if not found:
@@ -298,8 +296,9 @@ def _check_columns(source: Input) -> None:
         return
     if columns_of_format(schema.format) == "named":
         key = "label" if indexes[0] in schema.label_columns else "sequence"
-        needed = f"format {schema.format} needs a field's name"
-        raise DataError(f"data.{key}: {indexes[0]} is an index; {needed}")
+        raise DataError(
+            f"data.{key}: {indexes[0]} is an index; format {schema.format} needs a field's name"
+        )
     header = _columns_of(source) if schema.header else []
     if not header:
         return
@@ -355,9 +354,7 @@ def numbered_sequences(
 
 
 def _named(config: Config) -> list[tuple[str, object]]:
-    values: list[tuple[str, object]] = [
-        (f"data.{name}", getattr(config.data, name)) for name in SPLITS
-    ]
+    values = [(f"data.{name}", getattr(config.data, name)) for name in SPLITS]
     more = config.pretraining.data or []
     values += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
     vectors = config.model.vectors

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtrain.sequences.store import Ints, Mask, row_numbers, true_rows
+from seqtrain.sequences.store import row_numbers, true_rows
+from seqtrain.tables.blocks import Ints, Mask
 
 PartSize: TypeAlias = float | Mapping[str, Any]
 """Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
@@ -50,7 +51,8 @@ def hold_out(
     else:
         first = first_equal_rows(keys)
         left = np.asarray(keys != BLANK)
-    rows, found = int(left.sum()), dict[str, Ints]()
+    rows = int(left.sum())
+    found = {}
     for name, part in parts.items():
         if isinstance(part, float):
             share = min(part * rows / max(1, int(left.sum())), 1.0)
@@ -66,8 +68,7 @@ def hold_out(
 def first_equal_rows(keys: Ints) -> Ints:
     """Return for each row the number of the first row that has the same key, (B,)."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    rows: Ints = first[inverse].astype(row_numbers(0).dtype)
-    return rows
+    return first[inverse].astype(row_numbers(0).dtype)
 
 
 def equal_rows(keys: Ints) -> list[list[int]]:
@@ -98,7 +99,8 @@ def _fraction(
         least: Smallest number of rows to hold out of a class that has at least ENOUGH_OF_CLASS
             rows.
     """
-    held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
+    held = np.zeros(len(labels), dtype=bool)
+    free = np.ones(len(labels), dtype=bool)
     carry = 0.0
     counts = np.bincount(labels[left])
     for label in sorted(np.flatnonzero(counts).tolist(), key=lambda label: int(counts[label])):
@@ -131,7 +133,8 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
         folds: Number of folds.
         seed: Seed of the division.
     """
-    is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
+    is_first = left & (first == row_numbers(len(first)))
+    order = [row_numbers(0)]
     for label in range(int(labels.max(initial=-1)) + 1):
         sets = true_rows(is_first & (labels == label))
         order.append(np.random.default_rng([seed, label]).permutation(sets))
@@ -193,7 +196,7 @@ def _choose_sets(rows: int, sizes: Ints, order: Ints) -> Ints:
         sizes: Number of rows of each set.
         order: Indices of the sets in the order in which they are tried.
     """
-    chosen: list[int] = []
+    chosen = []
     total = 0
     for one, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
         if total >= rows:

@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.sequences.vocabulary import WordGrams, runs
+from seqtrain.tables.blocks import Array, Codes, Float32s, Ints, Mask
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = (
@@ -55,14 +53,12 @@ def blocks(array: Array) -> Iterator[Array]:
 
 def counts_of(ids: Array, size: int) -> Ints:
     """Return how often each id from 0 to `size` - 1 occurs, (size,)."""
-    counts: Ints = np.bincount(ids, minlength=size)
-    return counts
+    return np.bincount(ids, minlength=size)
 
 
 def row_numbers(count: int) -> Ints:
     """Return the numbers from 0 to `count` - 1, as int32 if they fit, else as int64."""
-    numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
-    return numbers
+    return np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
 
 
 def true_rows(chosen: Mask) -> Ints:
@@ -79,7 +75,7 @@ class StoredSequence(tuple[Array, "int | Array"]):
     """One sequence of a store: the pair (steps, encoded labels).
 
     Attributes:
-        source: The store and the row number. `store_of_items` copies the other arrays from there.
+        source: The store and the row number. `collate` copies the other arrays from there.
     """
 
     source: tuple[SequenceStore, int]
@@ -131,14 +127,14 @@ class SequenceStore(_Dataset):
     labels: Array
     lines: Ints
     groups: Ints | None = None
-    spellings: npt.NDArray[np.int32] | None = None
+    spellings: Codes | None = None
     words: WordGrams | None = None
     files: FileLines = ()
     keys: Ints | None = None
-    static: npt.NDArray[np.float32] | None = None
-    vectors: npt.NDArray[np.float32] | None = None
+    static: Float32s | None = None
+    vectors: Float32s | None = None
     texts: npt.NDArray[np.object_] | None = None
-    weights: npt.NDArray[np.float32] | None = None
+    weights: Float32s | None = None
     last_lines: Ints | None = None
     left_out: Ints | None = None
 
@@ -148,8 +144,7 @@ class SequenceStore(_Dataset):
     @cached_property
     def lengths(self) -> Ints:
         """Number of steps of each sequence, (B,)."""
-        found: Ints = np.diff(self.offsets)
-        return found
+        return np.diff(self.offsets)
 
     @cached_property
     def combinations(self) -> Ints:
@@ -179,7 +174,8 @@ class SequenceStore(_Dataset):
         if not -len(self) <= number < len(self):
             raise IndexError(f"row {number}: expected {-len(self)} to {len(self) - 1}")
         number %= len(self)
-        start, stop = self.offsets[number], self.offsets[number + 1]
+        start = self.offsets[number]
+        stop = self.offsets[number + 1]
         label = self.labels[number]
         found = StoredSequence((self.values[start:stop], label if label.ndim else int(label)))
         found.source = self, number
@@ -226,7 +222,7 @@ def stacked(
     """
     parts = list(stores)
     filled = [part for part in parts if len(part)] or parts[:1]
-    found: dict[str, Any] = {}
+    found = {}
     for name in ARRAYS:
         arrays = {index: getattr(part, name) for index, part in enumerate(filled)}
         absent = [index for index, array in arrays.items() if array is None]
@@ -254,7 +250,8 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
         if store.words is not None and spellings is not None:
             before = np.int32(sum(map(len, tables)))
             shifted = np.where(spellings < 0, spellings, spellings + before)
-            tables, spellings = [*tables, store.words], shifted.astype(np.int32)
+            tables = [*tables, store.words]
+            spellings = shifted.astype(np.int32)
         files += [(name, start + end) for name, start in store.files]
         lines = store.lines + end
         end += int(store.lines.max(initial=0))
@@ -287,13 +284,3 @@ def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
         spellings=store.spellings,
         words=store.words,
     )
-
-
-def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
-    """Return sequences as one store.
-
-    Args:
-        items: Items of one or more stores, as a torch ConcatDataset returns them.
-    """
-    parts = [store.__getitems__(np.array([row])) for store, row in (x.source for x in items)]
-    return joined_stores(parts)

@@ -18,9 +18,9 @@ from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
 from seqtrain.sequences.splits import BLANK, equal_rows
-from seqtrain.sequences.store import Ints, SequenceStore, counts_of
+from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import LABEL, Ints
 from seqtrain.tables.cells import WHOLE, is_multi_hot, is_number, names_missing
 from seqtrain.text import counted, listed, quote
 
@@ -64,7 +64,8 @@ class SplitSummary:
 
 def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     """Return the summary of each split, by its name."""
-    train, found = data.splits["train"], dict[str, SplitSummary]()
+    train = data.splits["train"]
+    found = {}
     sets, times = np.unique(train.combinations, return_counts=True)
     majority = sets[times.argmax()]
     for name, store in data.splits.items():
@@ -101,7 +102,8 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
         batching: Section batching of the config. Its `bucketing` is ignored.
         seed: Seed of the batches.
     """
-    lengths, shares = data.splits["train"].lengths, list[float]()
+    lengths = data.splits["train"].lengths
+    shares = []
     for on in (False, True):
         own = batching.model_copy(update={"bucketing": on})
         batches = plan_epoch(lengths, own, seed=seed, epoch=0)
@@ -124,7 +126,8 @@ def warnings(
         summaries: Summary of each split, by its name.
         config: Config of the data.
     """
-    said, train = list[str](), data.splits["train"]
+    said = []
+    train = data.splits["train"]
     if "validation" not in data.splits:
         idle = without_effect(config)
         unused = f"; without effect: {listed(idle)}" if idle else ""
@@ -209,26 +212,28 @@ def _absent_classes(data: PreparedData, counts: Ints) -> Iterator[str]:
 def _repeated(name: str, repeats: int, rows: int) -> str:
     if repeats < rows:
         verb = "is" if repeats == 1 else "are"
-        found = f"{counted(repeats, 'sequence')} ({repeats / rows:.1%})"
-        return f"{name}: {found} {verb} in train too"
+        return f"{name}: {counted(repeats, 'sequence')} ({repeats / rows:.1%}) {verb} in train too"
     key = f"name another file in data.{name}"
     if name == "validation":
         key += ", or hold out a part of train with data.validation: 0.1"
-    said = "every sequence is in train too, so its score says nothing about new data"
-    return f"{name}: {said}; {key}"
+    return (
+        f"{name}: every sequence is in train too, so its score says nothing about new data; {key}"
+    )
 
 
 def _conflicts(train: SequenceStore) -> Iterator[str]:
     """Yield a warning if equal sequences of train have different labels."""
     assert train.keys is not None
-    labels, place = train.combinations, train.place
+    labels = train.combinations
+    place = train.place
     if len(train.files) == 1:
         place = replace(train, files=()).place
-    total, groups, pairs = 0, 0, list[str]()
+    total, groups, pairs = 0, 0, []
     for rows in equal_rows(train.keys):
         others = np.array(rows)[labels[rows] != labels[rows[0]]]
         if len(others):
-            total, groups = total + len(rows), groups + 1
+            total = total + len(rows)
+            groups = groups + 1
             pairs.append(f"{place(rows[0])} and {place(others[0])}")
     if not groups:
         return
@@ -255,7 +260,8 @@ def _divided_groups(data: PreparedData) -> Iterator[str]:
 
 def number_doubts(data: PreparedData) -> Iterator[str]:
     """Yield a warning if most words of train are numbers."""
-    column, train = data.preprocessing.sequence, data.splits["train"]
+    column = data.preprocessing.sequence
+    train = data.splits["train"]
     if column.tokenizer_name not in WORDS or column.vocabulary is None:
         return
     tokens = column.vocabulary.tokens
@@ -352,7 +358,8 @@ def _odd_numbers(labels: Collection[str]) -> list[str]:
     others = sorted(numbers.keys() - odd)
     if len(numbers) < len(labels) or len(odd) != 1 or len(others) < FEWEST_NUMBERED:
         return []
-    first, last = others[0], others[-1]
+    first = others[0]
+    last = others[-1]
     do_count = first in (0, 1) and last - first == len(others) - 1
     if do_count and not first <= odd[0] <= last + 1:
         return [numbers[odd[0]]]
@@ -388,7 +395,8 @@ def label_doubts(
         )
     numbers = [label.replace(",", ".") for label in counts]
     if len(counts) > MANY_NUMBERS and all(map(is_number, numbers)):
-        low, high = min(map(float, numbers)), max(map(float, numbers))
+        low = min(map(float, numbers))
+        high = max(map(float, numbers))
         yield (
             f"labels are {len(counts)} numbers from {low:g} to {high:g}, each a class of its own. "
             "If they are a quantity, such as an age or a price, group them into a few classes"

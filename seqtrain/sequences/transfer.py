@@ -30,7 +30,8 @@ def move_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tenso
     """
     if device.type != "cuda":
         return [tensor.to(device) for tensor in tensors]
-    ends, size = [], 0
+    ends = []
+    size = 0
     for tensor in tensors:
         size += tensor.nbytes
         ends.append(size)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.sequences.pretrained import load_tokenizer
+from seqtrain.tables.blocks import Array, Float32s
 from seqtrain.text import display_name, listed, quote
 
 EMBEDDINGS = re.compile(
@@ -52,7 +51,7 @@ class VectorFolder:
         added = self._tokenizer.get_added_tokens_decoder().values()
         self._special = {each.content for each in added}
 
-    def vectors_of(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+    def vectors_of(self, words: Sequence[str]) -> Float32s:
         """Return the vector of each word, (K, E). It is NaN for a word of unknown pieces only."""
         vectors = np.full((len(words), self.size), np.nan, np.float32)
         encodings = self._tokenizer.encode_batch(list(words), add_special_tokens=False)
@@ -105,7 +104,7 @@ def _only(folder: Path, name: str, pattern: str) -> Path:
     raise DataError(f"model.vectors: {shown} needs the file {name} (or one of {pattern}); {held}")
 
 
-def _load_table(path: Path) -> npt.NDArray[Any]:
+def _load_table(path: Path) -> Array:
     """Return the table of input embeddings of a safetensors file, (pieces, E).
 
     Raises:
@@ -124,5 +123,5 @@ def _load_table(path: Path) -> npt.NDArray[Any]:
         raise DataError(f"{path}: not a safetensors file ({error})") from None
     if table.ndim != 2 or not table.is_floating_point() or not bool(table.isfinite().all()):
         raise DataError(f"{path}: {names[0]} is no table of finite numbers")
-    vectors: npt.NDArray[Any] = table.float().numpy()
+    vectors: Array = table.float().numpy()
     return vectors

@@ -16,6 +16,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.tables.blocks import Codes, Ints
+
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
 BUCKETS = 2**15
@@ -24,9 +26,7 @@ MOST_GRAMS = 1024
 """Largest number of n-grams of a word. Further ones are left out."""
 
 
-def runs(
-    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def runs(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     """Return the indices of runs of consecutive entries of an array, one run after the other.
 
     Args:
@@ -98,8 +98,10 @@ class TokenIndex(dict[str, int]):
 
     def __init__(self, vocabulary: Vocabulary, most: float = 0) -> None:
         super().__init__()
-        self._known, self._most = vocabulary.index, most
-        self.first, self.others = len(vocabulary), list[str]()
+        self._known = vocabulary.index
+        self._most = most
+        self.first = len(vocabulary)
+        self.others = list[str]()
 
     def __missing__(self, token: str) -> int:
         number = self._known.get(token)
@@ -123,12 +125,12 @@ class TokenIndex(dict[str, int]):
 
 def fit_vocabulary(
     index: TokenIndex,
-    counts: npt.NDArray[np.int64],
+    counts: Ints,
     *,
     min_count: int,
     max_size: int,
     known: Vocabulary | None = None,
-) -> tuple[Vocabulary, npt.NDArray[np.int32]]:
+) -> tuple[Vocabulary, Codes]:
     """Choose a vocabulary by frequency. Equally frequent tokens are chosen in sorted order.
 
     Args:
@@ -146,7 +148,8 @@ def fit_vocabulary(
     Shape:
         counts, final ids: (V,).
     """
-    tokens, old = [*SPECIAL, *index.others], known or UNFITTED
+    tokens = [*SPECIAL, *index.others]
+    old = known or UNFITTED
     final_ids = np.array([old.index.get(token, UNK) for token in tokens], dtype=np.int32)
     is_new = (counts >= min_count) & (final_ids == UNK)
     candidates = [i for i in np.flatnonzero(is_new).tolist() if tokens[i] not in SPECIAL]
@@ -169,15 +172,13 @@ class WordGrams:
         offsets: Index in `buckets` of the first n-gram of each word, then G: (V + 1,).
     """
 
-    buckets: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
+    buckets: Codes
+    offsets: Ints
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def gather(
-        self, words: npt.NDArray[np.integer[Any]]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def gather(self, words: npt.NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
         """Return the n-grams of some words.
 
         Args:

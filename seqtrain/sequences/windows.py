@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.sequences.store import Ints
-from seqtrain.tables.blocks import Codes
+from seqtrain.tables.blocks import Codes, Ints
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,13 @@ def cut(offsets: Ints, codes: Codes | None, window: Mapping[str, Any]) -> Window
         codes: Code of the label of each step, or None if labels aren't known.
         window: Value of data.window.
     """
-    starts, ends = offsets[:-1], offsets[1:]
+    starts = offsets[:-1]
+    ends = offsets[1:]
     if window.get("label") == "constant" and codes is not None and len(codes):
         changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
         borders = np.union1d(offsets, changes)
-        starts, ends = borders[:-1], borders[1:]
+        starts = borders[:-1]
+        ends = borders[1:]
     size = window.get("steps")
     if size is not None:
         stride = window.get("stride", size)

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from itertools import chain, takewhile
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.vector_folder import VectorFolder
 from seqtrain.sequences.vocabulary import PAD, SPECIAL, Vocabulary
-from seqtrain.tables.blocks import UnreadableError, located
+from seqtrain.tables.blocks import Float32s, Ints, UnreadableError, located
 from seqtrain.tables.cells import FLOAT32_MAX, is_number
 from seqtrain.tables.opening import TextLines, open_input
 from seqtrain.text import counted, display_name, quote
@@ -81,8 +80,8 @@ class WordVectors:
         coverage: Figures about the file.
     """
 
-    rows: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float32]
+    rows: Ints
+    values: Float32s
     coverage: Coverage
 
 
@@ -95,7 +94,8 @@ def with_width(config: Config) -> Config:
         ConfigError: If model.embedding_dim has another value.
         DataError: If the first line of the file isn't valid.
     """
-    path, asked = config.model.vectors, config.model.embedding_dim
+    path = config.model.vectors
+    asked = config.model.embedding_dim
     if path is None:
         return config
     if os.path.isdir(path):
@@ -132,7 +132,7 @@ def read_vectors(
     if os.path.isdir(path):
         return _read_folder(path, vocabulary, keep, is_token)
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
-    values: dict[int, npt.NDArray[np.float32]] = {}
+    values = {}
     more: list[str] = []
     words = 0
     with _opened(path) as (lines, size):
@@ -240,12 +240,15 @@ def _split(number: int, text: str, size: int) -> tuple[str, str]:
     fields = BLANKS.split(text.strip(" \t"))  # with tabs, more blanks, or a word with blanks in it
     extra = len(fields) - 1 - size
     if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
-        found = f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}"
-        raise UnreadableError(number, f"{found}; expected {size}, as in the first line")
+        raise UnreadableError(
+            number,
+            f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}; expected {size}, "
+            "as in the first line",
+        )
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 
-def _parse(number: int, word: str, fields: list[str]) -> npt.NDArray[np.float32]:
+def _parse(number: int, word: str, fields: list[str]) -> Float32s:
     """Return the vector of a word, (E,).
 
     Args:
@@ -262,7 +265,9 @@ def _parse(number: int, word: str, fields: list[str]) -> npt.NDArray[np.float32]
         values = np.array([np.nan])
     if not (np.abs(values) <= FLOAT32_MAX).all():  # nan isn't
         bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= FLOAT32_MAX)
-        expected = "expected finite numbers, such as 0.5"
-        found = f"found {quote(bad)} among the numbers of {quote(word)}"
-        raise UnreadableError(number, f"{found}; {expected}")
+        raise UnreadableError(
+            number,
+            f"found {quote(bad)} among the numbers of {quote(word)}; expected finite numbers, "
+            "such as 0.5",
+        )
     return values.astype(np.float32)

@@ -11,10 +11,9 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.tables.blocks import (
     INPUT_WORDS,
@@ -24,16 +23,18 @@ from seqtrain.tables.blocks import (
     SPLIT_VALUES,
     TARGET_WORDS,
     TEXT,
+    Array,
     Block,
     Cells,
+    CellsByName,
     Dialect,
-    Name,
+    Mask,
     Selection,
     UnreadableError,
 )
 from seqtrain.tables.opening import refuse_bomb
+from seqtrain.text import reason_of
 
-AnyArray: TypeAlias = npt.NDArray[Any]
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 OBJECTS = (
@@ -76,7 +77,7 @@ def read_arrays(
             shape.
     """
     arrays = _load(stream)
-    columns: dict[Name, Cells] = {}
+    columns: CellsByName = {}
     steps = arrays.get("X")
     if steps is not None and steps.ndim in (1, 2) and "labels" not in arrays:
         table = steps if steps.ndim == 2 else steps[:, None]
@@ -105,7 +106,7 @@ def read_whole_array(
     arrays = _load(stream)
     if "X" not in arrays or arrays["X"].ndim not in (1, 2):
         raise UnreadableError(None, "expected one array (T,) or (T, C) in a file of a folder")
-    columns: dict[Name, Cells] = {TEXT: [arrays["X"]]}
+    columns: CellsByName = {TEXT: [arrays["X"]]}
     yield Block({name: columns[name] for name in selection.among(columns)}, np.ones(1, np.int64))
 
 
@@ -137,7 +138,7 @@ def labels_file(path: str) -> str:
     return ""
 
 
-def _load(stream: Any) -> dict[str, AnyArray]:
+def _load(stream: Any) -> dict[str, Array]:
     """Return the arrays in a file, by the names `X`, `values`, `offsets`, `lengths` and `labels`.
 
     Arrays of Python objects are refused, as their loading could run code.
@@ -166,16 +167,13 @@ def _load(stream: Any) -> dict[str, AnyArray]:
     except MemoryError:
         raise UnreadableError(None, "the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
-        if str(error):
-            reason = str(error).splitlines()[0]
-        else:
-            reason = type(error).__name__
+        reason = reason_of(error)
         if "allow_pickle" in reason:
             raise UnreadableError(None, OBJECTS) from None
         raise UnreadableError(None, f"not a sound npz file of plain arrays ({reason})") from None
 
 
-def _known(loaded: Any) -> dict[str, AnyArray]:
+def _known(loaded: Any) -> dict[str, Array]:
     """Return the arrays of an npz file whose names are known.
 
     Raises:
@@ -224,8 +222,9 @@ def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
             arrays = splits[found[0] if found else "train"]
             known = arrays.setdefault(meaning, name)
             if known not in (name, *NAMES):
-                problem = f"both {known} and {name} may be {meaning}; name one of them {meaning}"
-                raise UnreadableError(None, problem)
+                raise UnreadableError(
+                    None, f"both {known} and {name} may be {meaning}; name one of them {meaning}"
+                )
     return {split: arrays for split, arrays in splits.items() if "X" in arrays}
 
 
@@ -240,7 +239,7 @@ def _dividing(splits: dict[str, dict[str, str]]) -> str:
     return f"python3 -c {command} {{file}} && seqtrain init {files}"
 
 
-def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
+def _sequences(arrays: dict[str, Array]) -> list[Array]:
     """Return the sequences of a file, each (T,) or (T, C).
 
     Raises:
@@ -250,10 +249,12 @@ def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
     if "X" in arrays:
         x = _numbers(arrays, "X", "numbers (B, T) or (B, T, C), a series per row", (2, 3))
         is_step = _steps_of(x, arrays)
-        values, borders = x[is_step], np.append(0, is_step.sum(axis=1).cumsum())
+        values = x[is_step]
+        borders = np.append(0, is_step.sum(axis=1).cumsum())
     else:
-        expected = "numbers (N,) or (N, C), the steps of all sequences"
-        values = _numbers(arrays, "values", expected, (1, 2))
+        values = _numbers(
+            arrays, "values", "numbers (N,) or (N, C), the steps of all sequences", (1, 2)
+        )
         if "offsets" in arrays and "lengths" in arrays:
             raise UnreadableError(None, "found the arrays offsets and lengths; remove one of them")
         key = "offsets" if "offsets" in arrays else "lengths"
@@ -262,12 +263,15 @@ def _sequences(arrays: dict[str, AnyArray]) -> list[AnyArray]:
             borders = np.append(0, borders.cumsum())
         ends = borders[:1].tolist(), borders[-1:].tolist()
         if ends != ([0], [len(values)]) or (np.diff(borders) < 0).any():
-            expected = f"expected to cover 0 to {len(values)}, the values, row by row"
-            raise UnreadableError(None, f"{key}: {expected}; found {ends[0]} to {ends[1]}")
+            raise UnreadableError(
+                None,
+                f"{key}: expected to cover 0 to {len(values)}, the values, row by row; found "
+                f"{ends[0]} to {ends[1]}",
+            )
     return [values[start:end] for start, end in pairwise(borders.tolist())]
 
 
-def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]:
+def _steps_of(x: Array, arrays: dict[str, Array]) -> Mask:
     """Return a mask of the steps of padded series that aren't padding, (B, T).
 
     Without `lengths`, missing values at the end of a row are padding.
@@ -276,19 +280,18 @@ def _steps_of(x: AnyArray, arrays: dict[str, AnyArray]) -> npt.NDArray[np.bool_]
         lengths = _numbers(arrays, "lengths", "integers (B,)", (1,), "iu")
         if len(lengths) != len(x) or (lengths < 0).any() or (lengths > x.shape[1]).any():
             raise _unfit("lengths", f"{len(x)} lengths of at most {x.shape[1]}", lengths)
-        found: npt.NDArray[np.bool_] = np.arange(x.shape[1]) < lengths[:, None]
-        return found
+        return np.arange(x.shape[1]) < lengths[:, None]
     is_known = np.asarray(~np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
     return np.cumsum(is_known[:, ::-1], axis=1)[:, ::-1] > 0
 
 
 def _numbers(
-    arrays: dict[str, AnyArray],
+    arrays: dict[str, Array],
     key: str,
     expected: str,
     dimensions: tuple[int, ...],
     kinds: str = "iuf",
-) -> AnyArray:
+) -> Array:
     """Return an array of numbers.
 
     Args:
@@ -309,7 +312,7 @@ def _numbers(
     return found
 
 
-def _labels(labels: AnyArray, rows: int, steps: int = 0) -> Cells:
+def _labels(labels: Array, rows: int, steps: int = 0) -> Cells:
     """Return the label of each row.
 
     Labels of two dimensions mark classes by 0 and 1. If each row has one 1, as in one-hot arrays,
@@ -334,8 +337,11 @@ def _labels(labels: AnyArray, rows: int, steps: int = 0) -> Cells:
             return found
     are_whole = labels.dtype.kind != "f" or np.array_equal(labels, np.rint(labels))
     if labels.size != rows or labels.dtype.kind not in "iufbU" or not are_whole:
-        expected = f"integers or strings ({rows},), or marks 0 and 1 of classes ({rows}, C)"
-        raise _unfit("labels", expected, labels)
+        raise _unfit(
+            "labels",
+            f"integers or strings ({rows},), or marks 0 and 1 of classes ({rows}, C)",
+            labels,
+        )
     try:  # numpy itself fails with a SystemError on numbers that no character has
         found = labels.ravel().tolist()
         "".join(map(str, found)).encode()
@@ -344,9 +350,9 @@ def _labels(labels: AnyArray, rows: int, steps: int = 0) -> Cells:
     return found
 
 
-def _unfit(key: str, expected: str, array: AnyArray) -> UnreadableError:
+def _unfit(key: str, expected: str, array: Array) -> UnreadableError:
     return UnreadableError(None, f"{key}: expected {expected}, found {array.dtype} {array.shape}")
 
 
-def _missing(key: str, arrays: dict[str, AnyArray]) -> UnreadableError:
+def _missing(key: str, arrays: dict[str, Array]) -> UnreadableError:
     return UnreadableError(None, f"no array {key}; found {', '.join(arrays)}; {EXPECTED_ARRAYS}")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.errors import missing_package
 from seqtrain.tables.blocks import (
     ROWS,
+    Array,
     Block,
     Cells,
     Coded,
@@ -96,8 +96,9 @@ def blocks_of_batches(batches: Iterable[Any], selection: Selection, schema: Any)
     """Yield a block for each batch of Arrow, with the numbers of its rows as lines."""
     paths, classes, end = _selected(selection, schema), _class_names(schema), 0
     for batch in batches:
-        first, end = end, end + batch.num_rows
-        columns: dict[Name, Cells] = {}
+        first = end
+        end = end + batch.num_rows
+        columns = {}
         for name, (outer, *inner) in paths.items():
             column = batch.column(batch.schema.get_field_index(outer))
             if inner:
@@ -114,7 +115,8 @@ def cells_of(column: Any) -> Cells:
     Dates and times become ISO text: Python's types for them have no nanoseconds.
     """
     arrow = import_arrow()
-    types, kind = arrow.types, column.type
+    types = arrow.types
+    kind = column.type
     if types.is_dictionary(kind):
         values = cells_of(column.dictionary)
         if isinstance(values, Coded):
@@ -141,7 +143,7 @@ def cells_of(column: Any) -> Cells:
         return Coded(codes, [False, True])
     is_number = types.is_floating(kind) or (types.is_integer(kind) and not column.null_count)
     if is_number:
-        numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        numbers: Array = column.to_numpy(zero_copy_only=False)
         return numbers
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(column)
@@ -198,7 +200,7 @@ def _rows_that_fit(file: Any, names: set[str], size: int) -> int:
     chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
     read = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
     refuse_bomb(ALL_COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in read), size)
-    largest: int = 1
+    largest = 1
     for chunk in read:
         if chunk.physical_type == "BYTE_ARRAY":
             largest = max(largest, chunk.total_uncompressed_size * chunk.num_values)

@@ -43,8 +43,13 @@ TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
 
 Name: TypeAlias = str | int
 """Name of a column, or its index from 0."""
+Array: TypeAlias = npt.NDArray[Any]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 Codes: TypeAlias = npt.NDArray[np.int32]
-Lines: TypeAlias = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Float32s: TypeAlias = npt.NDArray[np.float32]
+"""Types of arrays, by the type of their values."""
 T = TypeVar("T")
 
 
@@ -66,7 +71,7 @@ class Coded:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.cells())
 
-    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> Coded:
+    def __getitem__(self, rows: slice | Array) -> Coded:
         """Return the column of some rows, by their indices or by a mask."""
         return Coded(self.codes[rows], self.values)
 
@@ -83,11 +88,15 @@ class Coded:
         return [values[code] for code in self.codes.tolist()]
 
 
-Cells: TypeAlias = list[Any] | tuple[Any, ...] | npt.NDArray[Any] | Coded
+Cells: TypeAlias = list[Any] | tuple[Any, ...] | Array | Coded
 """The cells of a column: as written, as an array with a type, or as codes."""
+CellsByName: TypeAlias = dict[Name, Cells]
+"""Maps columns to their cells."""
+Reasons: TypeAlias = dict[int, str]
+"""Maps the index of each row that can't be used to the reason."""
 
 
-def cells_at(cells: Any, rows: npt.NDArray[np.int64] | slice) -> Any:
+def cells_at(cells: Any, rows: Ints | slice) -> Any:
     """Return the cells of some rows, by their indices or as a slice."""
     if isinstance(cells, list | tuple):
         if isinstance(rows, slice):
@@ -96,17 +105,24 @@ def cells_at(cells: Any, rows: npt.NDArray[np.int64] | slice) -> Any:
     return cells[rows]
 
 
-def problems_at(problems: dict[int, str], rows: npt.NDArray[np.int64]) -> dict[int, str]:
+def problems_at(problems: Reasons, rows: Ints) -> Reasons:
     """Return the problems of some rows, by the index that each row has among these."""
     if not problems:
         return {}
     return {new: problems[row] for new, row in enumerate(rows.tolist()) if row in problems}
 
 
+def with_codes(cells: Cells) -> Cells:
+    """Return an array of numbers as codes into its distinct ones, and other cells as they are."""
+    if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
+        values, codes = np.unique(cells, return_inverse=True)
+        return Coded(codes.astype(np.int32), values.tolist())
+    return cells
+
+
 def as_list(cells: Cells) -> list[Any]:
     """Return cells as a list of Python values. A missing cell of a coded column is None."""
-    values: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
-    return values
+    return cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
 
 
 @dataclass(frozen=True)
@@ -120,19 +136,19 @@ class Block:
         problems: Maps the index of each row that can't be read to the reason. The cells of such a
             row hold what could be read of it, and are "" or None otherwise.
         file: Path of the file, as messages show it, or None for a table in memory.
-        spilled: Lines of the rows with cells in columns without names at the end of the header.
+        spilled: Ints of the rows with cells in columns without names at the end of the header.
     """
 
-    columns: dict[Name, Cells]
-    lines: Lines
-    problems: dict[int, str] = field(default_factory=dict)
+    columns: CellsByName
+    lines: Ints
+    problems: Reasons = field(default_factory=dict)
     file: str | None = None
     spilled: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def at(self, rows: npt.NDArray[np.int64] | slice) -> Block:
+    def at(self, rows: Ints | slice) -> Block:
         """Return some rows of the block, by their indices or as a slice."""
         columns = {name: cells_at(cells, rows) for name, cells in self.columns.items()}
         problems = problems_at(self.problems, np.arange(len(self))[rows])
@@ -195,6 +211,10 @@ class Dialect:
     header: bool = True
     blank_lines: bool = False
     sheet: str | None = None
+
+
+class BadCellError(ValueError):
+    """Error: a cell can't be read. The text of the exception is the reason."""
 
 
 class UnreadableError(Exception):
@@ -269,7 +289,7 @@ def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
     If reading fails, the rows before the failure are yielded first: a prediction that was read is
     also written.
     """
-    part = list[T]()
+    part = []
     try:
         for row in rows:
             part.append(row)

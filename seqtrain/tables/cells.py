@@ -10,12 +10,21 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.tables.blocks import Cells, Coded, Name, as_list
+from seqtrain.tables.blocks import (
+    BadCellError,
+    Cells,
+    Coded,
+    Codes,
+    Float64s,
+    Name,
+    Reasons,
+    as_list,
+    with_codes,
+)
 from seqtrain.tables.json_lines import json_type
-from seqtrain.tables.times import SECOND, BadTimeError, has_one_unit, read_duration
+from seqtrain.tables.times import SECOND, has_one_unit, read_duration
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -143,10 +152,6 @@ NESTED = re.compile(r"[\[\](){}:'\"]")
 NUMBERS = {int, float, type(None)}
 
 
-class BadCellError(ValueError):
-    """Error: a cell can't be read. The text of the exception is the reason."""
-
-
 def text_of(cell: Any) -> str:
     """Return a cell as the text that a csv file would hold, or "" if it is missing.
 
@@ -205,8 +210,9 @@ def mark_of(cell: Any) -> bool:
     """
     text = name_of(text_of(cell).strip().lower())
     if text not in TRUTH_VALUES:
-        expected = "1 or 0, true or false, yes or no, or a blank cell"
-        raise BadCellError(f"found {quote(text)}; expected {expected}")
+        raise BadCellError(
+            f"found {quote(text)}; expected 1 or 0, true or false, yes or no, or a blank cell"
+        )
     return TRUTH_VALUES[text]
 
 
@@ -256,12 +262,10 @@ def without_values(cells: Cells, missing: frozenset[str]) -> Cells:
         cells: The cells. Lists among them stay as they are.
         missing: Names of the cells that are missing, as `name_of` returns them.
     """
+    cells = with_codes(cells)
     if isinstance(cells, Coded):
         return Coded(cells.codes, [*without_values(cells.values, missing)])
-    if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-        values, codes = np.unique(cells, return_inverse=True)
-        return without_values(Coded(codes.astype(np.int32), values.tolist()), missing)
-    found = list[Any]()
+    found = []
     for cell in as_list(cells):
         is_value = isinstance(cell, str | int | float | Decimal)
         is_missing = is_value and name_of(text_of(cell).strip()) in missing
@@ -291,11 +295,9 @@ class CodedColumn:
     def __init__(self, name_of: Callable[[str], str] = name_of) -> None:
         self.known = Names(name_of)
 
-    def codes_of(self, cells: Cells) -> tuple[npt.NDArray[np.int32], dict[int, str]]:
+    def codes_of(self, cells: Cells) -> tuple[Codes, Reasons]:
         """Return the codes of cells, and the reason for each that can't be read, by its index."""
-        if isinstance(cells, np.ndarray) and cells.ndim == 1 and cells.dtype.kind in "iufb":
-            values, codes = np.unique(cells, return_inverse=True)
-            cells = Coded(codes.astype(np.int32), values.tolist())
+        cells = with_codes(cells)
         if isinstance(cells, Coded):
             texts, problems = _texts_of(cells.values)
             # A missing cell has code -1, which takes the last code of this table.
@@ -311,13 +313,13 @@ class CodedColumn:
         return np.fromiter(map(self.known.__getitem__, found), np.int32, len(found)), problems
 
 
-def note_problems(problems: dict[int, str], name: Name, found: Mapping[int, str]) -> None:
+def note_problems(problems: Reasons, name: Name, found: Mapping[int, str]) -> None:
     """Add the problems of a column to those of the rows. The first problem of a row stays."""
     for row, reason in found.items():
         problems.setdefault(row, f"{name}: {reason}")
 
 
-def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64], dict[int, str]]:
+def numbers_of(cells: Cells, decimal: str = ".") -> tuple[Float64s, Reasons]:
     """Return the number in each cell, and the reason for each that can't be read, by its index.
 
     A missing number is NaN.
@@ -334,7 +336,8 @@ def numbers_of(cells: Cells, decimal: str = ".") -> tuple[npt.NDArray[np.float64
         found = plain_numbers(cells)
     if found is not None and not (np.abs(found) > FLOAT32_MAX).any():
         return found, {}
-    numbers, problems = np.full(len(cells), np.nan), dict[int, str]()
+    numbers = np.full(len(cells), np.nan)
+    problems = {}
     for row, cell in enumerate(as_list(cells)):
         try:
             numbers[row] = number_of(cell, decimal)
@@ -362,7 +365,7 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     return number
 
 
-def plain_numbers(cells: Cells) -> npt.NDArray[np.float64] | None:
+def plain_numbers(cells: Cells) -> Float64s | None:
     """Return the numbers in cells that are all numbers, or all texts of numbers, or else None."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "iufb":
@@ -483,7 +486,8 @@ def only_list(fields: dict[str, Any]) -> list[Any] | None:
 
 def is_multi_hot(lists: Iterable[list[Any]]) -> bool:
     """Return True if lists mark classes by position: all have one length, and only 0 and 1."""
-    sizes, marks = set[int](), set[str]()
+    sizes = set[int]()
+    marks = set[str]()
     for items in lists:
         sizes.add(len(items))
         marks.update(map(_mark, items))
@@ -510,7 +514,7 @@ def _mark(item: Any) -> str:
     return {"true": "1", "false": "0"}.get(name, name)
 
 
-def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> dict[int, str]:
+def problems_of_rows(codes: Codes, problems: Reasons) -> Reasons:
     """Return the problem of each row whose value has one.
 
     Args:
@@ -523,8 +527,9 @@ def problems_of_rows(codes: npt.NDArray[np.int32], problems: dict[int, str]) -> 
     return {row: problems[int(codes[row])] for row in rows.tolist()}
 
 
-def _texts_of(cells: Sequence[Any]) -> tuple[list[str], dict[int, str]]:
-    texts, problems = list[str](), dict[int, str]()
+def _texts_of(cells: Sequence[Any]) -> tuple[list[str], Reasons]:
+    texts = []
+    problems = {}
     for at, cell in enumerate(cells):
         try:
             texts.append(text_of(cell))
@@ -549,7 +554,7 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
         words = inner.split()
     else:
         return None
-    items = list[Any]()
+    items = []
     for word in words:
         items.append(_unescaped(word) if word[0] in "'\"" else _bare_item(word))
     is_quoted = any(word[0] in "'\"" for word in words)
@@ -564,23 +569,18 @@ def _bare_item(word: str) -> Any:
         return PRINTED_VALUES[word]
     if WHOLE.fullmatch(word):
         return int(word)
-    if len(word) > 1 and word[0] == "0" and word[1] != ".":
-        number = None
-    else:
-        number = _parsed(word)
-    if number is None:
+    number = _parsed(word)
+    if number is None or (len(word) > 1 and word[0] == "0" and word[1] != "."):
         return word
     return number
 
 
 def _unescaped(literal: str) -> str:
     """Return the text of a string literal of Python."""
-    try:
-        if "\\" in literal:
+    if "\\" in literal:
+        with suppress(ValueError, SyntaxError):
             return str(ast.literal_eval(literal))
-        return literal[1:-1]
-    except (ValueError, SyntaxError):
-        return literal[1:-1]
+    return literal[1:-1]
 
 
 def _number_in(cell: Any, decimal: str) -> float | None:
@@ -607,7 +607,7 @@ def _number_in(cell: Any, decimal: str) -> float | None:
         return None
     try:
         return read_duration(text) / SECOND
-    except BadTimeError:
+    except BadCellError:
         return None
 
 

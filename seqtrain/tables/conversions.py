@@ -68,15 +68,22 @@ class Conversion(NamedTuple):
             name: Name of the new file or folder without `new`.
         """
         new = shlex.quote(f"./{name}-{self.new}")
-        command = f"python3 -c {shlex.quote(self.code)} {shlex.quote(path)} {new}"
         found = f"{self.found} isn't read; to write {self.result}:"
-        return [found, f"  {command}", f"  seqtrain init {new}"]
+        return [
+            found,
+            f"  python3 -c {shlex.quote(self.code)} {shlex.quote(path)} {new}",
+            f"  seqtrain init {new}",
+        ]
 
 
 def _by_pandas(found: str, reading: str, packages: str = "pandas") -> Conversion:
     """Return the conversion of a table by a function of pandas."""
-    code = f"import sys, pandas; pandas.{reading}.to_csv(sys.argv[2], index=False)"
-    return Conversion(found, f"it as csv (pip install {packages})", code, "table.csv")
+    return Conversion(
+        found,
+        f"it as csv (pip install {packages})",
+        f"import sys, pandas; pandas.{reading}.to_csv(sys.argv[2], index=False)",
+        "table.csv",
+    )
 
 
 _MATLAB = ROWS_OF_ARRAYS.format(
@@ -188,7 +195,8 @@ def refuse_binary(path: str) -> None:
 
 def advice(path: str, folder: str | None = None) -> list[str]:
     """Return lines of advice on converting a file, or files of a folder, or []."""
-    name, conversion = os.path.basename(_stem(path)), conversion_of(path)
+    name = os.path.basename(_stem(path))
+    conversion = conversion_of(path)
     if conversion is SOUND:
         root = _root_of_classes(os.path.dirname(path))
         return conversion.lines(root, os.path.basename(os.path.abspath(root)))
@@ -196,7 +204,8 @@ def advice(path: str, folder: str | None = None) -> list[str]:
         return conversion.lines(path, name)
     files = shlex.quote(path)
     if folder is not None:
-        files, name = f"{shlex.quote(folder)}/*", os.path.basename(folder)
+        files = f"{shlex.quote(folder)}/*"
+        name = os.path.basename(folder)
     known = ADVICE.get(_ending(path), "")
     return known.format(path=files, name=shlex.quote(name)).splitlines()
 

@@ -17,9 +17,10 @@ from seqtrain.tables.blocks import (
     REST,
     ROWS,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
     Name,
+    Reasons,
     Selection,
     UnreadableError,
     batched,
@@ -131,7 +132,7 @@ def blocks_of_records(
         header: True if the first record names the columns.
         form: Form of the file.
     """
-    blanks = list[Record]()
+    blanks = []
     first = next(records, None)
     while first is not None and first[1] == [""] and first[2] is None:
         blanks.append(first)
@@ -148,8 +149,7 @@ def blocks_of_records(
         records = (record for record in records if record[1] != [""] or record[2])
     if form.has_comments:
         records = (record for record in records if not columns.is_comment(record[1]))
-    for part in batched(records, rows):
-        yield columns.block(part)
+    yield from map(columns.block, batched(records, rows))
 
 
 class _Columns:
@@ -172,8 +172,10 @@ class _Columns:
     def __init__(
         self, line: int, first: list[str], selection: Selection, *, header: bool, form: Form
     ) -> None:
-        self.form, self.keeps_rest = form, selection.rest
-        self.width, self.header = len(first), header
+        self.form = form
+        self.keeps_rest = selection.rest
+        self.width = len(first)
+        self.header = header
         filled = [index for index, field in enumerate(first) if field.strip()]
         self.least = max(filled, default=0) + 1
         names = names_in(line, first, form.delimiter) if header else {}
@@ -202,7 +204,7 @@ class _Columns:
         problems = {row: reason for row, reason in enumerate(reasons) if reason}
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
-        columns: dict[Name, Cells] = {}
+        columns: CellsByName = {}
         if 2 * len(self.places) > self.width and not self.keeps_rest:  # rows have equal lengths
             fields = list(zip(*rows, strict=True))
             columns = {name: fields[index] for name, index in self.places.items()}
@@ -221,7 +223,7 @@ class _Columns:
         """Return True if a record of a file with comments is one of them."""
         return fields[0].startswith(COMMENTS) and len(fields) != self.width
 
-    def _fitted(self, row: int, fields: list[str], problems: dict[int, str]) -> list[str]:
+    def _fitted(self, row: int, fields: list[str], problems: Reasons) -> list[str]:
         """Return the fields of a row, cut or filled up, and note if they are too many or too few.
 
         A row that can't be decoded is blank: its id isn't known either.
@@ -240,8 +242,10 @@ class _Columns:
             expected = counted(self.width, "field")
             problems[row] = f"expected {expected} as in the first row, found {count}"
             if not self.form.quotes and fields[0].startswith('"'):
-                advice = "name the file .csv (or to train, set data.quoting: standard)"
-                problems[row] += f"; if fields are in quotes, {advice}"
+                problems[row] += (
+                    "; if fields are in quotes, name the file .csv (or to train, set "
+                    "data.quoting: standard)"
+                )
         return fields[: self.width] + padding
 
     def _others(self, fields: list[str]) -> list[str]:
@@ -279,8 +283,11 @@ def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict
             if delimiter is not None and line == 1:
                 command = shlex.join(["python3", "-c", RENAMING % (delimiter, delimiter)])
                 command += " < {file} > {new}"
-            found = f"column {quote(name)} occurs twice in the header; rename one of them"
-            raise UnreadableError(line, found, command=command)
+            raise UnreadableError(
+                line,
+                f"column {quote(name)} occurs twice in the header; rename one of them",
+                command=command,
+            )
         if name.strip():
             names[name] = index
     return names
@@ -331,12 +338,15 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         head: First lines of the file, with line ends.
         dialect: Delimiter and quotes, if they are known.
     """
-    lines, skipped = head[:SNIFFED_LINES], 0
-    delimiter, quotes = dialect.delimiter, dialect.quotes
+    lines = head[:SNIFFED_LINES]
+    skipped = 0
+    delimiter = dialect.delimiter
+    quotes = dialect.quotes
     if dialect.format == "csv":
         hint = EXCEL_HINT.fullmatch("".join(lines[:1]))
         if hint is not None:
-            skipped, delimiter = 1, delimiter or hint[1]
+            skipped = 1
+            delimiter = delimiter or hint[1]
         quotes = quotes is not False
     else:
         delimiter = delimiter or "\t"
@@ -379,7 +389,7 @@ def find_delimiter(head: list[str]) -> str:
         marks.append(marks.pop(0))
     at_ends = [mark for mark in marks if all(x.find(mark) == len(x) - 1 for x in lines)]
     marks.sort(key=at_ends.__contains__)  # a mark that only ends each line divides no fields
-    agreeing = dict[str, int]()
+    agreeing = {}
     for mark in marks:
         counts = _counts_in_header(first, mark) - {0}
         agreeing[mark] = sum(line.count(mark) in counts for line in lines)
@@ -410,7 +420,8 @@ def _num_title_lines(lines: list[str], delimiter: str | None) -> int:
     filled = [index for index, line in enumerate(lines) if line.strip(BLANK_FIELDS)]
     if len(filled) < 4 or filled[0] > 0:
         return 0
-    above, below = lines[0], lines[filled[1] :]
+    above = lines[0]
+    below = lines[filled[1] :]
     if '"' in above + below[0]:
         return 0
     for each in DELIMITERS.values():  # names of columns, above numbers with decimal commas

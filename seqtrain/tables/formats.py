@@ -274,7 +274,7 @@ def resolve_format(path: str, format: str) -> str | None:
 
 def _format_of_files(folder: str) -> str | None:
     """Return the only format of the files in a folder, or None if it holds others, or folders."""
-    found = set[str | None]()
+    found = set()
     try:
         for entry in os.scandir(folder):
             if not NO_DATA.fullmatch(entry.name):

@@ -19,6 +19,7 @@ from seqtrain.tables.blocks import (
     Cells,
     Dialect,
     Name,
+    Reasons,
     Selection,
     Source,
     as_list,
@@ -69,10 +70,15 @@ class JoinedSource(Source):
     Args:
         source: The source.
         joins: The further files.
+        needed: Columns to join if all columns of the source are read, or None for all.
     """
 
-    def __init__(self, source: Source, joins: Sequence[Join]) -> None:
-        self.source, self.joins = source, tuple(joins)
+    def __init__(
+        self, source: Source, joins: Sequence[Join], needed: Sequence[Name] | None = None
+    ) -> None:
+        self.source = source
+        self.joins = tuple(joins)
+        self.needed = needed
         self.name, self.path, self.has_files = source.name, source.path, source.has_files
         self.matches = list[KeyMatch]()
 
@@ -90,15 +96,20 @@ class JoinedSource(Source):
             DataError: If a file can't be read, a file that is joined row by row has another number
                 of rows, or a required column is nowhere.
         """
-        tables, unreadable = list[_JoinedTable](), list[DataError]()
+        tables = []
+        unreadable = []
+        joined = selection
+        if selection.required is None and self.needed is not None:
+            joined = Selection(tuple(self.needed))
         for join in self.joins:
             try:
-                tables.append(_JoinedTable(join, selection))
+                tables.append(_JoinedTable(join, joined))
             except DataError as error:
-                if selection.required is None:
+                if joined.required is None:
                     raise
                 unreadable.append(error)
-        inner, start = _without(selection, tables), 0
+        inner = _without(selection, tables)
+        start = 0
         try:
             for block in self.source.blocks(inner, rows):
                 for table in tables:
@@ -189,13 +200,17 @@ class _JoinedTable:
     """
 
     def __init__(self, join: Join, selection: Selection) -> None:
-        self.join, self.name = join, join.source.name
+        self.join = join
+        self.name = join.source.name
         self.is_whole = selection.required is None
         if selection.required is not None:
-            others = [name for name in selection.required if name != join.right]
-            names = [join.own_name if name == join.column else name for name in others]
+            names = [name for name in selection.required if name != join.right]
+            if join.column is not None:  # the file's only column, under its new name alone
+                is_read = join.column in (*names, *selection.optional)
+                names = [join.own_name] if is_read else []
             selection = Selection(() if join.right is None else (join.right,), tuple(names))
-        self._lines, columns = list[int](), dict[Name, list[Any]]()
+        self._lines = list[int]()
+        columns = dict[Name, list[Any]]()
         for block in join.source.blocks(selection):
             for row, reason in block.problems.items():
                 raise DataError(f"{self.name}:{block.lines[row]}: {reason}")
@@ -243,13 +258,17 @@ class _JoinedTable:
         Raises:
             DataError: If the file is joined row by row and has further rows.
         """
-        left, right = self.join.left, self.join.right
+        left = self.join.left
+        right = self.join.right
         if left is None and self._used and total < len(self._lines):
-            found = f"found {counted(len(self._lines), 'row')}; expected {total:,}"
-            raise DataError(f"{self.name}: {found}, as it is joined by row; {HEADER_ADVICE}")
+            raise DataError(
+                f"{self.name}: found {counted(len(self._lines), 'row')}; expected {total:,}, as "
+                f"it is joined by row; {HEADER_ADVICE}"
+            )
         if left is None or not self._used:
             return []
-        names, known = self._keys.known.spellings, len(self._row_of)
+        names = self._keys.known.spellings
+        known = len(self._row_of)
         unused = dict.fromkeys(names[code] for code in range(known) if code not in self._used)
         repeated = dict.fromkeys(names[code] for code in self._repeated)
         match = KeyMatch((self.name, right, left), unused, dict.fromkeys(names[known:]), repeated)
@@ -257,11 +276,13 @@ class _JoinedTable:
 
     def _index(self, keys: list[Any]) -> None:
         """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""
-        self._keys, self._used = CodedColumn(), set[int]()
+        self._keys = CodedColumn()
+        self._used = set[int]()
         codes, problems = self._keys.codes_of(keys)
         for row, reason in problems.items():
             raise DataError(f"{self.name}:{self._lines[row]}: {reason}")
-        self._row_of, self._repeated = list[int](), dict[int, list[str]]()
+        self._row_of = list[int]()
+        self._repeated = dict[int, list[str]]()
         for row, code in enumerate(codes.tolist()):
             if code == len(self._row_of):
                 self._row_of.append(row)
@@ -270,13 +291,13 @@ class _JoinedTable:
                 lines = self._repeated.setdefault(code, [str(self._lines[first])])
                 lines.append(str(self._lines[row]))
 
-    def _partners(self, keys: Cells, problems: dict[int, str]) -> list[int]:
+    def _partners(self, keys: Cells, problems: Reasons) -> list[int]:
         """Return the row of this table for each key, and note the reason where it isn't known.
 
         The row of an unknown key is -1.
         """
         codes, unreadable = self._keys.codes_of(keys)
-        rows, names, right = list[int](), self._keys.known.spellings, self.join.right
+        rows, names, right = [], self._keys.known.spellings, self.join.right
         for row, reason in unreadable.items():
             problems.setdefault(row, reason)
         for row, code in enumerate(codes.tolist()):
@@ -286,22 +307,28 @@ class _JoinedTable:
                 problems.setdefault(row, f"{NO_ROW} {self.name} has {right} {quote(names[code])}")
             elif code in self._repeated:
                 lines = listed(self._repeated[code])
-                found = f"{right} {quote(names[code])} {DIFFERENT_ROWS} {self.name}"
-                problems.setdefault(row, f"{found}, lines {lines}")
+                problems.setdefault(
+                    row, f"{right} {quote(names[code])} {DIFFERENT_ROWS} {self.name}, lines {lines}"
+                )
         self._used.update(codes.tolist())
         return rows
 
     def _aligned(self, block: Block, start: int) -> list[int]:
-        count, end = len(self._lines), start + len(block)
+        count = len(self._lines)
+        end = start + len(block)
         if end > count:
-            place = f"{block.file or 'data'}:{block.lines[max(0, count - start)]}"
-            found = f"found {counted(count, 'row')} in {self.name}, which is joined row by row"
-            raise DataError(f"{place}: has no row there; {found}; {HEADER_ADVICE}")
+            raise DataError(
+                f"{block.file or 'data'}:{block.lines[max(0, count - start)]}: has no row there; "
+                f"found {counted(count, 'row')} in {self.name}, which is joined row by row; "
+                f"{HEADER_ADVICE}"
+            )
         self._used.update(range(start, end))
         return list(range(start, end))
 
 
-def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
+def joined_source(
+    source: Source, joins: Sequence[Mapping[str, Any]], needed: Sequence[Name] | None = None
+) -> Source:
     """Return a source with the files of data.join.
 
     If a file names its split, as y_train.txt, and the source another one, as X_test.txt, the file
@@ -312,10 +339,12 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
         joins: Value of data.join: mappings with the keys `file` and `on`. `on` is a column, the
             columns ``{left, right}``, or "row"; `header` tells if a file that is joined row by row
             names its columns.
+        needed: Columns to join if all columns of the source are read, or None for all.
     """
-    found = list[Join]()
+    found = []
     for each in joins:
-        path, on = for_split(str(each["file"]), source.path), each["on"]
+        path = for_split(str(each["file"]), source.path)
+        on = each["on"]
         if on == ROW:
             found.append(_by_row(path, each.get("header")))
         elif isinstance(on, str):
@@ -323,7 +352,7 @@ def joined_source(source: Source, joins: Sequence[Mapping[str, Any]]) -> Source:
         else:
             found.append(Join(_open(path), on["left"], on["right"]))
     if found:
-        return JoinedSource(source, found)
+        return JoinedSource(source, found, needed)
     return source
 
 
@@ -355,17 +384,18 @@ def column_of(path: str) -> str:
 
 def _no_key(file: str, key: Name, present: Iterable[Name]) -> str:
     """Return the message that a file lacks the key of a join."""
-    advice = (
-        "if the key has another name there: on: {left: COLUMN, right: COLUMN OF THE OTHER FILE}"
+    return (
+        f"{file}:1: {missing_name('column', key, present)}; if the key has another name there: "
+        "on: {left: COLUMN, right: COLUMN OF THE OTHER FILE}"
     )
-    return f"{file}:1: {missing_name('column', key, present)}; {advice}"
 
 
 def _without(selection: Selection, tables: Sequence[_JoinedTable]) -> Selection:
     """Return the columns that the source must have: the keys, and what no further file has."""
     if selection.required is None:
         return selection
-    own, optional = list[Name](selection.required), list[Name](selection.optional)
+    own = list[Name](selection.required)
+    optional = list[Name](selection.optional)
     for table in tables:
         joined = [name for name in own if name in table.columns]
         own = [name for name in own if name not in joined]

@@ -16,9 +16,9 @@ from seqtrain.tables.blocks import (
     ROWS,
     SPLIT_VALUES,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
-    Name,
+    Reasons,
     Selection,
     UnreadableError,
     batched,
@@ -83,8 +83,11 @@ def read_json_lines(
     if text.lstrip().startswith("["):
         whole = _whole(lines, line, chain([first], texts))
         if whole and isinstance(whole[0], list) and _have_width(whole, len(whole[0])):
-            problem = "a list of lists; expected objects; to write them as rows of csv:"
-            raise UnreadableError(line, problem, command=_command("rows", ".csv"))
+            raise UnreadableError(
+                line,
+                "a list of lists; expected objects; to write them as rows of csv:",
+                command=_command("rows", ".csv"),
+            )
         found = _numbered(whole)
     elif OPENING.fullmatch(text):
         found = _listed_in(_whole(lines, line, chain([first], texts)), line)
@@ -121,11 +124,9 @@ def blocks_of_objects(
         yield Block(columns, np.array(lines, np.int64), problems)
 
 
-def _columns(
-    objects: Sequence[Any], selection: Selection, problems: dict[int, str]
-) -> dict[Name, Cells]:
+def _columns(objects: Sequence[Any], selection: Selection, problems: Reasons) -> CellsByName:
     """Return the selected fields of objects, and note the rows that lack a required one."""
-    columns: dict[Name, Cells] = {}
+    columns: CellsByName = {}
     if selection.required is None:
         for name in dict.fromkeys(name for each in objects for name in each):
             columns[name] = [each.get(name) for each in objects]
@@ -151,7 +152,7 @@ def _nested(
     objects: Sequence[Any], name: str, missing: dict[int, list[str]], key: str | None = None
 ) -> list[Any]:
     """Return a field of each object, or None and an entry of `missing` where it isn't there."""
-    cells = list[Any]()
+    cells = []
     for row, fields in enumerate(objects):
         try:
             cells.append(field_of(fields, name, key=key))
@@ -204,7 +205,8 @@ def rows_in(value: dict[str, Any]) -> list[Any] | None:
     id; or a table as pandas writes it with `to_json`: by columns, which have a cell by row, split
     into columns and data, or with a schema.
     """
-    names, schema = value.get("columns"), value.get("schema")
+    names = value.get("columns")
+    schema = value.get("schema")
     rows: Any = value.get("data")
     if isinstance(names, list) and _have_width(rows, len(names)):
         return [dict(zip(map(str, names), row, strict=True)) for row in rows]
@@ -324,10 +326,15 @@ def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
         return UnreadableError(line, BY_COLUMNS)
     form = "labels" if _is_by_labels(value) else "objects"
     if form == "labels" or _has_objects_by_label(value):
-        found = "one JSON object of lists; if its keys are labels of what they hold, this command"
-        return UnreadableError(line, f"{found} writes an object for each:", command=_command(form))
-    problem = f"{BY_COLUMNS}, or this command does:"
-    return UnreadableError(line, problem, command=_command("columns"))
+        return UnreadableError(
+            line,
+            "one JSON object of lists; if its keys are labels of what they hold, this command "
+            "writes an object for each:",
+            command=_command(form),
+        )
+    return UnreadableError(
+        line, f"{BY_COLUMNS}, or this command does:", command=_command("columns")
+    )
 
 
 def _is_by_labels(value: dict[str, Any]) -> bool:

@@ -14,9 +14,8 @@ from seqtrain.tables.blocks import (
     ROWS,
     TEXT,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
-    Name,
     Selection,
     batched,
 )
@@ -47,7 +46,8 @@ def read_lines(
     stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int = ROWS
 ) -> Iterator[Block]:
     """Yield the lines of a file as rows of the columns `text` and `label`."""
-    split, lines = SPLITTERS[dialect.format], TextLines(stream, dialect.encoding)
+    split = SPLITTERS[dialect.format]
+    lines = TextLines(stream, dialect.encoding)
     found = (row for row in lines.numbered() if dialect.blank_lines or row[1].strip())
     records = ((line, split(text), lines.problem(line, line)) for line, text in found)
     return _blocks(records, selection, rows)
@@ -90,8 +90,10 @@ def split_tab(line: str) -> tuple[str, Any, str | None]:
         mark = next((mark for mark in OTHER_DELIMITERS if mark in line), None)
         problem = "no tab; expected label<TAB>text"
         if mark is not None:
-            advice = "name the file .csv (or to train: --format csv, data.format: csv)"
-            problem += f"; if {quote(mark)} separates columns, {advice}"
+            problem += (
+                f"; if {quote(mark)} separates columns, name the file .csv (or to train: "
+                "--format csv, data.format: csv)"
+            )
         return line, None, problem
     return text, label, None
 
@@ -157,7 +159,7 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
     """
     needs_label = LABEL in (selection.required or ())
     for part in batched(records, rows):
-        lines, parts, problems = list[int](), list[tuple[str, Any]](), dict[int, str]()
+        lines, parts, problems = [], [], {}
         for row, (line, (text, label, reason), problem) in enumerate(part):
             lines.append(line)
             parts.append((text, label))
@@ -166,7 +168,7 @@ def _blocks(records: Iterator[LineRow], selection: Selection, rows: int) -> Iter
             if problem is not None:
                 problems[row] = problem
         texts, labels = map(list, zip(*parts, strict=True))
-        columns: dict[Name, Cells] = {TEXT: texts}
+        columns: CellsByName = {TEXT: texts}
         if needs_label or any(label is not None for label in labels):
             columns[LABEL] = labels
         chosen = {name: columns[name] for name in selection.among(columns)}

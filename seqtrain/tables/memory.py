@@ -54,9 +54,12 @@ class TableSource(Source):
     def __init__(self, data: Any, name: str = "data") -> None:
         names = columns_of(data)
         if names is None:
-            found = f"found an object of type {type(data).__name__}"
-            raise DataError(f"{name}: {found}; expected a file, or {EXPECTED_TABLE}")
-        self.data, self.name = data, name
+            raise DataError(
+                f"{name}: found an object of type {type(data).__name__}; expected a file, or "
+                f"{EXPECTED_TABLE}"
+            )
+        self.data = data
+        self.name = name
         self.columns = dict[str, Any]()
         for each in names:
             if str(each) in self.columns:
@@ -110,7 +113,7 @@ class TableSource(Source):
         """Return the cells of a column, or of a field `a.b` of objects."""
         if name not in self.columns:
             first, _, rest = name.partition(".")
-            fields = list[Any]()
+            fields = []
             for each in as_list(self._cells(first)):
                 try:
                     fields.append(field_of(each or {}, rest))
@@ -143,8 +146,10 @@ class TableSource(Source):
                 row = "; for one row give a list of it: [row]"
             else:
                 row = ""
-            found = f"{self.name}: the column {name} is a {type(values).__name__}"
-            raise DataError(f"{found}; expected its values{row}")
+            raise DataError(
+                f"{self.name}: the column {name} is a {type(values).__name__}; expected its "
+                f"values{row}"
+            )
         return values
 
 

@@ -159,7 +159,8 @@ def utf_16(head: bytes) -> str | None:
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    even_are_zero, odd_are_zero = head[0:4:2] == b"\0\0", head[1:4:2] == b"\0\0"
+    even_are_zero = head[0:4:2] == b"\0\0"
+    odd_are_zero = head[1:4:2] == b"\0\0"
     if even_are_zero == odd_are_zero:
         return None
     if even_are_zero:
@@ -180,7 +181,8 @@ def guess_encoding(path: str) -> str | None:
     """
     import chardet
 
-    lines, size = list[bytes](), 0
+    lines = []
+    size = 0
     with open_input(path) as stream:
         for line in stream:
             try:
@@ -196,7 +198,8 @@ def guess_encoding(path: str) -> str | None:
     found = (chardet.detect(content)["encoding"] or "").lower()
     text = _in_windows(content)
     if text is not None:
-        beyond, letters = len(LETTER_BEYOND_ASCII.findall(text)), sum(map(str.isalpha, text))
+        beyond = len(LETTER_BEYOND_ASCII.findall(text))
+        letters = sum(map(str.isalpha, text))
         if beyond == 0 or (
             found.startswith(OLD_ENCODINGS) and beyond < MOST_BEYOND_ASCII * letters
         ):
@@ -221,7 +224,7 @@ class TextLines:
     r"""The lines of a binary stream.
 
     A line that isn't UTF-8 is decoded in another encoding: files that several programs have
-    written mix encodings, line by line. Lines end with ``\n``. In a file without ``\n``, as old
+    written mix encodings, line by line. Ints end with ``\n``. In a file without ``\n``, as old
     versions of Excel write it on a Mac, they end with ``\r``.
 
     Attributes:
@@ -290,14 +293,16 @@ class TextLines:
             raise UnreadableError(1, f"expected UTF-8 text, found {found[0]}")
         part = part.removeprefix(UTF_8_MARK)
         ends_with_cr = b"\n" not in part and CARRIAGE_RETURN.search(part) is not None
-        parts, size = list[bytes](), 0
+        parts = list[bytes]()
+        size = 0
         while part:
             if ends_with_cr:
                 part = part.replace(b"\r", b"\n")
             end = part.rfind(b"\n") + 1
             if end:
                 yield b"".join([*parts, part[:end]])
-                parts, size = [], 0
+                parts = []
+                size = 0
             parts.append(part[end:])
             size += len(part) - end
             if size > LINE_BYTES:
@@ -319,9 +324,10 @@ class TextLines:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
-            found = f"byte {at + 1} is not {encoding.upper()} (0x{raw[at]:02x})"
-            advice = "save the file as UTF-8, or set data.encoding (--encoding), such as cp1252"
-            self.problems[number] = f"{found}; {advice}"
+            self.problems[number] = (
+                f"byte {at + 1} is not {encoding.upper()} (0x{raw[at]:02x}); save the file as "
+                "UTF-8, or set data.encoding (--encoding), such as cp1252"
+            )
             return raw.decode(errors="replace")
 
 
@@ -347,7 +353,8 @@ class _HashedFile(io.FileIO):
             super().__init__(path, opener=None if is_pipe(path) else open_regular)
         except (OSError, ValueError) as error:
             raise path_problem(path, error, DataError) from None
-        self.hash, self.hashed = hashlib.sha256(), 0
+        self.hash = hashlib.sha256()
+        self.hashed = 0
 
     def readinto(self, buffer: Any) -> int | None:
         try:
@@ -401,7 +408,8 @@ class _Unpacked(io.RawIOBase):
     """
 
     def __init__(self, packed: Any, coding: _Coding) -> None:
-        self._packed, self._name = packed, coding.name
+        self._packed = packed
+        self._name = coding.name
         self._content = coding.unpacked(packed)
         self._problem: str | None = None  # raised once the content before it has been read
 
@@ -414,7 +422,8 @@ class _Unpacked(io.RawIOBase):
         The buffer is filled completely except by the last read, also across members of a file. The
         detection of formats needs full first blocks.
         """
-        view, size = memoryview(buffer), 0
+        view = memoryview(buffer)
+        size = 0
         while size < len(view) and self._problem is None:
             try:
                 read = self._content.readinto1(view[size:])
@@ -442,14 +451,18 @@ class _Unpacked(io.RawIOBase):
             state = "are cut off"
         else:
             state = "are damaged"
-        where = f"after {self._content.tell()} bytes of content"
-        return f"the {self._name} data {state} {where}; copy the file again"
+        return (
+            f"the {self._name} data {state} after {self._content.tell()} bytes of content; copy "
+            "the file again"
+        )
 
 
 def _decompressed(stream: Any, path: str, coding: _Coding) -> Any:
     if not stream.seekable():
         raise DataError(f"{display_name(path)}: a pipe of {coding.name} data; decompress it first")
     if not stream.peek(4).startswith(coding.beginnings):
-        found = f"named {compression_of(path)}, but the data are not {coding.name}"
-        raise DataError(f"{display_name(path)}: {found}")
+        raise DataError(
+            f"{display_name(path)}: named {compression_of(path)}, but the data are not "
+            f"{coding.name}"
+        )
     return io.BufferedReader(_Unpacked(stream, coding), BUFFER)

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.tables.blocks import Array, BadCellError, Float64s
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
     MINUS,
-    BadCellError,
     is_number,
     items_of,
     number_of,
@@ -95,7 +95,7 @@ def series_of_channels(texts: Sequence[str]) -> Series:
     Raises:
         BadCellError: If a value isn't a number, or the channels have different lengths.
     """
-    channels = list[Series]()
+    channels = []
     for text in texts:
         values = numbers_in(text.split(",") if text.strip() else [])
         channels.append(float32(values[:, None]))
@@ -113,13 +113,14 @@ def joined_channels(parts: Sequence[Series]) -> Series:
     """
     for number, part in enumerate(parts, start=1):
         if len(part) != len(parts[0]):
-            found = f"channel {number} has length {len(part)}"
-            other = f"channel 1 has length {len(parts[0])}"
-            raise BadCellError(f"{found}, but {other}; expected channels of equal length")
+            raise BadCellError(
+                f"channel {number} has length {len(part)}, but channel 1 has length "
+                f"{len(parts[0])}; expected channels of equal length"
+            )
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def numbers_in(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
+def numbers_in(cells: Sequence[Any]) -> Float64s:
     """Return the number in each cell, (N,), with NaN for each missing number.
 
     Raises:
@@ -133,7 +134,7 @@ def numbers_in(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
     return found
 
 
-def float32(values: npt.NDArray[Any]) -> Series:
+def float32(values: Array) -> Series:
     """Return values (T, C) as float32. NaN stays NaN.
 
     Raises:
@@ -144,8 +145,9 @@ def float32(values: npt.NDArray[Any]) -> Series:
         beyond = np.abs(values) > FLOAT32_MAX
         if beyond.any():
             step = int(np.argwhere(beyond)[0][0]) + 1
-            found = f"{values[beyond][0]:g} is infinite or too large for float32"
-            raise BadCellError(f"step {step}: {found}")
+            raise BadCellError(
+                f"step {step}: {values[beyond][0]:g} is infinite or too large for float32"
+            )
         return values.astype(np.float32)
 
 
@@ -193,8 +195,9 @@ def _series_in_list(value: Any) -> Series:
         if not isinstance(row, list):
             raise BadCellError(f"step {step}: expected a vector, found {json_type(row)}")
         if len(row) != len(value[0]):
-            found = f"{counted(len(row), 'value')}, but step 1 has {len(value[0])}"
-            raise BadCellError(f"step {step}: {found}")
+            raise BadCellError(
+                f"step {step}: {counted(len(row), 'value')}, but step 1 has {len(value[0])}"
+            )
     if value and not value[0]:
         raise BadCellError("the vectors hold no values")
     if not value:

@@ -25,7 +25,7 @@ from seqtrain.tables.blocks import (
     ROWS,
     TEXT,
     Block,
-    Cells,
+    CellsByName,
     Coded,
     Dialect,
     Name,
@@ -76,11 +76,15 @@ class SourceFile:
         """
         for column in self.lacks:
             if column in (selection.required or ()):
-                found = f"its path doesn't match data.path, which gives the column {quote(column)}"
-                raise UnreadableError(None, f"{found}; rename the file as those of train are named")
+                raise UnreadableError(
+                    None,
+                    f"its path doesn't match data.path, which gives the column {quote(column)}; "
+                    "rename the file as those of train are named",
+                )
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         given = {FILE: name, FOLDER: printable(folder), **self.fixed}
-        required, optional = selection.required, selection.optional
+        required = selection.required
+        optional = selection.optional
         named = [each for each in (*(required or self.fixed), *optional) if each in given]
         if named and required is not None:  # the file's own columns go before file and folder
             own = [each for each in named if each not in self.fixed]
@@ -124,7 +128,7 @@ class FileSource(Source):
         path: The file, the folder, or the pattern.
         has_files: True if `path` isn't the only file itself.
         parts: The files, in the order in which they are read.
-        spills: Lines with cells below blank names (`Block.spilled`), by the name of the file.
+        spills: Ints with cells below blank names (`Block.spilled`), by the name of the file.
     """
 
     name: str
@@ -163,7 +167,7 @@ class FileSource(Source):
                 problem = error
             if part.dialect.format != ONE_ROW or not self.has_files:
                 raise problem from None
-            columns: dict[Name, Cells] = {}
+            columns: CellsByName = {}
             for each in selection.required or (TEXT, LABEL):
                 columns[each] = [part.fixed.get(str(each))]
             reason = problem.problems[0].removeprefix(name).partition(": ")[2]
@@ -186,7 +190,8 @@ class FileSource(Source):
         """Return the SHA-256 of the file, or one of the names and contents of several."""
         if not self.has_files:
             return self.parts[0].digest()
-        content, root = list[bytes](), self.path if os.path.isdir(self.path) else "."
+        content = []
+        root = self.path if os.path.isdir(self.path) else "."
         for part in self.parts:
             name = os.fsencode(os.path.relpath(part.path, root)).replace(os.fsencode(os.sep), b"/")
             content.append(b"%b\0%b\n" % (name, part.digest().encode()))
@@ -222,14 +227,16 @@ def open_source(
             pattern doesn't match the path of a file.
     """
     if isinstance(path, str):
-        name, paths = path, matching_files(path)
+        name = path
+        paths = matching_files(path)
     else:
-        name, paths = os.path.commonpath(path) or ".", list(path)
+        name = os.path.commonpath(path) or "."
+        paths = list(path)
     if not paths:
         raise DataError(f"{display_name(name)}: no such file; nothing matches the pattern")
     if len(paths) == 1 and not isinstance(path, str):
         name = paths[0]
-    parts = list[SourceFile]()
+    parts = []
     for each in paths:
         if each == STDIN or not (whole_files or os.path.isdir(each)):
             parts.append(SourceFile(each, dialect))
@@ -259,7 +266,8 @@ def _with_groups(
     Raises:
         DataError: If the expression isn't found, and `must_match` is True.
     """
-    names, columns = part.path.split(os.sep), re.compile(pattern).groupindex
+    names = part.path.split(os.sep)
+    columns = re.compile(pattern).groupindex
     shown = display_name(part.path)
     default = {id: shown for id in ids if isinstance(id, str) and id in columns}
     for start in range(len(names) - 1, -1, -1):
@@ -315,8 +323,9 @@ def matching_files(name: str) -> list[str]:
         return [name]
     if "**" not in name:
         return sorted(glob.glob(name))
-    parts, root = Path(name).parts, Path(Path(name).anchor)
-    found = list[str]()
+    parts = Path(name).parts
+    root = Path(Path(name).anchor)
+    found = []
     for path in root.glob(os.path.relpath(name, root) if root.anchor else name):
         if not any(part.startswith(".") for part in path.parts if part not in parts):
             found.append(str(path))
@@ -369,18 +378,21 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
     Raises:
         DataError: If the folder has neither of the two forms, or both.
     """
-    entries, shown = folder_entries(path), display_name(path)
+    entries = folder_entries(path)
+    shown = display_name(path)
     folders = [name for name, is_folder in entries if is_folder]
     in_folders = [name for name in folders if name not in UNLABELLED]
-    parts = list[SourceFile]()
+    parts = []
     for name, is_folder in entries:
         label = _class_of(name)
         is_list_of_links = label.startswith("urls_") and label.removeprefix("urls_") in folders
         if label and not is_list_of_links and not is_folder:
             parts.append(_part(os.path.join(path, name), "lines", dialect, {LABEL: label}))
     if parts and in_folders:
-        found = f"holds both sub-folders and .txt files ({os.path.basename(parts[0].path)})"
-        raise DataError(f"{shown}: {found}; expected one kind")
+        raise DataError(
+            f"{shown}: holds both sub-folders and .txt files ({os.path.basename(parts[0].path)}); "
+            "expected one kind"
+        )
     for label in in_folders:
         folder = os.path.join(path, label)
         for name, _ in folder_entries(folder):
@@ -410,7 +422,7 @@ def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) ->
 
 
 def _files_below(folder: str) -> list[str]:
-    found = list[str]()
+    found = []
     for name, is_folder in folder_entries(folder):
         path = os.path.join(folder, name)
         found += _files_below(path) if is_folder else [path]

@@ -8,12 +8,20 @@ from collections.abc import Iterable, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from seqtrain.tables.blocks import Cells, Coded, UnreadableError, as_list
+from seqtrain.tables.blocks import (
+    Array,
+    BadCellError,
+    Cells,
+    Coded,
+    Float32s,
+    Ints,
+    Reasons,
+    UnreadableError,
+    as_list,
+)
 from seqtrain.tables.cells import (
     FLOAT32_MAX,
-    BadCellError,
     is_number,
     is_plain,
     number_of,
@@ -25,12 +33,12 @@ from seqtrain.tables.cells import (
 from seqtrain.tables.times import (
     DATE,
     DURATION,
+    FORMS,
     NUMBER,
-    READERS,
     SECOND,
     TIME_TYPES,
-    BadTimeError,
     read_duration,
+    read_moment,
 )
 from seqtrain.text import quote
 
@@ -65,23 +73,23 @@ def read_time(cell: Any, type: str) -> tuple[Time | None, bool | None]:
         - True if a date has a time zone, False if it has none. None for other types.
 
     Raises:
-        BadTimeError: If the cell isn't of this type, or infinite.
+        BadCellError: If the cell isn't of this type, or infinite.
     """
     if type == NUMBER:
         return _read_number(cell), None
-    text = _text(cell)
+    text = text_of(cell).strip()
     if type == DURATION:
         return read_duration(text), None
-    return READERS[type](text)
+    return read_moment(text, type)
 
 
 def possible_types(cell: Any) -> set[str]:
     """Return the keys of `TIME_TYPES` as which a cell can be read, none for a blank cell."""
-    found = set[str]()
+    found = set()
     for type in TIME_TYPES:
         try:
             time, _ = read_time(cell, type)
-        except BadTimeError:
+        except BadCellError:
             continue
         if time is not None:
             found.add(type)
@@ -112,13 +120,14 @@ class TimeColumn:
     """
 
     def __init__(self, type: str | None = None, decimal: str = ".") -> None:
-        self.type, self.is_given = type, type is not None
+        self.type = type
+        self.is_given = type is not None
         self.decimal = decimal
-        self._parts = list[npt.NDArray[Any]]()
+        self._parts = list[Array]()
         self._around: tuple[str, str] | None = None
         self._zones = dict[bool, tuple[int, str]]()
 
-    def add(self, cells: Cells, lines: npt.NDArray[np.int64]) -> dict[int, str]:
+    def add(self, cells: Cells, lines: Ints) -> Reasons:
         """Append cells, and return the reason for each that can't be read, by its index.
 
         Args:
@@ -132,9 +141,7 @@ class TimeColumn:
         self._parts.append(times)
         return problems
 
-    def times_of(
-        self, cells: Cells, lines: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[Any], dict[int, str]]:
+    def times_of(self, cells: Cells, lines: Ints) -> tuple[Array, Reasons]:
         """Return the times of cells, and the reason for each that can't be read, by its index.
 
         The time of a cell that can't be read is 0. Arguments and errors are those of `add`.
@@ -151,32 +158,32 @@ class TimeColumn:
             exact = exact_numbers(cells)
             if exact is not None and self._around in (None, PLAIN):
                 if len(exact):
-                    self.type, self._around = NUMBER, PLAIN
+                    self.type = NUMBER
+                    self._around = PLAIN
                 return exact, {}
         if self.type == DATE:
             dates = _iso_times(as_list(cells))
             if dates is not None:
                 self._check_zone(cells[0], int(lines[0]), has_zone=False)
                 return dates, {}
-        times, problems = list[Any](), dict[int, str]()
+        times = []
+        problems = {}
         for row, cell in enumerate(as_list(cells)):
             try:
                 times.append(self._read(cell, int(lines[row])))
-            except (BadTimeError, BadCellError) as error:
+            except BadCellError as error:
                 times.append(0)
                 problems[row] = str(error)
         return _narrow(times), problems
 
-    def times(self) -> npt.NDArray[Any]:
+    def times(self) -> Array:
         """Return the time of each row, (N,): nanoseconds or numbers, none of them rounded."""
         parts = [part for part in self._parts if len(part)] or [np.zeros(0)]
         if len({part.dtype.kind for part in parts}) == 1:
             return np.concatenate(parts)
         return _narrow(np.concatenate([part.astype(object) for part in parts]).tolist())
 
-    def growth(
-        self, times: npt.NDArray[Any], starts: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.float32], dict[int, str]]:
+    def growth(self, times: Array, starts: Ints) -> tuple[Float32s, Reasons]:
         """Return the increase of the time from step to step, and the steps where it is too large.
 
         It is 0 for the first step of a sequence, and in seconds between dates and durations.
@@ -201,7 +208,7 @@ class TimeColumn:
         """Return the time in a cell. The first cell decides the type unless it is given.
 
         Raises:
-            BadCellError, BadTimeError: If the cell can't be read.
+            BadCellError: If the cell can't be read.
         """
         text = cell
         if isinstance(cell, str) and is_number(with_point(cell, self.decimal)):
@@ -211,14 +218,15 @@ class TimeColumn:
             self.type = max(possible_types(text), default=None)
         try:
             time, has_zone = read_time(text, self.type or NUMBER)
-        except BadTimeError:
-            time, has_zone = None, None
+        except BadCellError:
+            time = None
+            has_zone = None
         if self.type in (None, NUMBER) and isinstance(cell, str):
             time = self._number_within(text, time)
         if time is None:
             expected = TIME_TYPES.get(self.type or "", f"a number or {TIME_TYPES[DATE]}")
             as_in = ", as in train's first row" if self.is_given else ""
-            raise BadTimeError(f"found {quote(str(cell))}; expected {expected}{as_in}")
+            raise BadCellError(f"found {quote(str(cell))}; expected {expected}{as_in}")
         if has_zone is not None:
             self._check_zone(text, line, has_zone=has_zone)
         return time
@@ -241,8 +249,10 @@ class TimeColumn:
             match = NUMBER_WITHIN.fullmatch(text.strip())
             if match is None or COUNTS_DOWN.search(match["after"]):
                 return None
-            number, around = int(match["number"]), (match["before"], match["after"])
-        self.type, self._around = NUMBER, self._around or around
+            number = int(match["number"])
+            around = (match["before"], match["after"])
+        self.type = NUMBER
+        self._around = self._around or around
         if around != self._around:
             return None
         return number
@@ -253,24 +263,26 @@ class TimeColumn:
             return
         other, example = self._zones[not has_zone]
         zoned, without = (line, other) if has_zone else (other, line)
-        found = f"{quote(str(cell))} and {quote(example)} on line {other}"
-        advice = f"only line {zoned} names a time zone, line {without} doesn't; write all with one"
-        raise UnreadableError(line, f"{found}: {advice}")
+        raise UnreadableError(
+            line,
+            f"{quote(str(cell))} and {quote(example)} on line {other}: only line {zoned} names a "
+            f"time zone, line {without} doesn't; write all with one",
+        )
 
 
-def sorting_times(columns: Sequence[TimeColumn]) -> list[npt.NDArray[Any]]:
+def sorting_times(columns: Sequence[TimeColumn]) -> list[Array]:
     """Return the times by which rows are sorted, (N,) each, those that decide first at first.
 
     A date and a time of day in the column after it are one time.
     """
     found = [column.times() for column in columns]
-    if len(columns) > 1 and columns[0].type in READERS and columns[1].type == DURATION:
+    if len(columns) > 1 and columns[0].type in FORMS and columns[1].type == DURATION:
         moments = map(operator.add, found[0].tolist(), found[1].tolist())
         found[:2] = [_narrow(list(moments))]
     return found
 
 
-def exact_numbers(cells: Cells) -> npt.NDArray[Any] | None:
+def exact_numbers(cells: Cells) -> Array | None:
     """Return cells as an array of numbers, or None if one isn't a number or would be rounded."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "iuf" and np.isfinite(cells).all():
@@ -303,30 +315,20 @@ def _read_number(cell: Any) -> Time | None:
     if ordinal is not None:
         return int(ordinal[1])
     found = plain_numbers([cell.strip() if isinstance(cell, str) else cell])
-    try:
-        number = number_of(cell) if found is None else float(found[0])
-    except BadCellError as error:
-        raise BadTimeError(str(error)) from None
+    number = number_of(cell) if found is None else float(found[0])
     # In other columns, a time of day is a number of seconds, and true is 1.
     is_other = isinstance(cell, str) and found is None and number == number
     if is_other or number in (float("inf"), float("-inf")):
-        raise BadTimeError(f"found {quote(str(cell))}; expected a finite number")
+        raise BadCellError(f"found {quote(str(cell))}; expected a finite number")
     if number != number:
         return None
     return number
 
 
-def _text(cell: Any) -> str:
-    try:
-        return text_of(cell).strip()
-    except BadCellError as error:
-        raise BadTimeError(str(error)) from None
-
-
-def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
+def _iso_times(cells: list[Any]) -> Ints | None:
     """Return the nanoseconds of ISO dates without a zone, or None.
 
-    It is ten times as fast as `read_date`.
+    It is ten times as fast as `read_moment`.
     """
     try:
         if not ISO_DATES.fullmatch("\n".join([*cells, ""])):
@@ -340,7 +342,7 @@ def _iso_times(cells: list[Any]) -> npt.NDArray[np.int64] | None:
     return None
 
 
-def _narrow(times: list[Any]) -> npt.NDArray[Any]:
+def _narrow(times: list[Any]) -> Array:
     """Return times as int64 or float64 if this rounds none of them, or else as Python numbers."""
     types = set(map(type, times))
     if types == {int} and max(map(abs, times)) < 2**63:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import TypeAlias
 
+from seqtrain.tables.blocks import BadCellError
 from seqtrain.text import quote
 
 NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION, WEEKDAY = (
@@ -194,51 +195,29 @@ ISO_DURATION = re.compile(
 """A duration as ISO 8601 and pandas write it, such as P1DT2H or P-1DT23H59M59.5S."""
 
 
-class BadTimeError(ValueError):
-    """Error: a text isn't a time of the expected type. The text of the exception is the reason."""
+def read_moment(text: str, type: str) -> Moment:
+    """Return the moment of a date, or of a weekday in the first week of `LOG_YEAR`.
 
-
-def read_date(text: str) -> Moment:
-    """Return the moment of a date, with or without a time of day, or of a month or a week.
-
-    Raises:
-        BadTimeError: If the text isn't a date that can be read in one way only.
-    """
-    return _read_date(text, DATE)
-
-
-def read_day_first(text: str) -> Moment:
-    """Return the moment of a date such as 31.12.2024.
+    Args:
+        text: The date, with or without a time of day; or a month or a week.
+        type: Type of the date, a key of `FORMS`.
 
     Raises:
-        BadTimeError: If the text isn't such a date.
+        BadCellError: If the text isn't a date of this type that can be read in one way only.
     """
-    return _read_date(text, DAY_FIRST)
-
-
-def read_month_first(text: str) -> Moment:
-    """Return the moment of a date such as 12/31/2024.
-
-    Raises:
-        BadTimeError: If the text isn't such a date.
-    """
-    return _read_date(text, MONTH_FIRST)
-
-
-def read_weekday(text: str) -> Moment:
-    """Return the moment of a weekday, with or without a time, in the first week of `LOG_YEAR`.
-
-    Raises:
-        BadTimeError: If the text isn't a weekday.
-    """
-    return _read_date(text, WEEKDAY)
+    stripped = _plain(_plain_clock(text).strip().removeprefix("[").removesuffix("]"))
+    for form in FORMS[type]:
+        found = form.fullmatch(stripped)
+        if found is not None:
+            return _moment(found.groupdict(""), text, type)
+    raise _unlike(text, type)
 
 
 def read_duration(text: str) -> int:
     """Return a time of day, or a duration, in nanoseconds.
 
     Raises:
-        BadTimeError: If the text is neither.
+        BadCellError: If the text is neither.
     """
     text = _plain_clock(text.strip().removesuffix("Uhr").rstrip())
     found = WITH_UNITS.fullmatch(HOURS_AND_MINUTES.sub(r"\1h\2min", text))
@@ -277,7 +256,7 @@ def _sum_of_units(text: str, whole: str) -> int:
         whole: The time, for the message.
 
     Raises:
-        BadTimeError: If a unit isn't known or repeats, or is m alone, which may be another unit. If
+        BadCellError: If a unit isn't known or repeats, or is m alone, which may be another unit. If
             a part is as much as a larger unit, as in 3 h 75 min.
     """
     total, last, parts = 0, -1, PART_WITH_UNIT.findall(text)
@@ -294,24 +273,6 @@ def _sum_of_units(text: str, whole: str) -> int:
     return total
 
 
-READERS: dict[str, Callable[[str], Moment]] = {
-    DATE: read_date,
-    DAY_FIRST: read_day_first,
-    MONTH_FIRST: read_month_first,
-    WEEKDAY: read_weekday,
-}
-"""Reader of each type of date."""
-
-
-def _read_date(text: str, type: str) -> Moment:
-    stripped = _plain(_plain_clock(text).strip().removeprefix("[").removesuffix("]"))
-    for form in FORMS[type]:
-        found = form.fullmatch(stripped)
-        if found is not None:
-            return _moment(found.groupdict(""), text, type)
-    raise _unlike(text, type)
-
-
 def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     """Return the moment of the parts of a date.
 
@@ -325,7 +286,8 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
     decimals = parts.pop("decimals", "")
     found = {key: int(part) for key, part in parts.items() if part.isdigit()}
     hour, minute, second = (found.get(key, 0) for key in ("hour", "minute", "second"))
-    year, month = found.get("year", LOG_YEAR), found.get("month", 1)
+    year = found.get("year", LOG_YEAR)
+    month = found.get("month", 1)
     if "quarter" in found:
         month = 3 * found["quarter"] - 2
     if "half_year" in found:
@@ -394,7 +356,7 @@ def _plain_clock(text: str) -> str:
 def _hour_of_day(hour: int, half: str, text: str) -> int:
     """Return the hour of a clock with 24 hours. `half` is the first letter of AM or PM, or ""."""
     if half in ("A", "a") and hour > 12:
-        raise BadTimeError(f"found {quote(text)}; expected an hour up to 12 before AM")
+        raise BadCellError(f"found {quote(text)}; expected an hour up to 12 before AM")
     if not half:
         return hour
     if half in ("A", "a"):
@@ -407,7 +369,8 @@ def _offset(zone: str, text: str) -> int:
     digits = "".join(re.findall(r"\d", zone))
     if not digits:
         return 0
-    hours, minutes = int(digits[:2]), int(digits[2:4] or 0)
+    hours = int(digits[:2])
+    minutes = int(digits[2:4] or 0)
     if hours > 23 or minutes > 59:
         raise _unlike(text, DATE)
     size = hours * 3600 + minutes * 60 + int(digits[4:6] or 0)
@@ -424,10 +387,10 @@ def _nanoseconds(seconds: int, decimals: str) -> int:
         decimals: The digits after the decimal mark.
 
     Raises:
-        BadTimeError: If there are more than nine digits.
+        BadCellError: If there are more than nine digits.
     """
     if len(decimals) > 9 and decimals[9:].strip("0"):
-        raise BadTimeError(f"found {len(decimals)} decimals of a second; expected at most nine")
+        raise BadCellError(f"found {len(decimals)} decimals of a second; expected at most nine")
     return seconds * SECOND + int(decimals[:9].ljust(9, "0"))
 
 
@@ -437,5 +400,5 @@ def _signed(sign: str, size: int) -> int:
     return size
 
 
-def _unlike(text: str, expected: str) -> BadTimeError:
-    return BadTimeError(f"found {quote(text)}; expected {TIME_TYPES[expected]}")
+def _unlike(text: str, expected: str) -> BadCellError:
+    return BadCellError(f"found {quote(text)}; expected {TIME_TYPES[expected]}")

@@ -12,18 +12,17 @@ from seqtrain.tables.blocks import (
     LABEL,
     ROWS,
     TEXT,
+    BadCellError,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
-    Name,
     Selection,
     UnreadableError,
     batched,
 )
-from seqtrain.tables.cells import BadCellError
 from seqtrain.tables.delimited import Form, Record, blocks_of_records
 from seqtrain.tables.opening import TextLines
-from seqtrain.tables.series import Series, series_of_channels
+from seqtrain.tables.series import series_of_channels
 from seqtrain.text import counted, quote
 
 ATTRIBUTE = re.compile(
@@ -56,7 +55,7 @@ def read_ts(
     names = selection.among([TEXT, LABEL] if has_labels else [TEXT])
     num_channels = 0
     for part in batched(texts, rows):
-        series, labels, problems = list[Series](), list[str | None](), dict[int, str]()
+        series, labels, problems = [], [], {}
         for row, (line, text) in enumerate(part):
             channels = text.split(":")
             labels.append(channels.pop().strip() if has_labels else None)
@@ -75,7 +74,7 @@ def read_ts(
                 problem = str(error)
             if problem is not None:
                 problems[row] = problem
-        columns: dict[Name, Cells] = {TEXT: series, LABEL: labels}
+        columns: CellsByName = {TEXT: series, LABEL: labels}
         chosen = {name: columns[name] for name in names}
         yield Block(chosen, np.array([line for line, _ in part], np.int64), problems)
 
@@ -86,22 +85,22 @@ def _read_header(lines: Iterator[tuple[int, str]], selection: Selection) -> bool
     Raises:
         UnreadableError: If the header isn't valid, or lacks the labels that are selected.
     """
-    line, has_labels = 0, False
+    line = 0
+    has_labels = False
     for line, text in lines:
         key, first = [*text.lower().split(), "", ""][:2]
         if key == "@data":
             if not has_labels and LABEL in (selection.required or ()):
-                problem = "no labels: expected '@classLabel true' before @data"
-                raise UnreadableError(line, problem)
+                raise UnreadableError(line, "no labels: expected '@classLabel true' before @data")
             return has_labels
         if key in ("@timestamps", "@targetlabel") and first == "true":
-            problem = f"{key} true is not supported; expected plain values and classes"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(
+                line, f"{key} true is not supported; expected plain values and classes"
+            )
         if key == "@classlabel":
             has_labels = first == "true"
         elif key and not key.startswith("@"):
-            problem = f"expected a header line @…, or @data; found {quote(text)}"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(line, f"expected a header line @…, or @data; found {quote(text)}")
     if line:
         raise UnreadableError(line, "the file ends before a line @data")
     return False
@@ -121,14 +120,14 @@ def read_arff(
 
 def _arff_records(lines: TextLines) -> Iterator[Record]:
     """Yield the names of the attributes, then the fields of each row."""
-    names, in_data = list[str](), False
+    names = []
+    in_data = False
     for line, text in lines.numbered():
         if not text.strip() or text.lstrip().startswith("%"):
             continue
         problem = lines.problem(line, line)
         if in_data and text.lstrip().startswith("{"):
-            problem = "a sparse row {index value, …}; expected every value"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(line, "a sparse row {index value, …}; expected every value")
         if in_data:
             yield line, _fields(text), problem
             continue
@@ -146,7 +145,8 @@ def _arff_records(lines: TextLines) -> Iterator[Record]:
 def _fields(text: str) -> list[str]:
     """Return the fields of a row, separated by commas, or by tabs in files without commas."""
     field = COMMA_FIELD if "," in text or "\t" not in text else TAB_FIELD
-    fields, end = list[str](), -1
+    fields = []
+    end = -1
     while end < len(text):
         found = field.match(text, end + 1)
         assert found is not None  # the pattern matches any text

@@ -14,7 +14,7 @@ from seqtrain.errors import ConfigError, SeqtrainError, missing_package
 from seqtrain.tables.blocks import (
     ROWS,
     Block,
-    Cells,
+    CellsByName,
     Dialect,
     Name,
     Selection,
@@ -24,7 +24,7 @@ from seqtrain.tables.blocks import (
 from seqtrain.tables.delimited import index_of_names, names_in
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.tables.python_values import python_value
-from seqtrain.text import listed, quote
+from seqtrain.text import listed, quote, reason_of
 
 FIRST_ROWS = 20
 """Number of rows among which the header is searched."""
@@ -50,11 +50,7 @@ def read_xlsx(
     except (SeqtrainError, UnreadableError):
         raise
     except Exception as error:  # openpyxl raises errors of many classes for a damaged file
-        if str(error):
-            reason = str(error).splitlines()[0]
-        else:
-            reason = type(error).__name__
-        raise UnreadableError(None, f"not a sound xlsx file ({reason})") from None
+        raise UnreadableError(None, f"not a sound xlsx file ({reason_of(error)})") from None
 
 
 def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int) -> Iterator[Block]:
@@ -82,7 +78,7 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
         advice = _advice(book, sheet.title)
         raise UnreadableError(line, *(problem + advice for problem in error.problems)) from None
     for part in batched(chain(first[start:], filled), rows):
-        columns: dict[Name, Cells] = {}
+        columns: CellsByName = {}
         for name in names:
             index = places[name]
             columns[name] = [
@@ -119,8 +115,11 @@ def _sheet(book: Any, name: str | None) -> Any:
         if name in (None, sheet.title) or len(book.worksheets) == 1:
             return sheet
     found = listed([quote(sheet.title) for sheet in book.worksheets])
-    advice = "name the sheet so, or save it as csv (to train, set data.sheet)"
-    raise UnreadableError(None, f"no sheet {quote(str(name))}; found {found}; {advice}")
+    raise UnreadableError(
+        None,
+        f"no sheet {quote(str(name))}; found {found}; name the sheet so, or save it as csv (to "
+        "train, set data.sheet)",
+    )
 
 
 def _filled_rows(sheet: Any) -> Iterator[SheetRow]:
@@ -138,6 +137,8 @@ def _advice(book: Any, title: str) -> str:
     others = [quote(sheet.title) for sheet in book.worksheets if sheet.title != title]
     advice = f" (sheet {quote(title)})"
     if others:
-        known = f"other sheets are {listed(others)}"
-        advice += f"; {known}: to train, --set data.sheet=NAME; to predict, save it as csv"
+        advice += (
+            f"; other sheets are {listed(others)}: to train, --set data.sheet=NAME; to predict, "
+            "save it as csv"
+        )
     return advice

@@ -48,10 +48,14 @@ def nothing_left(trainer: Trainer) -> str | None:
     if not trainer.setup.is_last or not trainer.is_over:
         return None
     if trainer.setup.selects_epoch:
-        done = f"training ended after epoch {progress.epoch}, the best is {trainer.best_epoch}"
-        return f"{done}; to continue, raise training.max_epochs or training.patience"
-    done = f"training.refit ended after {counted(progress.epoch, 'epoch')}"
-    return f"{done}, and none can follow; for another model start a new run"
+        return (
+            f"training ended after epoch {progress.epoch}, the best is {trainer.best_epoch}; to "
+            "continue, raise training.max_epochs or training.patience"
+        )
+    return (
+        f"training.refit ended after {counted(progress.epoch, 'epoch')}, and none can follow; for "
+        "another model start a new run"
+    )
 
 
 def training_advice(trainer: Trainer) -> str | None:

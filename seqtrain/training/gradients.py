@@ -10,7 +10,8 @@ from torch import Tensor
 
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Batch, augmented, collate
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 from seqtrain.training.losses import Losses
 from seqtrain.training.processes import sum_gradients
 from seqtrain.training.trainer import Trainer
@@ -39,7 +40,8 @@ def compute_gradients(trainer: Trainer, batch: Batch) -> tuple[Tensor, Losses, i
         number = int(processes.sum(zero + number)[0])
     if part is not None:
         torch.autograd.backward(losses.each.sum() / number)
-    total, each = losses.each.detach().sum(), losses.each.detach()
+    total = losses.each.detach().sum()
+    each = losses.each.detach()
     if mine is None:
         return total, Losses(each, losses.correct), number
     rows = zero.new_zeros(len(batch.lengths))
@@ -105,7 +107,8 @@ def changed_rows(trainer: Trainer, rows: SequenceStore, number: int) -> Sequence
         rows: The sequences.
         number: Number of the batch in the epoch.
     """
-    amounts, config = trainer.setup.settings.augment, trainer.config
+    amounts = trainer.setup.settings.augment
+    config = trainer.config
     if amounts is None:
         return rows
     width = rows.values.shape[1]

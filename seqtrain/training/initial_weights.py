@@ -13,9 +13,10 @@ from seqtrain.model.network import ClassifierNetwork, new_network
 from seqtrain.sequences.batch import memory_errors
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.preprocessing import Preprocessing
-from seqtrain.sequences.store import Array, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.sequences.word_vectors import WordVectors
+from seqtrain.tables.blocks import Array
 from seqtrain.text import counted, listed
 
 
@@ -51,8 +52,9 @@ def initial_network(
         use_word_vectors(embedding, data.vectors)
     network.to(device)
     if network.solved_branches and solve:
-        lower = "model.max_ngrams or data.max_length, or set model.kernels: false"
-        with memory_errors(rows.lengths, lower):
+        with memory_errors(
+            rows.lengths, "model.max_ngrams or data.max_length, or set model.kernels: false"
+        ):
             network.solve(rows, weights, config.seed, len(data.splits["train"]))
     return network
 
@@ -82,7 +84,8 @@ def copy_old_weights(
     Returns:
         A line for the user with the numbers of old and new labels and tokens.
     """
-    before, after = old.state_dict(), new.state_dict()
+    before = old.state_dict()
+    after = new.state_dict()
     fitted = tuple(f"{branch}." for branch in new.solved_branches)
     for name, weight in after.items():
         if not name.startswith(fitted):
@@ -98,7 +101,8 @@ def copy_old_weights(
         if vectors is not None:
             is_new[torch.from_numpy(np.array(vectors.rows))] = False
         rows[is_new] = rows[UNK].clone()
-        kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
+        kept_tokens = len(vocabulary)
+        added_tokens = len(rows) - len(vocabulary)
     tables = {"embedding": old_preprocessing.steps, "static": old_preprocessing.row_features}
     for prefix, table in tables.items():
         for number, known in enumerate(table.vocabularies if table else []):

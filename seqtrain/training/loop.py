@@ -18,7 +18,8 @@ from seqtrain.errors import RunError
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.sequences.batch import Batch, collate, map_batches
 from seqtrain.sequences.plan import padding_fraction
-from seqtrain.sequences.store import Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Ints
 from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.gradients import changed_rows, compute_gradients
@@ -86,7 +87,8 @@ def update(
         RunError: If the loss or a gradient isn't finite: then no weight has changed. Also if
             another process is lost.
     """
-    progress, optimizer = trainer.progress, trainer.optimizer
+    progress = trainer.progress
+    optimizer = trainer.optimizer
     if lr is None:
         lr = trainer.setup.learning_rate(progress.updates, progress.history)
     optimizer.forget_gradients()
@@ -122,13 +124,15 @@ def end_epoch(trainer: Trainer, plan: list[Ints]) -> EpochEvent:
     Raises:
         RunError: If the validation loss isn't finite, or if weights differ between the processes.
     """
-    progress, setup = trainer.progress, trainer.setup
+    progress = trainer.progress
+    setup = trainer.setup
     lr = setup.learning_rate(max(0, progress.updates - 1), progress.history)
     check_equal_weights(trainer)
     loss = progress.loss_sum / progress.examples
     accuracy = progress.correct / progress.examples
     found = SCORES[setup.name](trainer, loss, accuracy)
-    time_steps, seconds = progress.time_steps, progress.seconds
+    time_steps = progress.time_steps
+    seconds = progress.seconds
     progress.end_epoch(found.result)
     if trainer.holds_model_to_keep:
         trainer.keep_best()
@@ -191,7 +195,8 @@ def _not_finite(trainer: Trainer, name: str, batch: Batch, losses: Tensor) -> Ru
         batch: The batch.
         losses: Losses of the batch's rows, or of tokens.
     """
-    store, losses = trainer.setup.rows, losses.cpu()
+    store = trainer.setup.rows
+    losses = losses.cpu()
     rows = batch.examples
     if len(losses) == len(rows) and not bool(losses.isfinite().all()):
         rows = rows[~batch.restore(losses).isfinite().numpy()]

@@ -203,9 +203,12 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
-            lost = f"another process is lost ({_first_line(error)})"
-            advice = "what was saved stays valid: continue with --resume"
-            raise RunError(*self.lines(f"{lost}; {advice}")) from None
+            raise RunError(
+                *self.lines(
+                    f"another process is lost ({_first_line(error)}); what was saved stays valid: "
+                    "continue with --resume"
+                )
+            ) from None
 
 
 SINGLE = Processes()
@@ -256,8 +259,10 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     else:
         gpus = processes.local_size
     if device.type == "mps" or processes.local_rank >= gpus:
-        shared = f"{processes.local_size} processes can't share it"
-        raise ConfigError(f"device {device}: {shared}; start one for each GPU, or take cpu")
+        raise ConfigError(
+            f"device {device}: {processes.local_size} processes can't share it; start one for "
+            "each GPU, or take cpu"
+        )
     options: dict[str, Any] = {}
     backend = "gloo"
     if device.type == "cuda":
@@ -281,8 +286,9 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     except ValueError as error:
         raise ConfigError(f"{_first_line(error)}; expected what torchrun sets") from None
     except (RuntimeError, OSError) as error:
-        problem = f"the {processes.size} processes don't find one another: {_first_line(error)}"
-        raise RunError(problem) from None
+        raise RunError(
+            f"the {processes.size} processes don't find one another: {_first_line(error)}"
+        ) from None
     try:
         yield processes, device
     finally:

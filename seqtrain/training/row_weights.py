@@ -19,7 +19,8 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.labels import rare_class
-from seqtrain.sequences.store import Array, SequenceStore, joined_stores
+from seqtrain.sequences.store import SequenceStore, joined_stores
+from seqtrain.tables.blocks import Array
 from seqtrain.text import quote
 
 
@@ -51,9 +52,11 @@ class RowWeights:
             ConfigError: If class weights name a label that train lacks, or leave out a label of
                 train.
         """
-        train, labels = data.splits["train"], data.preprocessing.labels
+        train = data.splits["train"]
+        labels = data.preprocessing.labels
         counts = weighted_counts(train.labels, len(labels), train.weights)
-        total, rare = None, None
+        total = None
+        rare = None
         if train.labels.ndim == 1:
             rare = rare_class(counts.tolist())
         elif train.weights is None:
@@ -203,9 +206,10 @@ def joined_rows(
     """
     rows = joined_stores(stores)
     known = np.flatnonzero(rows.labels.reshape(len(rows), -1).min(axis=1) >= 0)
-    own: Array | None = None
+    own = None
     if any(store.weights is not None for store in stores):
-        mean, given = 1.0, stores[0].weights
+        mean = 1.0
+        given = stores[0].weights
         if given is not None and given.any():
             mean = float(given[given > 0].mean())
         parts = []

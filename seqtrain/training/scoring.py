@@ -58,7 +58,8 @@ def shared_logits(
         RunError: If memory ran out, or a process is lost.
         Interrupted: If a signal asked to stop.
     """
-    groups, processes = carried_groups(trainer.network, store), trainer.processes
+    groups = carried_groups(trainer.network, store)
+    processes = trainer.processes
     plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
     if groups is None:
         plan = processes.share(plan)
@@ -86,7 +87,8 @@ def classification_scores(trainer: Trainer, loss: float, accuracy: float) -> Epo
     Raises:
         RunError: If the loss on validation isn't finite.
     """
-    settings, rows = trainer.setup.settings, trainer.setup.validation
+    settings = trainer.setup.settings
+    rows = trainer.setup.validation
     if rows is None:
         value = -loss if settings.monitor == "loss" else accuracy
         result = EpochResult(
@@ -133,7 +135,8 @@ def token_scores(trainer: Trainer, loss: float, accuracy: float) -> EpochScores:
 
     All processes must call this together.
     """
-    rows, model = trainer.setup.validation, trainer.setup.model
+    rows = trainer.setup.validation
+    model = trainer.setup.model
     if rows is None:
         return EpochScores()
     model.eval()

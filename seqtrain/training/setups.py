@@ -23,7 +23,8 @@ from seqtrain.model.randomness import RandomNumbers
 from seqtrain.sequences.batch import Batch
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.plan import plan_epoch, plan_epoch_of_groups
-from seqtrain.sequences.store import Array, Ints, SequenceStore, split_sequences
+from seqtrain.sequences.store import SequenceStore, split_sequences
+from seqtrain.tables.blocks import Array, Ints
 from seqtrain.training.events import Phase
 from seqtrain.training.losses import Losses, example_losses
 from seqtrain.training.progress import Progress
@@ -252,7 +253,8 @@ def training_setup(
         DataError: If all rows of train have the weight 0.
     """
     rows, own = weights.rows_of_train(data)
-    groups, validation = carried_groups(network, rows), data.splits.get("validation")
+    groups = carried_groups(network, rows)
+    validation = data.splits.get("validation")
     updates = len(plan_of_epoch(config, rows, groups, 0))
     rule = _rule(config.training, validation, weights, updates)
     return PhaseSetup(
@@ -288,7 +290,8 @@ def refit_setup(
         weights: Weight of each of these rows, (B,), or None for equal weights.
         history: Results of the epochs of training, from which the number of epochs follows.
     """
-    groups, rule = carried_groups(network, rows), training.rule
+    groups = carried_groups(network, rows)
+    rule = training.rule
     updates = len(plan_of_epoch(training.config, rows, groups, 0))
     return replace(
         training,

@@ -251,7 +251,8 @@ def _last_progress(history: History, rule: StoppingRule) -> tuple[int, bool]:
     is_perfect = False
     for number, result in enumerate(history, start=1):
         if result.value > greatest:
-            last, greatest = number, result.value
+            last = number
+            greatest = result.value
         is_lower = rule.rows > 0 and result.loss < lowest - rule.min_delta
         if is_lower:
             lowest = result.loss

@@ -22,7 +22,8 @@ from seqtrain.model.carried import CarriedStates
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.network import ClassifierNetwork
 from seqtrain.sequences.dataset import PreparedData
-from seqtrain.sequences.store import Array, Ints, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Array, Ints
 from seqtrain.training.events import Phase
 from seqtrain.training.initial_weights import initial_network
 from seqtrain.training.processes import SINGLE, Processes
@@ -122,7 +123,8 @@ class Trainer:
         self.calibration = calibration or Calibration(branch_weights=branch_weights)
         self._set_network(network)
         setup = training_setup(config, data, self.network, self.weights)
-        self.rule, self.training_updates = setup.rule, setup.total_updates
+        self.rule = setup.rule
+        self.training_updates = setup.total_updates
         self._enter(setup)
         if config.pretraining.objective is not None and data.unlabelled is not None:
             self.begin("pretraining")
@@ -299,7 +301,8 @@ class Trainer:
         Raises:
             ValueError: If the config has no such phase.
         """
-        phase, config = progress.phase, self.config
+        phase = progress.phase
+        config = self.config
         if phase == "refit":
             if not config.training.refit:
                 raise ValueError("progress.phase: found refit, which the config doesn't have")

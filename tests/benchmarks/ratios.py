@@ -39,7 +39,7 @@ from seqtrain.engines.cells import CELLS, as_one_tensor
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.sequences.dataset import PreparedData
 from seqtrain.sequences.plan import plan_epoch
-from seqtrain.sequences.store import Ints
+from seqtrain.tables.blocks import Ints
 
 PLAIN = (
     "embedding_dim=128", "hidden_size=128", "num_layers=1", "bidirectional=false", "pooling=last",

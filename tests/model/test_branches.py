@@ -25,7 +25,7 @@ from seqtrain.model.network import ClassifierNetwork
 from seqtrain.runs.model_folder import Model, pack_model, unpack_model
 from seqtrain.sequences.batch import Batch, collate
 from seqtrain.sequences.dataset import PreparedData, prepare
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 from seqtrain.training.phases import run_phases
 from seqtrain.training.trainer import Trainer
 from tests.helpers.encoder_folders import write_encoder

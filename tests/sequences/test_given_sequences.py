@@ -11,8 +11,7 @@ import torch
 from seqtrain.api.prediction_input import given_cell
 from seqtrain.sequences.content import read_content
 from seqtrain.sequences.labels import LABEL_TYPES, LabelReader
-from seqtrain.tables.blocks import TEXT
-from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.blocks import TEXT, BadCellError
 from seqtrain.tables.python_values import python_value
 
 

@@ -107,6 +107,30 @@ def test_files_aligned_row_by_row_are_joined(cli):
     assert scores["accuracy"] >= 0.8
 
 
+@pytest.mark.parametrize("format", ["txt", "csv"])
+def test_predictions_need_no_file_of_labels_with_as_many_rows(format, cli):
+    rows = [f"{'late' if number % 3 else 'good'} word{number % 7}" for number in range(20)]
+    labels = ["bad" if "late" in row else "fine" for row in rows]
+    is_table = format == "csv"
+    names = {"text": ["text"] * is_table, "mood": ["mood"] * is_table}
+    Path(f"texts.{format}").write_text("\n".join([*names["text"], *rows]) + "\n")
+    Path(f"mood.{format}").write_text("\n".join([*names["mood"], *labels]) + "\n")
+    columns = "sequence: text," if is_table else "format: txt,"
+    Path("c.yaml").write_text(
+        f"data: {{train: texts.{format}, validation: 0.2, {columns} label: mood,\n"
+        f"  join: [{{file: mood.{format}, on: row}}]}}\ntraining: {{max_epochs: 1}}\n"
+    )
+    cli("fit", "c.yaml", "--run-dir", "r")
+    for count in (1, 20, 25):
+        given = [*names["text"], *(rows + rows)[:count]]
+        Path(f"new.{format}").write_text("\n".join(given) + "\n")
+        found = cli("predict", f"new.{format}", "r", *["--keep", "all"] * is_table).out
+        assert len(found.splitlines()) == 1 + count
+        if is_table:
+            assert found.startswith("text\tlabel\t")
+    assert len(cli("predict", "-", "r", stdin="late\ngood\n").out.splitlines()) == 3
+
+
 def write_recordings(draw: random.Random, count: int = 12) -> None:
     Path("rec").mkdir()
     for number in range(count):

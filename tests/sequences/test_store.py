@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from seqtrain.sequences.store import store_of_items
+from seqtrain.sequences.batch import collate
 from tests.helpers.stores import store_of
 
 
@@ -26,9 +26,9 @@ def test_rows_are_indexed_as_those_of_a_list():
 
 def test_items_of_several_stores_are_one_store():
     some = [store_of([[2, 3], [4]], labels=[0, 1]), store_of([[5, 6, 7]], labels=[2])]
-    joined = store_of_items([some[1][0], some[0][-1]])
-    assert joined.values.tolist() == [5, 6, 7, 4]
-    assert joined.labels.tolist() == [2, 1]
+    batch = collate([some[1][0], some[0][-1]])
+    assert batch.input_ids.tolist() == [[5, 6, 7], [4, 0, 0]]
+    assert batch.labels.tolist() == [2, 1]
 
 
 def test_a_store_is_a_dataset_of_torch():

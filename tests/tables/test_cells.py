@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.tables.blocks import Coded
+from seqtrain.tables.blocks import BadCellError, Coded
 from seqtrain.tables.cells import (
-    BadCellError,
     CodedColumn,
     is_multi_hot,
     items_of,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.tables.cells import BadCellError
+from seqtrain.tables.blocks import BadCellError
 from seqtrain.tables.series import channels_of, series_of
 
 NAN = np.nan

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.tables.blocks import UnreadableError
+from seqtrain.tables.blocks import BadCellError, UnreadableError
 from seqtrain.tables.python_values import cells_of_values
 from seqtrain.tables.time_column import TimeColumn, common_type, possible_types, read_time
-from seqtrain.tables.times import BadTimeError, read_date, read_duration, read_month_first
+from seqtrain.tables.times import DATE, MONTH_FIRST, read_duration, read_moment
 
 SECOND = 10**9
 MOMENTS = st.datetimes(min_value=datetime(1678, 1, 1), max_value=datetime(2261, 1, 1))
@@ -55,7 +55,7 @@ def test_dates_with_a_zone_are_those_of_the_standard_library(moment, offset, sep
         expected = nanoseconds(
             moment.replace(tzinfo=zone).astimezone(timezone.utc).replace(tzinfo=None)
         )
-        assert read_date(text) == (expected + int(fraction.ljust(9, "0") or 0), True)
+        assert read_moment(text, DATE) == (expected + int(fraction.ljust(9, "0") or 0), True)
 
 
 @given(st.timedeltas(min_value=timedelta(days=-1000), max_value=timedelta(days=1000)))
@@ -81,7 +81,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("moment", [EARLY, datetime(2024, 2, 29, 23, 59, 59), datetime(2031, 1, 1)])
 def test_forms_of_logs_and_programs(form, moment):
-    time, _ = read_date(moment.strftime(form))
+    time, _ = read_moment(moment.strftime(form), DATE)
     assert time == nanoseconds(moment)
     assert common_type([moment.strftime(form)], {"date", "duration"}) == "date"
 
@@ -100,8 +100,8 @@ def test_dates_without_a_year_are_sorted_within_one():
      "2024-01-01T00:00+25:00", "0000-01-01", "tomorrow", ""],
 )  # fmt: skip
 def test_what_is_no_date(text):
-    with pytest.raises(BadTimeError):
-        read_date(text)
+    with pytest.raises(BadCellError):
+        read_moment(text, DATE)
 
 
 def test_half_days():
@@ -110,9 +110,9 @@ def test_half_days():
         ("12/31/2024 12:05 AM", 0), ("12/31/2024 11:05 AM", 11), ("12/31/2024 12:05 PM", 12),
         ("12/31/2024 11:05 PM", 23), ("12/31/2024 11:05 p.m.", 23),
     ):  # fmt: skip
-        assert read_month_first(text)[0] == midnight + (hours * 60 + 5) * 60 * SECOND
-    with pytest.raises(BadTimeError, match="AM"):
-        read_month_first("12/31/2024 15:05 AM")
+        assert read_moment(text, MONTH_FIRST)[0] == midnight + (hours * 60 + 5) * 60 * SECOND
+    with pytest.raises(BadCellError, match="AM"):
+        read_moment("12/31/2024 15:05 AM", MONTH_FIRST)
 
 
 def test_hours_and_minutes_with_their_units():
@@ -122,14 +122,14 @@ def test_hours_and_minutes_with_their_units():
     ):  # fmt: skip
         assert read_duration(text) == seconds * SECOND
     for text in ("3h75m", "h30", "5 m", "3 kg", "4h 1d"):
-        with pytest.raises(BadTimeError):
+        with pytest.raises(BadCellError):
             read_duration(text)
 
 
 def test_minutes_and_seconds_of_a_stopwatch():
     for text, seconds in (("1:30.356", 90.356), ("-10:30.5", -630.5), ("0:02,25", 2.25)):
         assert read_duration(text) == round(seconds * 1000) * 1_000_000
-    with pytest.raises(BadTimeError):
+    with pytest.raises(BadCellError):
         read_duration("1:61.5")
 
 
@@ -177,7 +177,7 @@ def test_any_text_is_read_or_refused(text):
         number, has_zone = read_time(text, type)
         assert number is not None
         assert has_zone in (None, True, False)
-    with pytest.raises(BadTimeError):
+    with pytest.raises(BadCellError):
         read_duration(text + "x")
 
 
@@ -186,4 +186,4 @@ def test_blocks_of_equal_dates_are_read_as_single_ones(moments, separator):
     texts = [moment.strftime("%Y-%m-%d") for moment in moments]
     if separator:
         texts = [moment.strftime(f"%Y-%m-%d{separator}%H:%M:%S") for moment in moments]
-    assert times_of(texts, "date") == ([read_date(text)[0] for text in texts], {})
+    assert times_of(texts, "date") == ([read_moment(text, DATE)[0] for text in texts], {})

@@ -38,7 +38,8 @@ def errors(
     shown = options.DEFAULT_TOP if top is None and (explain or is_table) else top
     explained = (shown or 0) if explain else 0
     found = split_results(path, split=split, data=data, explain=explained, device=device)
-    wrong, count = found.errors[:shown], found.scores.num_examples
+    wrong = found.errors[:shown]
+    count = found.scores.num_examples
     note_rows(Path(path), found.data, found.split, found.warnings)
     if as_json:
         say_json(

@@ -112,6 +112,7 @@ def _resume_command(words: Sequence[str], directory: Path, *, is_named: bool) ->
     except Interrupted as error:
         kept = [word for word in words if word not in ("--force", "--resume")]
         kept += ["--resume", *([] if is_named else ["--run-dir", str(directory)])]
-        command = f"seqtrain {join(kept)}"
-        problem = f"stopped; what was trained is saved; continue with: {command}"
-        raise Interrupted(error.exit_code - 128, problem) from None
+        raise Interrupted(
+            error.exit_code - 128,
+            f"stopped; what was trained is saved; continue with: seqtrain {join(kept)}",
+        ) from None

@@ -135,7 +135,8 @@ def _write_proposal(
     from seqtrain.proposal.options import INIT_COMMAND
     from seqtrain.runs.destination import check_destination
 
-    path, screen = output or default_name(data[0]), ReadingScreen()
+    path = output or default_name(data[0])
+    screen = ReadingScreen()
     try:
         found = propose(data, init_options, test=test, progress=screen, command=command)
     except DataError as error:

@@ -141,8 +141,9 @@ def _check_clashes(context: typer.Context) -> None:
         raise ConfigError("--top-k: --probabilities writes every class; give one of them")
     for name in EXCLUDED_BY_STEPS:
         if {name, "steps"} <= given:
-            spelled = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{spelled}: not available with --steps; give one of them")
+            raise ConfigError(
+                f"--{name.replace('_', '-')}: not available with --steps; give one of them"
+            )
 
 
 def kept_columns(keep: list[str]) -> list[str]:
@@ -180,8 +181,9 @@ def _set_thresholds(classifier: Classifier, thresholds: list[str]) -> None:
         except ValueError:
             probability = -1.0
         if not 0 <= probability <= 1 or (has_label and not label):
-            found = f"--threshold: found {quote(text)}"
-            raise ConfigError(f"{found}; expected LABEL=NUMBER, from 0 to 1")
+            raise ConfigError(
+                f"--threshold: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1"
+            )
         if not label and classifier.separator is None:
             raise ConfigError(
                 f"--threshold: found {text} without a label; expected LABEL={text} for one label, "

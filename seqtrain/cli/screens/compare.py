@@ -28,7 +28,8 @@ def show_comparison(comparison: Comparison) -> None:
 def _record(row: VariantResult, comparison: Comparison) -> dict[str, str]:
     """Return the cells of a variant in the table, with a dash for what wasn't measured."""
     mark = "*" if row.name == comparison.recommended else " "
-    training, prediction = row.training, row.prediction
+    training = row.training
+    prediction = row.prediction
     return {
         VARIANT: f"{mark} {row.name}",
         "training": _thousands(training.tokens_per_second) if training else "-",

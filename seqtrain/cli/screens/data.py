@@ -75,7 +75,8 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         }
         for name, summary in found.summaries.items()
     }
-    vocabulary, vectors = found.data.preprocessing.vocabulary, found.data.vectors
+    vocabulary = found.data.preprocessing.vocabulary
+    vectors = found.data.vectors
     return {
         "classes": len(found.data.preprocessing.labels),
         "vocabulary": None if vocabulary is None else len(vocabulary),
@@ -150,8 +151,10 @@ def _doubts(found: Inspection, top: int) -> Iterator[str]:
     groups = found.duplicates
     if groups:
         apart = [len({split for split, _, _ in group}) > 1 for group in groups]
-        several = f"{sum(apart):,} in several splits"
-        yield f"groups of sequences that are equal: {len(groups):,} ({several})"
+        yield (
+            f"groups of sequences that are equal: {len(groups):,} ({sum(apart):,} in several "
+            "splits)"
+        )
         first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
         yield from (f"  {_named(group)}" for _, group in first[:top])
     if found.conflicts:

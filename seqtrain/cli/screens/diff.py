@@ -22,7 +22,7 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
     """
     rows = []
     for a, b in found.rows[:top]:
-        row: dict[str, Any] = {name: getattr(a, name) for name in ("line", "file", "text", "label")}
+        row = {name: getattr(a, name) for name in ("line", "file", "text", "label")}
         for name, own in (("a", a), ("b", b)):
             row[name] = {"predicted": own.predicted, "probability": own.probability}
         rows.append(row)

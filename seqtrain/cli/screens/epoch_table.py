@@ -35,7 +35,8 @@ class EpochTable:
     """
 
     def __init__(self, console: Console, config: Config) -> None:
-        self._console, self._training = console, config.training
+        self._console = console
+        self._training = config.training
         monitor = config.training.monitor
         if monitor in ("accuracy", "loss"):
             self._metric = "macro_f1"

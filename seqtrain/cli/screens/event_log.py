@@ -39,8 +39,9 @@ class EventLog:
                 self._write(event)
         except Exception as error:  # no error of the log may stop training
             self._failed = True
-            cause = f"{type(error).__name__}: {error}"
-            show_warning(f"--log: stopped by {cause}; training continues without it")
+            show_warning(
+                f"--log: stopped by {type(error).__name__}: {error}; training continues without it"
+            )
 
     def _write(self, event: Event) -> None:
         if isinstance(event, StartEvent):

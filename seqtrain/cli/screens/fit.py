@@ -90,7 +90,8 @@ class FitScreen:
             return  # the data of an earlier run
         self._splits = set(event.data.splits)
         show_splits(stderr_console(), event.data.preprocessing, event.summaries)
-        store, vectors = event.data.unlabelled, event.data.vectors
+        store = event.data.unlabelled
+        vectors = event.data.vectors
         if store is not None:
             note(
                 f"data for pretraining: {len(store):,} sequences, {len(store.values):,} tokens "
@@ -105,7 +106,8 @@ class FitScreen:
     def _show_start(self, event: StartEvent) -> None:
         note(*start_lines(event, verbose=self._verbose))
         self._epochs = EpochTable(stderr_console(), event.config)
-        self._updates, self._monitor = event.updates, event.config.training.monitor
+        self._updates = event.updates
+        self._monitor = event.config.training.monitor
         is_calibrated = event.config.training.calibration != "none"
         self._calibrated = ", after calibration" if is_calibrated else ""
 
@@ -123,7 +125,8 @@ class FitScreen:
         phase: str = event.phase
         share = event.batch / event.num_batches
         if phase == "training":
-            phase, share = "epoch", event.update / max(self._updates, event.update)
+            phase = "epoch"
+            share = event.update / max(self._updates, event.update)
         self._bar(f"{phase} {event.epoch}", share, f"loss {self._loss:.4f}")
 
     def _show_end(self, run: Run) -> None:

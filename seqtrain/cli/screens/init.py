@@ -13,7 +13,8 @@ class ReadingScreen:
     """A bar on stderr that shows how far a file is read. Without a terminal, lines are printed."""
 
     def __init__(self) -> None:
-        self._bar, self._next = ProgressBar(), 0.0
+        self._bar = ProgressBar()
+        self._next = 0.0
 
     def __call__(self, step: str, rows: int, share: float) -> None:
         """Show the state of a step.

@@ -44,7 +44,7 @@ def write_predictions(
     """
     report, unknown, undecided = EncodingReport(), 0, 0
     predictions = _predictions(classifier, rows, options, source, report)
-    first = list[Any]()
+    first = []
     for prediction in predictions:
         first.append(prediction)
         if not keeps_all(rows.keep) or prediction.example.kept is not None:
@@ -73,7 +73,7 @@ def _predictions(
     report: EncodingReport,
 ) -> Iterator[Any]:
     """Return an iterator over a `Prediction` per row, or `StepPredictions` with --steps."""
-    arguments: dict[str, Any] = {"report": report, **options}
+    arguments = {"report": report, **options}
     if not rows.steps:
         return predict(source, classifier, **arguments)
     slow = one_model(classifier, "--steps").network.whole_sequence_key
@@ -122,8 +122,10 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         else:
             state = "it ends with a complete row"
             _cut_last_line(Path(path))
-        advice = "make room, and predict again with --force"
-        raise RunError(f"--output: {path}: {error.strerror}; {state}; {advice}") from None
+        raise RunError(
+            f"--output: {path}: {error.strerror}; {state}; make room, and predict again with "
+            "--force"
+        ) from None
 
 
 def _cut_last_line(path: Path) -> None:

@@ -53,7 +53,8 @@ class RowFormat:
     @cached_property
     def predicted(self) -> list[str]:
         """Names of the columns that a prediction fills."""
-        first, classes = self.labels[0], tuple(self.labels)
+        first = self.labels[0]
+        classes = tuple(self.labels)
         return list(self.values(Prediction(first, 0.0, (first,), classes, np.zeros(len(classes)))))
 
     @cached_property
@@ -83,7 +84,8 @@ class RowFormat:
             if keeps_all(self.keep):
                 return replace(self, keep=())
             return self
-        keep, example = self.keep, first[0].example
+        keep = self.keep
+        example = first[0].example
         if keeps_all(keep):
             keep = [*(first[-1].example.kept or ())]
         where = example.place_columns(keep, whole_files=whole_files)
@@ -116,7 +118,7 @@ class RowFormat:
         if self.format == "jsonl":
             return self._json_values(prediction)
         shown = "" if self.is_undecided(prediction) else prediction.label
-        row: dict[str, Any] = {}
+        row = {}
         for rank, name in enumerate(list(prediction.probabilities)[: self.top_k or 0], start=1):
             if rank == 1 and self.threshold is not None:
                 row[f"label_{rank}"] = shown
@@ -134,7 +136,7 @@ class RowFormat:
     def _json_values(self, prediction: Prediction) -> dict[str, Any]:
         """Return the values of a prediction by the keys of its JSON object."""
         rounded = {name: round(share, 6) for name, share in prediction.probabilities.items()}
-        row: dict[str, Any] = {"label": "" if self.is_undecided(prediction) else prediction.label}
+        row = {"label": "" if self.is_undecided(prediction) else prediction.label}
         if self.separator is not None:
             row["labels"] = list(prediction.labels)
         elif self.threshold is not None:

@@ -70,7 +70,8 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
     # Scores of rows that were learned don't show which branches generalize.
     show_branches = not (found.ensemble or found.trained_on_rows)
-    directory, monitor = RunDirectory(found.run), "accuracy"
+    directory = RunDirectory(found.run)
+    monitor = "accuracy"
     if directory.holds(CONFIG):
         monitor = directory.config().training.monitor
     note_comparisons(found.scores, found.parts if show_branches else {}, monitor)
@@ -141,7 +142,8 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
 
     metric = compared_metric(monitor, has_rare_class=scores.has_rare_class)
     whole = getattr(scores, metric.name)
-    alone, enough = [], []
+    alone = []
+    enough = []
     for branch in BRANCHES:
         if branch.name in branches:
             own = branches[branch.name]
@@ -173,11 +175,13 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         every: Print all classes. If False, and there are more than `MOST_SHOWN_CLASSES`, only the
             `WORST` with the lowest F1 are printed.
     """
-    own, heading = scores.per_class, "class"
+    own = scores.per_class
+    heading = "class"
     labels = display_order(scores.labels)
     if not every and len(labels) > MOST_SHOWN_CLASSES:
         labels.sort(key=lambda label: (own[label]["f1"], -own[label]["support"]))
-        labels, heading = labels[:WORST], f"worst {WORST} classes"
+        labels = labels[:WORST]
+        heading = f"worst {WORST} classes"
     rows: dict[str, Mapping[str, float | None]] = {label: own[label] for label in labels}
     columns = {"precision": "precision", "recall": "recall", "f1": "F1"}
     if (every or scores.multi_label or len(scores.labels) == 2) and scores.auc is not None:
@@ -223,7 +227,8 @@ def _print_matrix(console: Console, scores: Scores) -> bool:
 
     It can't be printed if the scores have no matrix, or if the console has no room for it.
     """
-    counts, labels = scores.confusion_matrix, display_order(scores.labels)
+    counts = scores.confusion_matrix
+    labels = display_order(scores.labels)
     if counts is None or len(labels) > LARGEST_MATRIX:
         return False
     order = [scores.labels.index(label) for label in labels]

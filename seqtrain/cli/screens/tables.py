@@ -38,7 +38,7 @@ def print_table(
         whole: Headings of columns of texts that aren't wrapped.
     """
     cells = [list(row) for row in rows]
-    columns, used, natural = list[tuple[str, bool, int]](), EDGES - GAP, EDGES - GAP
+    columns, used, natural = [], EDGES - GAP, EDGES - GAP
     for index, heading in enumerate(headings):
         column = [row[index] for row in cells]
         is_number = all(NUMBER_CELL.fullmatch(cell) for cell in column)

@@ -20,7 +20,8 @@ class TuneScreen:
     """
 
     def __init__(self, config: Config) -> None:
-        self._config, self._monitor = config, config.training.monitor
+        self._config = config
+        self._monitor = config.training.monitor
 
     def __call__(self, trial: Trial, is_best: bool) -> None:
         if trial.problem:
@@ -40,11 +41,14 @@ class TuneScreen:
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
-        chose = f"{self._monitor} {self._score(found.best)} on validation, which chose it"
-        note(f"best: trial {found.best.number}; {chose}")
+        note(
+            f"best: trial {found.best.number}; {self._monitor} {self._score(found.best)} on "
+            "validation, which chose it"
+        )
         scores = found.run.test
         if scores is not None:
-            value, rows = getattr(scores, self._monitor), scores.num_examples
+            value = getattr(scores, self._monitor)
+            rows = scores.num_examples
             score = f"{self._monitor} {score_text(self._monitor, value)}"
             if self._monitor == "accuracy":
                 score += f" ± {math.sqrt(value * (1 - value) / rows):.1%} (standard error)"

@@ -23,7 +23,7 @@ from seqtrain.engines.interface import SparseRows
 from seqtrain.engines.optimizer import Optimizer
 from seqtrain.engines.schedule import learning_rate
 from seqtrain.model.branches.logistic import Weights
-from seqtrain.sequences.store import Array
+from seqtrain.tables.blocks import Array
 
 _MOST_EPOCHS, BATCH_SIZE = 3, 32
 ENOUGH_ROWS = 200_000

@@ -38,8 +38,9 @@ from seqtrain.model.inputs import SideInputs
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.sequences.batch import collate
 from seqtrain.sequences.plan import plan_in_order_of_length
-from seqtrain.sequences.store import Array, SequenceStore
+from seqtrain.sequences.store import SequenceStore
 from seqtrain.sequences.transfer import to_device
+from seqtrain.tables.blocks import Array
 
 TAPS, VIEWS = 9, 4
 KERNELS = np.full((84, TAPS), -1.0, np.float32)

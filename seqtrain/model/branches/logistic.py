@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.sequences.store import Array, Ints
+from seqtrain.tables.blocks import Array, Ints
 
 Weights = npt.NDArray[np.float64]
 

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from seqtrain.model.branches.branch import Branch
 from seqtrain.model.branches.logistic import Weights, solve_logistic
-from seqtrain.sequences.store import Array, SequenceStore
+from seqtrain.sequences.store import SequenceStore
+from seqtrain.tables.blocks import Array
 
 
 @dataclass(frozen=True)

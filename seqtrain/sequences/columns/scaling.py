@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.saved import Saved
-from seqtrain.sequences.store import Array, Ints, blocks
+from seqtrain.sequences.store import blocks
+from seqtrain.tables.blocks import Array, Float32s, Ints
 
-Features: TypeAlias = npt.NDArray[np.float32]
 Missing: TypeAlias = Literal["error", "mask", "last"]
 Standardize: TypeAlias = Literal["train", "series", "both"]
 
@@ -76,7 +75,8 @@ class Scale(Saved):
             size: Number of groups.
         """
         present = ~np.isnan(values)
-        groups, numbers = groups[present], values[present].astype(np.float64)
+        groups = groups[present]
+        numbers = values[present].astype(np.float64)
         count = np.bincount(groups, minlength=size)
         mean = np.bincount(groups, numbers, size) / count.clip(1)
         squares = np.bincount(groups, (numbers - mean[groups]) ** 2, size)
@@ -86,7 +86,7 @@ class Scale(Saved):
         std = np.where(is_known, np.where(std > SMALLEST_STD, std, 1.0), default.std[0])
         return cls(tuple(mean.tolist()), tuple(std.tolist()))
 
-    def apply(self, values: Features, rows: Array | None = None) -> tuple[Features, Array]:
+    def apply(self, values: Float32s, rows: Array | None = None) -> tuple[Float32s, Array]:
         """Return the standardized numbers, (N, C), and a mask of the missing ones.
 
         Missing numbers become 0.
@@ -99,17 +99,19 @@ class Scale(Saved):
         Returns:
             The numbers as float32, clipped to the range of this type. Then the mask, (N, C) bool.
         """
-        mean, std = np.array(self.mean), np.array(self.std)
+        mean = np.array(self.mean)
+        std = np.array(self.std)
         if rows is not None:
-            mean, std = mean[rows, None], std[rows, None]
+            mean = mean[rows, None]
+            std = std[rows, None]
         exact = (values - mean) / std
-        numbers: Features = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
+        numbers: Float32s = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
         absent = np.isnan(numbers)
         numbers[absent] = 0
         return numbers, absent
 
 
-def carry_forward(numbers: Features, lengths: Ints, growth: Array | None) -> Features:
+def carry_forward(numbers: Float32s, lengths: Ints, growth: Array | None) -> Float32s:
     """Fill missing numbers with the last ones seen in the same sequence.
 
     Args:
@@ -129,7 +131,8 @@ def carry_forward(numbers: Features, lengths: Ints, growth: Array | None) -> Fea
         Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing
         Values", doi:10.1038/s41598-018-24271-9.
     """
-    absent, row = np.isnan(numbers), np.arange(len(numbers))
+    absent = np.isnan(numbers)
+    row = np.arange(len(numbers))
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
     times = (row - first).astype(np.float64)

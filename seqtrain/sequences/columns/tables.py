@@ -20,7 +20,6 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.sequences.columns.scaling import (
     LAST,
-    Features,
     Missing,
     Scale,
     Standardize,
@@ -30,7 +29,7 @@ from seqtrain.sequences.columns.scaling import (
 from seqtrain.sequences.columns.tokens import Parts, VocabularyLimits
 from seqtrain.sequences.examples import Sequences, Steps
 from seqtrain.sequences.saved import Saved, refuse
-from seqtrain.sequences.store import Array, Ints, SequenceStore, blocks, counts_of
+from seqtrain.sequences.store import SequenceStore, blocks, counts_of
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
     UNFITTED,
@@ -39,6 +38,7 @@ from seqtrain.sequences.vocabulary import (
     Vocabulary,
     fit_vocabulary,
 )
+from seqtrain.tables.blocks import Array, Float32s, Ints, Reasons
 from seqtrain.text import counted
 
 LARGEST_ID = 2**24
@@ -122,7 +122,8 @@ class NumberColumn(Saved):
         scale = Scale.fit(numbers[:, None])
         by_token = None
         if self.by is not None:
-            ids, size = cells[self.by].astype(np.int64), vocabulary_sizes[self.by]
+            ids = cells[self.by].astype(np.int64)
+            size = vocabulary_sizes[self.by]
             by_token = Scale.fit_groups(numbers, ids, scale, size)
         fitted = replace(self, scale=scale, scale_by_token=by_token)
         if bins is None:
@@ -142,7 +143,7 @@ class NumberColumn(Saved):
             present = np.unique(np.quantile(numbers[~absent], np.linspace(0, 1, bins + 1)))
         return tuple(present.tolist())
 
-    def standardized(self, cells: ColumnValues) -> tuple[Features, Array]:
+    def standardized(self, cells: ColumnValues) -> tuple[Float32s, Array]:
         """Return the standardized numbers, (N, 1), and a mask of the missing ones, which are 0."""
         numbers = cells[self.name][:, None]
         if self.by is None or self.scale_by_token is None:
@@ -177,7 +178,8 @@ class ColumnTable(Saved):
     since: Scale = field(default_factory=Scale)
 
     def __post_init__(self) -> None:
-        names, count = self.names, len(self.tokens)
+        names = self.names
+        count = len(self.tokens)
         used = {column.by for column in self.numbers}
         faults = {
             "columns: expected different names": len(set(names)) < len(names),
@@ -210,7 +212,8 @@ class ColumnTable(Saved):
             missing: Policy for missing numbers.
             standardize: Attribute of the table.
         """
-        tokens, numbers = list[TokenColumn](), list[NumberColumn]()
+        tokens = []
+        numbers = []
         for name, own in kinds.items():
             options = own if isinstance(own, dict) else {}
             if "token" in own:
@@ -236,7 +239,7 @@ class ColumnTable(Saved):
         """Return the tokens of each vocabulary, by column, under the name of the kind."""
         if self.kind == "features":
             return {}
-        lists = dict[str, list[str]]()
+        lists = {}
         for column, vocabulary in zip(self.tokens, self.vocabularies, strict=True):
             lists[column.name] = list(vocabulary.tokens)
         return {self.kind: lists}
@@ -248,7 +251,7 @@ class ColumnTable(Saved):
             ValueError: If the list of a column is missing, or isn't a vocabulary.
         """
         own = lists.get(self.kind) or {}
-        tokens = list[TokenColumn]()
+        tokens = []
         for column in self.tokens:
             vocabulary = Vocabulary(tuple(own.get(column.name, ())))
             tokens.append(replace(column, vocabulary=vocabulary))
@@ -318,7 +321,7 @@ class ColumnTable(Saved):
         """
         values = {name: getattr(part, self.array) for name, part in parts.items()}
         train = values["train"]
-        tokens = list[TokenColumn]()
+        tokens = []
         for number, column in enumerate(self.tokens):
             index = encoder.indexes[number]
             vocabulary, ids = fit_vocabulary(
@@ -344,7 +347,7 @@ class ColumnTable(Saved):
             table = replace(table, numbers=known.numbers, since=known.since)
         return table, {name: table.finalize(part) for name, part in parts.items()}
 
-    def _scaled(self, train: Features, bins: int | None) -> ColumnTable:
+    def _scaled(self, train: Float32s, bins: int | None) -> ColumnTable:
         """Return the table with the scales of train, whose vectors have final ids."""
         cells = self._cells(self._observed(train))
         sizes = {column.name: len(column.vocabulary or ()) for column in self.tokens}
@@ -366,19 +369,22 @@ class ColumnTable(Saved):
         vectors = np.empty((len(values), self.input_size), np.float32)
         end = 0
         for block in blocks(values):
-            begin, end = end, end + len(block)
+            begin = end
+            end = end + len(block)
             vectors[begin:end] = self.vectors_of(block)
         found: Any = {self.array: vectors}
         return replace(store, **found)
 
-    def vectors_of(self, values: Features) -> Features:
+    def vectors_of(self, values: Float32s) -> Float32s:
         """Return the encoded vectors, (N, K).
 
         Args:
             values: Final ids and numbers as read, as `TableEncoder.encode` returns them.
         """
-        cells, count = self._cells(values), len(self.tokens)
-        parts, indicators = [values[:, :count]], list[Array]()
+        cells = self._cells(values)
+        count = len(self.tokens)
+        parts = [values[:, :count]]
+        indicators = []
         for column in self.numbers:
             numbers, absent = column.standardized(cells)
             parts.append(numbers)
@@ -390,23 +396,24 @@ class ColumnTable(Saved):
             parts += indicators
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
-    def _cells(self, values: Features) -> ColumnValues:
+    def _cells(self, values: Float32s) -> ColumnValues:
         return dict(zip(self.names, values.T, strict=False))
 
-    def numbers_read(self, values: Features) -> Features:
+    def numbers_read(self, values: Float32s) -> Float32s:
         """Return the numbers of encoded steps as read, NaN for missing ones, (N, F)."""
         return self._observed(values)[:, len(self.tokens) :]
 
-    def _observed(self, values: Features) -> Features:
+    def _observed(self, values: Float32s) -> Float32s:
         """Return ids and numbers as read, with NaN for numbers that were carried forward."""
         if not self.carries:
             return values
-        first, count = len(self.tokens), len(self.numbers)
-        observed: Features = values[:, : first + count].copy()
+        first = len(self.tokens)
+        count = len(self.numbers)
+        observed: Float32s = values[:, : first + count].copy()
         observed[:, first:][values[:, first + count : first + 2 * count] > 0] = np.nan
         return observed
 
-    def erase(self, values: Features, column: int) -> None:
+    def erase(self, values: Float32s, column: int) -> None:
         """Mark a column as missing in encoded vectors, in place.
 
         A token becomes <unk>. A number becomes a missing number.
@@ -463,16 +470,17 @@ class TableEncoder:
         """Return a number column for each channel of the series that were encoded."""
         return tuple(NumberColumn(f"channel {i + 1}") for i in range(self.width or 0))
 
-    def encode(self, sequences: Sequences) -> tuple[Features, Ints]:
+    def encode(self, sequences: Sequences) -> tuple[Float32s, Ints]:
         """Return the vectors of all steps, (N, K), and the number of steps of each sequence."""
-        steps, problems = sequences.content, sequences.problems
+        steps = sequences.content
+        problems = sequences.problems
         if sequences.offsets is None:
             steps, lengths = self._series(steps, problems)
         else:
             lengths = np.diff(sequences.offsets)
         return self.encode_steps(steps, lengths, problems), lengths
 
-    def _series(self, cells: Sequence[Features], problems: dict[int, str]) -> tuple[Steps, Ints]:
+    def _series(self, cells: Sequence[Float32s], problems: Reasons) -> tuple[Steps, Ints]:
         """Return series, (T, C) each, as steps, and the number of steps of each series.
 
         A series with a wrong number of channels is added to the problems, and gets no steps.
@@ -493,7 +501,7 @@ class TableEncoder:
             lengths[row] = len(own)
         return Steps((), np.concatenate(parts)), lengths
 
-    def encode_steps(self, steps: Steps, lengths: Ints, problems: dict[int, str]) -> Features:
+    def encode_steps(self, steps: Steps, lengths: Ints, problems: Reasons) -> Float32s:
         """Return the vectors of all steps, (N, K).
 
         A vector has the ids of the token columns, then the numbers as read. With
@@ -505,7 +513,8 @@ class TableEncoder:
             problems: Maps the index of each sequence that can't be used to the reason. The method
                 adds sequences with a missing number, if none is allowed.
         """
-        table, numbers = self._table, steps.numbers
+        table = self._table
+        numbers = steps.numbers
         if table.missing == "error" and np.isnan(numbers).any():
             self._refuse_missing(numbers, lengths, problems)
         if table.carries:
@@ -527,13 +536,15 @@ class TableEncoder:
             values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)[tokens.codes]
         return values
 
-    def _refuse_missing(self, numbers: Features, lengths: Ints, problems: dict[int, str]) -> None:
+    def _refuse_missing(self, numbers: Float32s, lengths: Ints, problems: Reasons) -> None:
         """Add each sequence with a missing number to the problems, at its first one."""
-        absent, ends = np.isnan(numbers), np.cumsum(lengths)
+        absent = np.isnan(numbers)
+        ends = np.cumsum(lengths)
         rows = np.flatnonzero(absent.any(axis=1))
         owners, first = np.unique(np.searchsorted(ends, rows, side="right"), return_index=True)
         for owner, row in zip(owners.tolist(), rows[first].tolist(), strict=True):
-            column, length = int(absent[row].argmax()), int(lengths[owner])
+            column = int(absent[row].argmax())
+            length = int(lengths[owner])
             if self._table.kind == "features":
                 name = ""
             else:
@@ -541,7 +552,7 @@ class TableEncoder:
             reason = missing_value(row - int(ends[owner]) + length, length, name)
             problems.setdefault(owner, reason)
 
-    def blank(self) -> Features:
+    def blank(self) -> Float32s:
         """Return the step that replaces an empty cell: <unk> and missing numbers, (1, K)."""
         count = self.width or 0
         unknown = [UNK] * len(self.indexes) + [np.nan] * count

@@ -14,11 +14,10 @@ from math import inf
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.sequences.examples import Sequences
 from seqtrain.sequences.saved import Saved
-from seqtrain.sequences.store import Array, Ints, SequenceStore, counts_of
+from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.tokenizers import BPE, SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.sequences.vocabulary import (
     BUCKETS,
@@ -30,6 +29,7 @@ from seqtrain.sequences.vocabulary import (
     fit_vocabulary,
     word_grams,
 )
+from seqtrain.tables.blocks import Array, Codes, Ints
 
 Parts: TypeAlias = dict[str, SequenceStore]
 """Stores by name: train, the other splits, and files of pretraining.data."""
@@ -82,12 +82,15 @@ class TokenEncoder:
         Args:
             sequences: Texts, or lists of symbols.
         """
-        cells, problems = sequences.content, sequences.problems
+        cells = sequences.content
+        problems = sequences.problems
         if problems:
             cells = [cell if row not in problems else cell[:0] for row, cell in enumerate(cells)]
         if self._characters > REMEMBERED_CHARACTERS:
-            self._ids, self._characters = {}, 0
-        of_cells, known = list[bytes](), self._ids.__getitem__
+            self._ids = {}
+            self._characters = 0
+        of_cells = []
+        known = self._ids.__getitem__
         for pieces in self._tokenizer.pieces(cells):
             try:
                 of_cells.append(b"".join(map(known, pieces)))
@@ -249,7 +252,7 @@ class TokenSequence(Saved):
         ids[encoder.index.first :] = UNK
         return self._renumbered({"rows": store}, encoder.index, ids)["rows"]
 
-    def _renumbered(self, parts: Parts, index: TokenIndex, ids: npt.NDArray[np.int32]) -> Parts:
+    def _renumbered(self, parts: Parts, index: TokenIndex, ids: Codes) -> Parts:
         """Return stores with final ids. With subwords, add the n-grams of unknown words.
 
         The attribute `words` has the n-grams of the first MOST_SPELLINGS unknown words. It is the
