@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,10 +41,14 @@ SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
 MOST_OTHERS = 2
 """Largest number of files among recordings that are none, such as notes.txt."""
-BETWEEN_PARTS = "[._ -]+"
-"""Pattern of what divides the name of a file into parts."""
+DIVISIONS = (
+    "[._ -]+",
+    "(?<=[0-9])[._ -]+|[._ -]+(?=[^._ -]*[0-9])",  # walking_up_003: words stay together
+    "[._ -]*(?=(?<![0-9])[0-9]+$)",  # walking-up003: all before the number
+)
+"""Patterns of what divides the name of a file into parts. The first that finds labels counts."""
 KINDS_OF_PART = {
-    "label": ("[A-Za-z]+", "[^0-9/._ -]+"),
+    "label": ("[A-Za-z]+", "[^0-9/._ -]+", "[^0-9/]*[^0-9/._ -]"),
     "number": ("[0-9]+",),
     "code": ("[A-Za-z]+[0-9]+", "[^0-9/._ -]+[0-9]+"),
 }
@@ -200,8 +205,8 @@ def name_patterns(
 ) -> list[tuple[str, set[str]]]:
     """Return the ways to read labels from the names of recordings, and the labels of each.
 
-    A way is a value of data.path. Names must have equally many parts, such as `walking_003.csv`. A
-    label is a part that several files share.
+    A way is a value of data.path. Names must have equally many parts, such as `walking_003.csv`,
+    but for a few files. A label is a part that several files share.
 
     Args:
         files: Paths of the recordings.
@@ -209,17 +214,33 @@ def name_patterns(
     """
     names = [uncompressed(os.path.basename(file)) for file in files]
     stems = [os.path.splitext(name)[0] for name in names]
-    split = [re.split(BETWEEN_PARTS, stem) for stem in stems]
-    separators = re.findall(BETWEEN_PARTS, stems[0]) if stems else []
-    if {len(parts) for parts in split} == {1}:  # walking003
-        found = [re.fullmatch("([^0-9]+)([0-9]+)", stem) for stem in stems]
-        split, separators = [list(each.groups()) for each in found if each], [""]
-    if len(split) < max(FEWEST_FILES, len(files)) or len({len(parts) for parts in split}) != 1:
-        return []
-    columns = [list(part) for part in zip(*split, strict=True)]
-    kinds, texts = zip(*map(_kind_of_part, columns), strict=True)
+    for division in DIVISIONS:
+        pieces = [re.split(f"({division})", stem) for stem in stems]  # parts and what divides them
+        sizes = Counter(map(len, pieces))
+        size = max(sizes, key=sizes.__getitem__, default=1)
+        alike = [each for each in pieces if len(each) == size > 1]
+        if len(alike) < max(FEWEST_FILES, len(files) - MOST_OTHERS):
+            continue
+        patterns = _patterns_of_parts(alike, allowed)
+        if patterns:
+            return patterns
+    return []
+
+
+def _patterns_of_parts(
+    names: Sequence[Sequence[str]], allowed: Container[str]
+) -> list[tuple[str, set[str]]]:
+    """Return the ways to read labels from names with equally many parts; see `name_patterns`.
+
+    Args:
+        names: The names. Each has its parts, and what stands between them.
+        allowed: Kinds of parts that may be labels.
+    """
+    columns = list(zip(*names, strict=True))
+    kinds, texts = zip(*map(_kind_of_part, columns[::2]), strict=True)
+    between = [_pattern_between(marks) for marks in columns[1::2]]
     patterns = []
-    for label, values in enumerate(columns):
+    for label, values in enumerate(columns[::2]):
         if kinds[label] not in allowed or not 2 <= len(set(values)) <= len(values) / 2:
             continue
         pattern = ""
@@ -232,9 +253,16 @@ def name_patterns(
                 name = None
             if name and f"<{name}>" not in pattern:
                 text = f"(?P<{name}>{text})"
-            pattern += text + re.escape("".join(separators[at : at + 1]))
+            pattern += text + "".join(between[at : at + 1])
         patterns.append((pattern, set(values)))
     return patterns
+
+
+def _pattern_between(marks: Sequence[str]) -> str:
+    """Return the pattern of what stands between two parts of file names."""
+    if len(set(marks)) == 1:
+        return re.escape(marks[0])
+    return "[._ -]*"
 
 
 def _kind_of_part(values: Sequence[str]) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from seqtrain.sequences.schema import (
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,
+    TEXT,
     Block,
     Cells,
     CellsByName,
@@ -284,6 +285,8 @@ class SequenceReader:
         """Return the columns without another meaning, which are the time steps of series."""
         others = {*self.schema.columns_beside_series, FILE, FOLDER}
         found = {name: cells for name, cells in block.columns.items() if name not in others}
+        if not found and len(block.problems) == len(block):  # files that weren't read
+            return {TEXT: [None] * len(block)}
         if not found:
             raise DataError(
                 f"{block.file or self.source.name}:{block.lines[0]}: no column but the label's; "

@@ -325,7 +325,7 @@ class Schema(Saved):
         required = list(content)
         if self.static is not None:
             required += column_names(self.static)
-        if self.has_columns:
+        if self.has_columns or self.join:  # only required columns are joined
             required = required + others
             others = []
         if labelled:

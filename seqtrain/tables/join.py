@@ -238,7 +238,7 @@ class _JoinedTable:
         if not names:
             return
         if left is not None and left not in block.columns:
-            if self.is_whole:
+            if self.is_whole and len(block.problems) < len(block):
                 raise DataError(_no_key(block.file or "data", left, block.columns))
             return
         if left is None:

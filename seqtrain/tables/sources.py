@@ -23,7 +23,6 @@ from seqtrain.tables.blocks import (
     FOLDER,
     LABEL,
     ROWS,
-    TEXT,
     Block,
     CellsByName,
     Coded,
@@ -56,6 +55,7 @@ class SourceFile:
         fixed: Further columns with one value in all rows, such as the label of a folder of a class.
             They replace columns of the file.
         lacks: Names of columns that the path of the file should give, but doesn't.
+        problem: Reason why the file isn't read, or "". It is a row that can't be read then.
         digests: SHA-256 of the file under its path, once it was read from beginning to end.
     """
 
@@ -63,6 +63,7 @@ class SourceFile:
     dialect: Dialect
     fixed: Mapping[str, str] = field(default_factory=dict)
     lacks: Sequence[str] = ()
+    problem: str = ""
     digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def blocks(
@@ -100,6 +101,12 @@ class SourceFile:
                     value = [given[str(each)]]
                     block.columns[each] = Coded(np.zeros(len(block), np.int32), value)
             yield replace(block, file=name)
+
+    def as_bad_row(self, name: str, selection: Selection, reason: str) -> Block:
+        """Return the file as one row that can't be read, for a reason."""
+        given, names = {FILE: name, **self.fixed}, selection.required or ()
+        columns: CellsByName = {each: [given.get(str(each))] for each in names}
+        return Block(columns, np.ones(1, np.int64), {0: reason}, name)
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read, also that of the labels of an array."""
@@ -140,7 +147,8 @@ class FileSource(Source):
     def blocks(self, selection: Selection = EVERYTHING, rows: int | None = None) -> Iterator[Block]:
         """Yield the rows of all files, in order.
 
-        A file of several that is one row and can't be read is a row that can't be read.
+        A file of several that is one row and can't be read is a row that can't be read. So is a
+        file whose path data.path doesn't match.
 
         Args:
             selection: Columns to read.
@@ -153,6 +161,9 @@ class FileSource(Source):
         for part in self.parts:
             name = display_name(part.path)
             self.spills.pop(name, None)
+            if part.problem:
+                yield part.as_bad_row(name, selection, part.problem)
+                continue
             size = rows or (1 if is_pipe(part.path) else ROWS)
             try:
                 with open_input(part.path, part.dialect.encoding, part.digests) as stream:
@@ -167,11 +178,8 @@ class FileSource(Source):
                 problem = error
             if part.dialect.format != ONE_ROW or not self.has_files:
                 raise problem from None
-            columns: CellsByName = {}
-            for each in selection.required or (TEXT, LABEL):
-                columns[each] = [part.fixed.get(str(each))]
             reason = problem.problems[0].removeprefix(name).partition(": ")[2]
-            yield Block(columns, np.ones(1, np.int64), {0: reason}, name)
+            yield part.as_bad_row(name, selection, reason)
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read."""
@@ -223,8 +231,7 @@ def open_source(
         ids: Columns of the path that are the name of the file if its path lacks them.
 
     Raises:
-        DataError: If a folder holds no files to read, a file is one that must be converted, or the
-            pattern doesn't match the path of a file.
+        DataError: If a folder holds no files to read, or a file is one that must be converted.
     """
     if isinstance(path, str):
         name = path
@@ -263,8 +270,8 @@ def _with_groups(
 
     The name of the file is searched first, then the name with the folder before it, and so on.
 
-    Raises:
-        DataError: If the expression isn't found, and `must_match` is True.
+    A file in whose path the expression isn't found has a problem, or lacks the columns if
+    `must_match` is False.
     """
     names = part.path.split(os.sep)
     columns = re.compile(pattern).groupindex
@@ -278,7 +285,7 @@ def _with_groups(
     if not must_match:
         lacks = tuple(name for name in columns if name not in default)
         return replace(part, fixed={**part.fixed, **default}, lacks=lacks)
-    raise DataError(f"{shown}: its path doesn't match data.path, {quote(pattern)}")
+    return replace(part, problem=f"its path doesn't match data.path, {quote(pattern)}")
 
 
 def reader_of(format: str, path: str = "") -> Reader:

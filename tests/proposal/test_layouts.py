@@ -541,6 +541,30 @@ def test_labels_in_names_are_of_any_script(tmp_path, monkeypatch, draw, form):
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
 
 
+@pytest.mark.parametrize("form", ["{}_{:02d}", "{} {:02d}", "{}{:02d}", "p{:02d}-{}-7"])
+@pytest.mark.parametrize("other", [None, "calibration", "zz top"])
+def test_labels_in_names_are_of_one_word_or_several(tmp_path, monkeypatch, draw, cli, form, other):
+    """A file with another name is left out by the printed command."""
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), f"{name(draw)}{draw.choice('-_ ')}{name(draw)}"]
+    for i in range(24):
+        parts = (labels[i % 2], i) if form.startswith("{}") else (i % 4, labels[i % 2])
+        file = f"my rec/{form.format(*parts)}"
+        file += str(i // 4) if form.startswith("p") else ""
+        write(Path(f"{file}.csv"), ["x", "y"], recording(draw, i % 2))
+    if other:
+        write(Path(f"my rec/{other}.csv"), ["volts"], [[1], [2]])
+        refused = cli("init", "my rec", code=2).err
+        assert f"{other}.csv" in refused
+        (command,) = re.findall(r"to leave such rows out: seqtrain (.*)", refused)
+        cli(*shlex.split(command), "-o", "c.yaml")
+    else:
+        cli("init", "my rec", "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+    group = parse_config(Path("c.yaml").read_text()).data.group
+    assert group == ("subject" if form.startswith("p") else None)
+
+
 def test_a_few_rows_of_labels_have_a_header_if_it_has_the_key(tmp_path, monkeypatch, draw):
     monkeypatch.chdir(tmp_path)
     rows = [[f"s{i}", k, draw.gauss(i % 3, 1)] for i in range(8) for k in range(9)]

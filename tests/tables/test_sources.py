@@ -86,8 +86,12 @@ def test_a_pattern_may_name_folders_and_must_match():
     write(Path(), {"u_1/walking/003.csv": b"x\n1\n"})
     found = rows_of(open_source("u_1", Dialect("csv"), pattern=r"(?P<activity>\w+)/(?P<take>\d+)"))
     assert next(found).cells == {"x": "1", "activity": "walking", "take": "003"}
-    (said,) = problems("u_1", "csv", pattern=r"(?P<a>[A-Z]+)\.csv")
-    assert said.startswith("u_1/walking/003.csv: its path doesn't match data.path")
+    write(Path(), {"u_1/walking/b.csv": b"y\n2\n3\n"})
+    found = rows_of(open_source("u_1", Dialect("csv"), pattern=r"(?P<take>\d+)\.csv"))
+    assert [(row.file, row.problem is None) for row in found] == [
+        ("u_1/walking/003.csv", True),
+        ("u_1/walking/b.csv", False),
+    ]
 
 
 def test_a_group_replaces_a_column_of_the_file():
