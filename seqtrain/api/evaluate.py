@@ -183,12 +183,12 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
             f"{parameter('split')}: {run.path} has no {split} split; give {parameter('split')} "
             f"{one_of(given)}, or {A_FILE}"
         )
+    joins: Any = tuple(config.data.join or ())
+    schema = replace(classifier.preprocessing.schema, join=joins)
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
-        found = _hold_out_again(run, config, classifier, split)
+        found = _hold_out_again(run, config, classifier, split, schema)
     else:
-        joins: Any = tuple(config.data.join or ())
-        schema = replace(classifier.preprocessing.schema, join=joins)
         found = _read_files(classifier, named, f"data.{split}", schema)
         if run.holds(ENVIRONMENT):
             found.warnings[:0] = changed_data(run.environment()["data"], found.digests)
@@ -261,7 +261,7 @@ def _encoded(classifier: Classifier, name: str, sources: list[Input]) -> Labelle
 
 
 def _hold_out_again(
-    run: RunDirectory, config: Config, classifier: Classifier, split: str
+    run: RunDirectory, config: Config, classifier: Classifier, split: str, schema: Schema
 ) -> Labelled:
     """Return a split after reading train again and holding out the same rows as in training.
 
@@ -272,8 +272,6 @@ def _hold_out_again(
     fitted = classifier.preprocessing
     prepared = prepare(config, known=fitted if keeps_old_preprocessing(run) else None)
     check_same_data(run, config, prepared, fitted, ("data.validation", "data.test"))
-    joins: Any = tuple(config.data.join or ())
-    schema = replace(fitted.schema, join=joins)
     files = [source_of(path, schema) for path in files_of("data.train", config.data.train)]
     digests = {source.path: prepared.digests[source.path] for source in files}
     name = named_text(config.data.train)
@@ -289,7 +287,8 @@ class Evaluation(Summarized):
     Attributes:
         run: Directory of the run.
         data: Name of the file, files or table that was read.
-        scores: Scores of the model, or of the ensemble.
+        scores: Scores of the model, or of the ensemble. After a refit without a test split, those
+            of the model before the refit on validation: the honest figures, as `fit` shows them.
         warnings: Limits of the scores, one line each.
         by_share: Scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them, or
             None if `steps` was False.
@@ -298,10 +297,11 @@ class Evaluation(Summarized):
         split: Split of the run's config, or None for other data.
         ensemble: True if several runs predicted each row, by the mean of their probabilities. False
             if one run predicted each row.
-        trained_on_rows: True if the model was trained on these rows, so that scores are too high.
-            False if it wasn't. None if this is unknown.
-        first_model: Scores on validation of the model before a refit, by the metric's name. They
-            are the honest figures of a run without test. Empty in other cases.
+        trained_on_rows: True if the model of `scores` was trained on these rows, so that they are
+            too high. False if it wasn't. None if this is unknown.
+        learned: Scores of the model after such a refit, on the rows of validation that it learned:
+            they are too high. `by_share` and `parts` are then of this model, too. None in other
+            cases.
     """
 
     run: Path
@@ -313,7 +313,7 @@ class Evaluation(Summarized):
     split: str | None = None
     ensemble: bool = False
     trained_on_rows: bool | None = None
-    first_model: dict[str, float] = field(default_factory=dict)
+    learned: Scores | None = None
 
     def summary(self) -> dict[str, str]:
         """Return split (or nothing for other data), data, metrics, and any warnings, by heading."""
@@ -365,14 +365,15 @@ def evaluate(
         scores, parts = score_together(path, each)
     else:
         scores, parts = first.scored[1:]
+    directory, learned, is_learned = RunDirectory(path), None, first.trained_on_rows
+    if first.split == "validation" and not runs and directory.path.is_dir():
+        before = first_model_scores(directory)
+        if before is not None:
+            scores, learned, is_learned = before, scores, False
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     name = first.split or display_name(first.source)
     warnings += single_class_warnings(scores, name) or missing_class_warnings(scores, name)
     warn(*warnings)
-    directory = RunDirectory(path)
-    first_model = {}
-    if first.split == "validation" and not runs and directory.path.is_dir():
-        first_model = first_model_scores(directory)
     return Evaluation(
         run=path,
         data=first.source,
@@ -382,8 +383,8 @@ def evaluate(
         parts=parts,
         split=first.split,
         ensemble=bool(runs) and EACH_BY_ONE not in warnings,
-        trained_on_rows=first.trained_on_rows,
-        first_model=first_model,
+        trained_on_rows=is_learned,
+        learned=learned,
     )
 
 

@@ -31,6 +31,7 @@ from seqtrain.sequences.encoder import EncodingReport, encode_for_prediction, un
 from seqtrain.sequences.examples import Example, chunked
 from seqtrain.sequences.plan import plan_in_order_of_length
 
+LEAVING_BLANK = f"to leave its label empty and go on: {parameter('bad_rows', 'blank')}"
 STEP_ROWS = 128
 """Number of sequences that are read together in `predict_steps`. Each has a prediction per step."""
 
@@ -90,7 +91,7 @@ def predict(
     parts, name = input_parts(source, fitted, input_format, delimiter, encoding, keep)
     advice = []
     if bad_rows is None:
-        advice = [f"to leave its label empty and go on: {parameter('bad_rows', 'blank')}"]
+        advice = [LEAVING_BLANK]
     found = classifier.predict_parts(parts, name, report, empty, bad_rows, advice)
     return PredictionStream(found, fitted.label_set.values)
 

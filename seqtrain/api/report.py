@@ -11,7 +11,6 @@ from seqtrain.config import render_config
 from seqtrain.errors import ConfigError, parameter, warn
 from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
-from seqtrain.metrics import METRICS
 from seqtrain.reports.contents import RunReport, model_card
 from seqtrain.reports.page import render
 from seqtrain.runs.destination import check_destination
@@ -117,7 +116,7 @@ def run_report(
     headline = shown.scores.summary()
     if shown.split == "validation" and learned:
         first = first_model_scores(directory)
-        headline = {METRICS[name].title: METRICS[name].text(value) for name, value in first.items()}
+        headline = (first or shown.scores).summary()
         learned += "; the figures are those of the model before the refit, the tables its own"
     return RunReport(
         name=directory.path.name or str(directory.path),
@@ -127,6 +126,6 @@ def run_report(
         card=model_card(directory, config, epochs, shown),
         split=(shown.split or Path(shown.data).name) + (learned and f", trained on {learned}"),
         shown=shown,
-        headline=headline or shown.scores.summary(),
+        headline=headline,
         prefixes=found.by_share() if steps else [],
     )

@@ -27,7 +27,7 @@ from seqtrain.api.study import (
     import_optuna,
     waiting_lock,
 )
-from seqtrain.config import Config, render_config
+from seqtrain.config import Config, render_config, resolved_config
 from seqtrain.config.document import flow
 from seqtrain.errors import (
     CheckpointError,
@@ -151,9 +151,7 @@ def tune(
     source = source or config_file(config)
     given = {"train": train, "validation": validation, "test": test}
     config, _tables = with_given_data(config, given)  # the tables live until the search ends
-    if device is not None:
-        config = config.with_keys(training={"device": device})
-    config = _with_test_split(config)
+    config = _with_test_split(resolved_config(config, device))
     space = space_of(config)
     name = "run" if source is None else source.stem
     if run_dir is None:

@@ -57,8 +57,6 @@ def predict_step_logits(
     Raises:
         RunError: If a logit isn't finite.
     """
-    if not len(store):
-        return []
     carried = carried or CarriedStates()
     if model.whole_sequence_key is None:
         logits = _logits_by_one_run(model, store, device, carried)

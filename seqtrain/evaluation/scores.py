@@ -56,6 +56,17 @@ class Scores(Metrics, Summarized):
     risk_coverage: list[dict[str, float]] = field(default_factory=list)
     multi_label: bool = False
 
+    @property
+    def is_sound(self) -> bool:
+        """True if each label has the scores of its class, as scores of a file may lack."""
+        known = {"precision", "recall", "f1", "support", "num_predicted"}
+        sizes = {len(self.confusion_matrix or self.labels), *map(len, self.confusion_matrix or ())}
+        return (
+            list(self.per_class) == self.labels
+            and all(known <= row.keys() for row in self.per_class.values())
+            and sizes == {len(self.labels)}
+        )
+
     def summary(self) -> dict[str, str]:
         """Return the main metrics and numbers as text, by heading, for a short representation."""
         return {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewritten
 from seqtrain.text import display_name
 
 MESSAGE = (
@@ -32,10 +32,9 @@ def refuse_chats(path: str, lines: Sequence[str]) -> None:
     """
     if 2 * sum(bool(re.match(MESSAGE, line)) for line in lines) <= len(lines):
         return
-    command, target = rewriting(["python3", "-c", MESSAGES_AS_CSV], path, "messages", ".csv")
+    command = ["python3", "-c", MESSAGES_AS_CSV]
     raise DataError(
         f"{display_name(path)}: holds messages of a chat; to write their times, senders and texts "
         "as columns:",
-        f"  {command}",
-        f"  seqtrain init {target}",
+        *rewritten(command, path, "messages", ending=".csv"),
     )

@@ -16,10 +16,9 @@ from seqtrain.proposal.profile import (
     Columns,
 )
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
+from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
-from seqtrain.tables.delimited import form_of
 from seqtrain.tables.formats import resolve_format
 
 MOST_CLASSES = 50
@@ -90,7 +89,7 @@ def commands_for_pieces(table: Table) -> list[str]:
     is_text = table.is_delimited and not any(map(compression_of, files))
     if not is_text or not are_classes(files, table.layout.pattern, label):
         return []
-    mark = form_of(first_lines(files[0], table.dialect), table.dialect).delimiter
+    mark = form_of_file(files[0], table.dialect).delimiter
     code = r'FNR == 1 {name = FILENAME; gsub(/.*\/|\.[^.]*$/, "", name)'
     options, first = "--no-header --label 0 --id 1", 1
     if table.header:

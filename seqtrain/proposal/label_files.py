@@ -14,9 +14,8 @@ from seqtrain.proposal.reading import (
     read_alone,
 )
 from seqtrain.proposal.shell import rewriting
-from seqtrain.proposal.text_forms import first_lines
+from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, FOLDER, Dialect
-from seqtrain.tables.delimited import form_of
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
@@ -103,7 +102,7 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
             continue
         if len(set(known)) < MOSTLY_DIFFERENT * table.rows:
             continue
-        mark = form_of(first_lines(path, dialect), dialect).delimiter
+        mark = form_of_file(path, dialect).delimiter
         code = SHORTENING % (mark, mark, index, index, index + 1)
         line, target = rewriting(["python3", "-c", code], path, "names")
         raise DataError(

@@ -45,6 +45,7 @@ from seqtrain.proposal.recordings import (
     recordings_of,
     recordings_of_train,
     refuse_paths_as_labels,
+    with_partitions,
     with_pattern,
 )
 from seqtrain.proposal.roles import Roles, set_command
@@ -112,8 +113,9 @@ def find_layout(
         layout = replace(layout, joins=options.get("join"))
     if options.get("path"):
         return with_pattern(layout, options.get("path"))
-    if layout.joins:
-        return layout
+    partitioned = with_partitions(layout)
+    if layout.joins or partitioned is not None:
+        return partitioned or layout
     recognisers = RECOGNISERS
     if options.named("label"):
         refuse_paths_as_labels(layout, progress)
@@ -313,7 +315,7 @@ def _commands_of_events(path: str) -> list[str]:
     lines = ["or, if the events of a file are a sequence, and a column of participants the label:"]
     for label in labels:
         options = ["--id", FILE, "--label", str(label.name), *given]
-        lines.append(f"  {shlex.join(['seqtrain', 'init', events, *options])}")
+        lines.append(init_line(events, *options))
     return lines
 
 
@@ -419,7 +421,8 @@ def commands_for_files(table: Table) -> list[str]:
     only in numbers.
     """
     layout, train = table.layout, table.layout.splits.get("train")
-    if layout.pattern or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
+    has_label = f"(?P<{LABEL}>" in (layout.pattern or "")  # else its columns may hold the label
+    if has_label or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
         return []
     given = files_of("train", train)
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]

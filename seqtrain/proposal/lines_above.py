@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.cells import is_number
@@ -43,12 +43,10 @@ def refuse_lines_above(path: str, dialect: Dialect, options: InitOptions) -> Non
     mark = max(found, key=lines[-1].count)
     number, above = 1 + (begins[mark] or 0), next(filter(str.strip, lines))
     ending = ".tsv" if mark == "\t" else ".csv"
-    command, target = rewriting(["tail", "-n", f"+{number}"], path, "table", ending)
     raise DataError(
         f"{display_name(path)}: a table seems to begin on line {number}, below other lines, such "
         f"as {quote(above, 40)}; to remove these:",
-        f"  {command}",
-        f"  seqtrain init {target}",
+        *rewritten(["tail", "-n", f"+{number}"], path, "table", ending=ending),
     )
 
 

@@ -4,14 +4,11 @@ import json
 import os
 import shlex
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.profile import (
-    LIST_KINDS,
-    ColumnProfile,
-    Columns,
-)
-from seqtrain.proposal.roles import Roles
+from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
+from seqtrain.proposal.roles import Roles, set_command
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
@@ -31,6 +28,22 @@ CHOICES_IN_TASKS = (
     'for a in y["result"] if "choices" in a["value"]}})) for x in r for y in x[sys.argv[1]][:1]]'
 )
 """Program that writes the data of each task, and the choices of its first annotation."""
+ANSWERS = ({"assistant", "model", "gpt", "bot"}, ("role", "from"), ("content", "value", "text"))
+"""Names of roles that answer in chats, and of the fields of a turn's role and of its text."""
+LAST_AS_LABEL = (
+    "k, t = sys.argv[1], %s; "
+    '[print(json.dumps({**x, k: x[k][:-1], "label": x[k][-1][t].strip()})) for x in r if x[k]]'
+)
+"""Program that writes the text of the last turn as the label, and the chat without it."""
+LABEL_OPTION = "--label label"
+"""Option that names the column of labels that a program wrote."""
+CATEGORIES = "cats"
+"""Name of the object with a mark for each class, as spaCy writes them."""
+CATEGORIES_AS_LABEL = (
+    "k = sys.argv[1]; [print(json.dumps({**{n: y for n, y in x.items() if n != k}, "
+    '"label": "|".join(n for n, y in x[k].items() if y >= 0.5)})) for x in r]'
+)
+"""Program that writes the names of the classes with at least a half as the label."""
 ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.argv[1]]]"
 """Program that writes a row for each item of a list."""
 WRITING_NUMBERS = (
@@ -87,6 +100,49 @@ def refuse_annotations(table: Table, columns: Columns) -> None:
         )
 
 
+def refuse_answers(table: Table, columns: Columns) -> None:
+    """Raise a DataError if the last turns of chats seem to be the labels, as in fine-tuning.
+
+    They are of the role that answers, and come again. No column may hold labels.
+    """
+    roles, role_fields, text_fields = ANSWERS
+    for column in columns if not any(x.can_be_label for x in columns) else ():
+        chats = [items_of(value) or () for value in column.sampled_values]
+        last = [chat[-1] for chat in chats if chat and isinstance(chat[-1], dict)]
+        field = next((x for x in text_fields if last and x in last[0]), None)
+        if column.kind not in LIST_KINDS or len(last) < len(chats) or field is None:
+            continue
+        are_answers = all(any(x.get(name) in roles for name in role_fields) for x in last)
+        answers = [str(x.get(field)) for x in last]
+        if not are_answers or REPEATS * len({*answers}) > len(answers):
+            continue
+        code = LAST_AS_LABEL % json.dumps(field)
+        raise DataError(
+            f"{table.name}: the last turns of {column.shown} come again, such as "
+            f"{quote(answers[0], 30)}; if they are the labels, write them as a column:",
+            *rewritten_objects(table, code, column.name_text, "labelled", LABEL_OPTION),
+        )
+
+
+def refuse_categories(table: Table, columns: Columns) -> None:
+    """Raise a DataError with a command if an object has a number for each class, as in spaCy.
+
+    Marks 0 and 1 are read as they are. Of probabilities, a command writes the names of the classes.
+    """
+    fields = [x for x in columns if str(x.name).startswith(f"{CATEGORIES}.")]
+    if len(fields) < 2:
+        return
+    found = f"{table.name}: {quote(CATEGORIES)} has a number for each of {len(fields)} classes"
+    values = {str(value).lower() for field in fields for value in field.values}
+    if values <= {"0", "1", "true", "false"}:
+        setting = f"data.label={flow([field.name for field in fields])}"
+        raise DataError(f"{found}; to read all of them:", f"  {set_command(setting)}")
+    raise DataError(
+        f"{found}; to write the names of those with at least a half as the label:",
+        *rewritten_objects(table, CATEGORIES_AS_LABEL, CATEGORIES, "labelled", LABEL_OPTION),
+    )
+
+
 def points_of_steps(table: Table, roles: Roles) -> list[str]:
     """Return lines with a command that writes the numbers of points as columns, or [].
 
@@ -132,6 +188,7 @@ def rewritten_objects(
         argument: Argument of the program, such as the name of a column.
         suffix: Word of the new name.
         options: Options of `seqtrain init` for the new file, as a shell reads them.
+        arguments: Further arguments of the program.
     """
     path = table.file
     lines = [line for line in first_lines(path, table.dialect) if line.strip()]

@@ -271,6 +271,8 @@ class ColumnProfile:
 
     def values_of(self, kind: str) -> list[Any]:
         """Return the values whose cells are of one kind."""
+        if self.kind_counts.keys() == {kind}:
+            return self.values
         if kind not in self.kind_counts:
             return []
         pairs = zip(self.values, self.cell_kinds, strict=True)

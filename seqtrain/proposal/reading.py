@@ -244,15 +244,18 @@ def _is_utf_16(path: str, format: str) -> bool:
 
 def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool) -> None:
     """Read the rows of files into the columns of a table."""
-    layout, dialect = table.layout, table.dialect
+    layout, dialect, options = table.layout, table.dialect, table.layout.options
     size = 0
     if dialect.format in TEXT_FORMATS and all(map(os.path.isfile, files)):
         size = sum(map(os.path.getsize, files))
     progress.step(f"reading {table.name}", size)
     columns = columns_of_format(dialect.format)
     selection = Selection()
-    if {FILE, FOLDER}.intersection(layout.options.named("id")):
-        selection = Selection(optional=(FILE, FOLDER))
+    ids = options.named("id")
+    if {FILE, FOLDER}.intersection(ids):
+        is_named = FOLDER in (*ids, *options.named("label"), *options.used_otherwise)
+        names_folder = "/" in (layout.pattern or "") and not is_named  # as another column
+        selection = Selection(optional=(FILE,) if names_folder else (FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
         own += layout.facts

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.tables.formats import columns_of_format, resolve_format
+from seqtrain.tables.sources import files_below, folder_entries, matching_files
 
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
@@ -47,6 +49,8 @@ DIVISIONS = (
     "[._ -]*(?=(?<![0-9])[0-9]+$)",  # walking-up003: all before the number
 )
 """Patterns of what divides the name of a file into parts. The first that finds labels counts."""
+PARTITION = re.compile(r"([A-Za-z_]\w*)=.*")
+"""Name of a folder of a partition: a column and its value."""
 KINDS_OF_PART = {
     "label": ("[A-Za-z]+", "[^0-9/._ -]+", "[^0-9/]*[^0-9/._ -]"),
     "number": ("[0-9]+",),
@@ -154,6 +158,42 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
         raise DataError(found, *lines)
 
 
+def with_partitions(layout: FileLayout) -> FileLayout | None:
+    """Return the layout of a table in folders of partitions, or None.
+
+    As Spark and Hive write them: the name of `activity=walk/part-0.parquet` gives a column and its
+    value. Files are parts of a table, so that no file is a sequence.
+    """
+    paths = files_of("train", layout.splits["train"])
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        names = [name for name, is_folder in folder_entries(paths[0]) if is_folder]
+        if not names or not all(map(PARTITION.fullmatch, names)):
+            return None
+        paths = files_below(paths[0])
+    elif len(paths) == 1:
+        paths = matching_files(paths[0])
+    pattern = partition_pattern(paths)
+    if pattern is None:
+        return None
+    format = next(filter(None, (resolve_format(path, "auto") for path in paths)))
+    options = layout.options.with_given(format=layout.options.get("format") or format)
+    return replace(layout, options=options, pattern=pattern)
+
+
+def partition_pattern(files: Sequence[str]) -> str | None:
+    """Return the value of data.path of files in folders of partitions, or None for others."""
+    found = set[tuple[str, ...]]()
+    for path in files:
+        if resolve_format(path, "auto") is None:  # such as _SUCCESS
+            continue
+        folders = map(PARTITION.fullmatch, os.path.dirname(path).split(os.sep)[::-1])
+        found.add(tuple(match[1] for match in takewhile(bool, folders) if match)[::-1])
+    if len(found) != 1 or found == {()}:
+        return None
+    (names,) = found
+    return "".join(f"{name}=(?P<{name}>[^/]*)/" for name in names) + "[^/]+$"
+
+
 def commands_for_patterns(files: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return a line with a command for each value of data.path."""
     return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
@@ -169,7 +209,8 @@ def recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Spli
     formats = {resolve_format(path, "auto") for path in files}
     if len(formats) > 1 or not formats <= set(RECORDINGS):
         return None
-    if not _path_patterns(files, progress) and not _class_files(files, progress)[0]:
+    is_layout = partition_pattern(files) or _path_patterns(files, progress)
+    if not is_layout and not _class_files(files, progress)[0]:
         return None
     return {"train": pattern_of(files) or list(files)}
 

@@ -126,6 +126,8 @@ class Roles:
     def number_columns(self) -> list[ColumnProfile]:
         """Return the columns of numbers that sequences hold."""
         names = {name for name, kind in (self.steps | self.static).items() if "number" in kind}
+        if not names:  # a series may have many columns
+            return []
         return [column for column in self.columns if column.name_text in names]
 
     def numbers_and_order(self) -> list[ColumnProfile]:
@@ -262,8 +264,6 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     grade tells who passed. A class may be a property of a row, so others may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
-    numbered = _numbered(columns)
-    others = [x for x in others if x not in numbered]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [
@@ -271,11 +271,15 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
         for x in others
         if x.distinct <= MOST_CLASSES or not (is_code_or_owner(x) or x.word in TEXT_NAMES)
     ]
+    numbered = _numbered(columns) if others else set()
+    others = [x for x in others if x not in numbered]
     reason = "no column is named like a label"
     if names_outcome(label):
         reason = "others may be the label, too"
         if not (label.holds_codes or names_property(label)):
             others = [x for x in others if names_outcome(x) or determines(label, x)]
+    else:  # an x beside blank cells may mark a class
+        others += [x for x in columns if x.distinct == 1 and x.blank >= 0 and x.name != ""]
     if not others:
         return []
     shown = [options_naming("label", [column]) for column in others[:MOST_LABELS]]

@@ -8,6 +8,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
+from seqtrain.proposal.class_columns import refuse_columns_of_classes
 from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
     command_without_row,
@@ -21,10 +22,16 @@ from seqtrain.proposal.doubts import (
 from seqtrain.proposal.events import assign_fields
 from seqtrain.proposal.file_names import RECORDINGS
 from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
+from seqtrain.proposal.label_in_id import refuse_given_ids_with_label, refuse_label_in_id
 from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
 from seqtrain.proposal.names import names_owner
-from seqtrain.proposal.nested import refuse_annotations, refuse_nested
+from seqtrain.proposal.nested import (
+    refuse_annotations,
+    refuse_answers,
+    refuse_categories,
+    refuse_nested,
+)
 from seqtrain.proposal.number_forms import (
     check_decimal_marks,
     commands_for_measurements,
@@ -149,7 +156,10 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         _refuse_one_class(one_hot, joined)
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
+    refuse_given_ids_with_label(table, columns, options)
     roles, doubts = step_table(columns, options), list[str]()
+    if roles is not None:
+        refuse_label_in_id(table, roles, options)
     if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:
@@ -197,6 +207,10 @@ def _row_roles(
     if not options.named("sequence"):
         refuse_nested(table, columns)
         refuse_annotations(table, columns)
+    if label is None and not options.named("sequence"):
+        refuse_columns_of_classes(table, columns)
+        refuse_answers(table, columns)
+        refuse_categories(table, columns)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
     roles = None
     try:

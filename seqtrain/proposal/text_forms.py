@@ -17,7 +17,7 @@ from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, form_of, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, Form, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
@@ -139,8 +139,12 @@ def _has_names(table: Table) -> bool:
 
 def delimiter_of(table: Table) -> str:
     """Return the delimiter of the first file of csv or tsv of a table."""
-    file = table.file
-    return form_of(first_lines(file, table.dialect), table.dialect).delimiter
+    return form_of_file(table.file, table.dialect).delimiter
+
+
+def form_of_file(path: str, dialect: Dialect) -> Form:
+    """Return the form of a file of csv or tsv."""
+    return form_of([f"{line}\n" for line in first_lines(path, dialect)], dialect)
 
 
 def first_lines(path: str, dialect: Dialect) -> list[str]:
@@ -303,7 +307,7 @@ def _is_list(table: Table, head: Table) -> tuple[bool, bool]:
     names = rows[0] if header else None
     is_list = bool(own) and list_start(own, names) is not None
     if own and os.path.isfile(table.path):
-        form = form_of(first_lines(file, table.dialect), table.dialect)
+        form = form_of_file(file, table.dialect)
         refuse_unquoted(head, form, own, names and len(names), is_list=is_list)
     return is_list, header
 

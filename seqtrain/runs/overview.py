@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, ConfigError, SeqtrainError, parameter
-from seqtrain.files.reading import json_of, number_at, path_problems, read_file
+from seqtrain.evaluation.scores import Scores
+from seqtrain.files.reading import number_at, path_problems, read_file
+from seqtrain.files.saved import invalid
 from seqtrain.metrics import EPOCH_METRICS, METRICS
 from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, VALIDATION, RunDirectory
 from seqtrain.text import nearest, one_of, quote
@@ -20,6 +24,8 @@ ALIASES = {"time": "seconds", "baseline": "majority_baseline"}
 """Maps a heading of `seqtrain runs` to the name of its value, where these differ."""
 SORTABLE = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
 """Names of values that runs can be sorted by, in addition to the keys of their configs."""
+SAVED_SCORES = TypeAdapter(Scores)
+"""Reader of the scores of a split that a run saved."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +154,11 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     )
 
 
-def first_model_scores(run: RunDirectory) -> dict[str, float]:
-    """Return the scores on validation of the model before a refit, by the metric's name.
+def first_model_scores(run: RunDirectory) -> Scores | None:
+    """Return the scores on validation of the model before a refit.
 
     They are those that `fit` shows, after calibration. They are the honest figures of a run without
-    test, since a refit learns the rows of validation. The result is empty if there was no refit, or
+    test, since a refit learns the rows of validation. The result is None if there was no refit, or
     if the run has a test split.
 
     Raises:
@@ -161,12 +167,15 @@ def first_model_scores(run: RunDirectory) -> dict[str, float]:
     """
     config = run.config()
     if not config.training.refit or config.data.test is not None or not run.holds(VALIDATION):
-        return {}
+        return None
     path = run.path / VALIDATION
-    found = json_of(str(path), read_file(path))
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path}: damaged: expected an object")
-    return _scores({"validation": found}, "validation")
+    try:
+        scores = SAVED_SCORES.validate_json(read_file(path), strict=True)
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: damaged: {invalid(error)}") from None
+    if not scores.is_sound:
+        raise CheckpointError(f"{path}: damaged: its classes differ from its labels")
+    return scores
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:

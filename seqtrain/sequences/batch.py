@@ -235,16 +235,18 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
         DataError: If there are no sequences, or something else is given.
     """
     store = _store_of(rows)
+    values = store.values
+    if values.dtype == np.int32:
+        values = values.astype(np.int64)
     lengths = store.lengths
-    offsets = store.offsets
     if sort == "module":
         order = np.arange(len(store))
-        inputs: PackedSequence | Tensor = _steps_tensor(_padded(store.values, lengths))
+        inputs: PackedSequence | Tensor = torch.from_numpy(_padded(values, lengths))
     else:
         order = np.argsort(-lengths, kind="stable")
         lengths = lengths[order]
-        steps, batch_sizes = _packed_steps(offsets[:-1][order], lengths)
-        data = _steps_tensor(store.values[steps])
+        steps, batch_sizes = _packed_steps(store.offsets[:-1][order], lengths)
+        data = torch.from_numpy(values[steps])
         inputs = PackedSequence(data, torch.from_numpy(batch_sizes))
     found: dict[str, Any] = {}
     for name in ("static", "vectors"):
@@ -285,13 +287,6 @@ def _store_of(rows: SequenceStore | Sequence[StoredSequence]) -> SequenceStore:
     # Items of one or more stores, as a torch ConcatDataset returns them.
     sources = (item.source for item in rows)
     return joined_stores([store.__getitems__(np.array([row])) for store, row in sources])
-
-
-def _steps_tensor(values: Array) -> Tensor:
-    """Return steps as a tensor: ids as int64, numbers as float32."""
-    if values.dtype == np.int32:
-        values = values.astype(np.int64)
-    return torch.from_numpy(values)
 
 
 def map_batches(

@@ -348,7 +348,7 @@ def _numbers_read(rules: Preprocessing, store: SequenceStore) -> dict[str, Array
     for table in (rules.sequence, rules.row_features):
         if not isinstance(table, ColumnTable):
             continue
-        columns = table.numbers_read(getattr(store, table.array)).T
+        columns = table.observed(getattr(store, table.array)).T[len(table.tokens) :]
         if table.kind != "features":
             kinds = {**(schema.static or {}), **(schema.steps or {})}
             named = zip(table.numbers, columns, strict=True)

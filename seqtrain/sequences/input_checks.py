@@ -16,7 +16,7 @@ from seqtrain.sequences.schema import Schema
 from seqtrain.tables.blocks import REST, TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
-from seqtrain.tables.formats import columns_of_format
+from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import has_cell
 from seqtrain.tables.lines import FASTTEXT_LABEL
 from seqtrain.tables.opening import STDIN
@@ -44,7 +44,7 @@ def input_check(
     """
     if path == STDIN and input_format is None and schema.format == "lines":
         return lambda block: _check_line(block, fitted)
-    is_delimited = columns_of_format(schema.format) == "delimited"
+    is_delimited = FORMATS[schema.format].columns == "delimited"
     if is_delimited and schema.sequence == REST:
         return lambda block: _check_label_before_list(block, schema, fitted)
     is_table = is_delimited and not schema.header
@@ -190,7 +190,7 @@ def _signs_of_json(start: str, fitted: Preprocessing) -> Iterator[tuple[str, str
     if is_list and vocabulary is not None and TURN.strip() in vocabulary.index:
         return  # a chat, as those of train
     is_new = vocabulary is not None and "{" not in vocabulary.index  # train had no objects
-    if columns_of_format(schema.format) != "named" and not is_new:
+    if FORMATS[schema.format].columns != "named" and not is_new:
         return
     if has_names and not is_list:
         yield "is an object of JSON", _renaming("field", lacking[0], "jsonl", schema)

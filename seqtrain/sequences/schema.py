@@ -15,7 +15,6 @@ from seqtrain.tables.cells import name_of, text_of
 from seqtrain.tables.formats import (
     FORMATS,
     IN_MEMORY,
-    columns_of_format,
     formats_holding,
     resolve_format,
 )
@@ -221,7 +220,7 @@ class Schema(Saved):
     @property
     def columns_beside_series(self) -> set[Column | None]:
         """Columns that aren't time steps where all other columns are: label, group and so on."""
-        named = (*self.label_columns, self.group, self.weight, *column_names(self.static))
+        named = (*self.label_columns, self.group, self.weight, *(self.static or ()))
         return {"", *named}
 
     @cached_property
@@ -281,10 +280,10 @@ class Schema(Saved):
         """The key of the config that names each column."""
         columns = {
             "sequence": self.sequence_columns,
-            "steps": column_names(self.steps),
+            "steps": self.steps or (),
             "order": self.order_columns,
             "id": self.id_columns,
-            "static": column_names(self.static),
+            "static": self.static or (),
             "group": _as_tuple(self.group),
             "weight": _as_tuple(self.weight),
             "label": self.label_columns,
@@ -380,7 +379,7 @@ class Schema(Saved):
             found = resolve_format(path, "auto") if self.by_name else None
             format = found if found in FORMATS else format
             whole_files = self.whole_files and (format == "txt" or self.kind == "features")
-            if whole_files and columns_of_format(format) == "delimited":
+            if whole_files and FORMATS[format].columns == "delimited":
                 format = self.format  # a csv file of numbers is a sequence, as it was in training
             if path == STDIN and not self.reads_tables:
                 format, whole_files = "lines", False

@@ -136,7 +136,7 @@ class Block:
         problems: Maps the index of each row that can't be read to the reason. The cells of such a
             row hold what could be read of it, and are "" or None otherwise.
         file: Path of the file, as messages show it, or None for a table in memory.
-        spilled: Ints of the rows with cells in columns without names at the end of the header.
+        spilled: Lines of the rows with cells in columns without names at the end of the header.
     """
 
     columns: CellsByName

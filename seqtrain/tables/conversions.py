@@ -168,7 +168,7 @@ ADVICE = {
 
 def conversion_of(path: str) -> Conversion | None:
     """Return the conversion of a file by its ending, or None."""
-    ending = _ending(path)
+    ending = os.path.splitext(uncompressed(path))[1].lower()
     return next((each for endings, each in CONVERSIONS.items() if ending in endings), None)
 
 
@@ -195,7 +195,8 @@ def refuse_binary(path: str) -> None:
 
 def advice(path: str, folder: str | None = None) -> list[str]:
     """Return lines of advice on converting a file, or files of a folder, or []."""
-    name = os.path.basename(_stem(path))
+    stem, ending = os.path.splitext(uncompressed(path))
+    name = os.path.basename(stem)
     conversion = conversion_of(path)
     if conversion is SOUND:
         root = _root_of_classes(os.path.dirname(path))
@@ -206,7 +207,7 @@ def advice(path: str, folder: str | None = None) -> list[str]:
     if folder is not None:
         files = f"{shlex.quote(folder)}/*"
         name = os.path.basename(folder)
-    known = ADVICE.get(_ending(path), "")
+    known = ADVICE.get(ending.lower(), "")
     return known.format(path=files, name=shlex.quote(name)).splitlines()
 
 
@@ -217,12 +218,3 @@ def _root_of_classes(folder: str) -> str:
     if len({*map(os.path.dirname, beside)}) > 1:
         return above
     return folder or os.curdir
-
-
-def _stem(path: str) -> str:
-    return os.path.splitext(uncompressed(path))[0]
-
-
-def _ending(path: str) -> str:
-    """Return the ending of a file in lower case, before .gz and the like."""
-    return os.path.splitext(uncompressed(path))[1].lower()

@@ -148,7 +148,11 @@ def blocks_of_records(
     if columns.width > 1:
         records = (record for record in records if record[1] != [""] or record[2])
     if form.has_comments:
-        records = (record for record in records if not columns.is_comment(record[1]))
+        records = (
+            (line, fields, problem)
+            for line, fields, problem in records
+            if len(fields) == columns.width or not fields[0].startswith(COMMENTS)
+        )
     yield from map(columns.block, batched(records, rows))
 
 
@@ -218,10 +222,6 @@ class _Columns:
             ends = (any(map(str.strip, fields[self.least :])) for fields in rows)
             spilled = tuple(line for line, is_filled in zip(lines, ends, strict=True) if is_filled)
         return Block(columns, np.array(lines, np.int64), problems, spilled=spilled)
-
-    def is_comment(self, fields: list[str]) -> bool:
-        """Return True if a record of a file with comments is one of them."""
-        return fields[0].startswith(COMMENTS) and len(fields) != self.width
 
     def _fitted(self, row: int, fields: list[str], problems: Reasons) -> list[str]:
         """Return the fields of a row, cut or filled up, and note if they are too many or too few.

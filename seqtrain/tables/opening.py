@@ -46,11 +46,11 @@ UTF_8_MARK = b"\xef\xbb\xbf"
 CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 """A carriage return that isn't part of a line end ``\\r\\n``."""
 MAGIC = {
-    b"\x1f\x8b": "gzip data; name it NAME.gz",
+    b"\x1f\x8b": "gzip data; name the file NAME.gz, or pipe it by zcat FILE",
     b"PK\x03\x04": "a zip archive (or npz, xlsx)",
-    b"BZh91AY": "bzip2 data",
-    b"\xfd7zXZ\0": "xz data",
-    b"\x28\xb5\x2f\xfd": "zstd data; name it NAME.zst",
+    b"BZh91AY": "bzip2 data; decompress it first: bunzip2 -k FILE",
+    b"\xfd7zXZ\0": "xz data; decompress it first: unxz -k FILE",
+    b"\x28\xb5\x2f\xfd": "zstd data; name the file NAME.zst, or pipe it by zstdcat FILE",
     b"PAR1\x15": "a parquet file",
     b"\x93NUMPY": "a numpy array",
     b"\x89HDF": "an HDF5 file",
@@ -224,7 +224,7 @@ class TextLines:
     r"""The lines of a binary stream.
 
     A line that isn't UTF-8 is decoded in another encoding: files that several programs have
-    written mix encodings, line by line. Ints end with ``\n``. In a file without ``\n``, as old
+    written mix encodings, line by line. Lines end with ``\n``. In a file without ``\n``, as old
     versions of Excel write it on a Mac, they end with ``\r``.
 
     Attributes:

@@ -135,7 +135,7 @@ class FileSource(Source):
         path: The file, the folder, or the pattern.
         has_files: True if `path` isn't the only file itself.
         parts: The files, in the order in which they are read.
-        spills: Ints with cells below blank names (`Block.spilled`), by the name of the file.
+        spills: Lines with cells below blank names (`Block.spilled`), by the name of the file.
     """
 
     name: str
@@ -248,7 +248,7 @@ def open_source(
         if each == STDIN or not (whole_files or os.path.isdir(each)):
             parts.append(SourceFile(each, dialect))
         elif whole_files:
-            files = _files_below(each) if os.path.isdir(each) else [each]
+            files = files_below(each) if os.path.isdir(each) else [each]
             if not files:
                 shown = display_name(each)
                 raise DataError(f"{shown}: no files in it; expected a file per sequence")
@@ -361,7 +361,7 @@ def _folder(path: str, dialect: Dialect) -> list[SourceFile]:
         splits = ", ".join(name for name, is_folder in folder_entries(path) if is_folder)
         advice = f"; give one of these: {splits}" if splits else ""
         raise DataError(f"{display_name(path)}: holds no file .arrow{advice}")
-    files = [(file, resolve_format(file, "auto")) for file in _files_below(path)]
+    files = [(file, resolve_format(file, "auto")) for file in files_below(path)]
     own = [file for file, format in files if format == dialect.format]
     if not own:
         own = [file for file, format in files if format in (None, "txt")]
@@ -428,11 +428,12 @@ def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) ->
     return SourceFile(path, replace(dialect, format=format), fixed)
 
 
-def _files_below(folder: str) -> list[str]:
+def files_below(folder: str) -> list[str]:
+    """Return the paths of the files in a folder, at any depth, sorted within each folder."""
     found = []
     for name, is_folder in folder_entries(folder):
         path = os.path.join(folder, name)
-        found += _files_below(path) if is_folder else [path]
+        found += files_below(path) if is_folder else [path]
     return found
 
 

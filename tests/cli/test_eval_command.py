@@ -151,18 +151,32 @@ def test_the_headline_after_a_refit_without_test_is_the_first_models(project, cl
     cli("fit", "c.yaml", *sets(*settings), "--run-dir", "r", "--quiet")
     best: Any = json.loads(Path("r/validation.json").read_text())
     found = cli("eval", "r", "--json").json
-    assert found["first_model"] == {name: best[name] for name in found["first_model"]}
+    learned = found.pop("learned")
+    assert found.pop("trained_on_rows") is False
+    assert found == best
+    assert {*learned} >= {*best}
+    own = seqtrain.evaluate("r")
+    assert own.scores.accuracy == best["accuracy"]
+    assert own.learned is not None
+    assert own.learned.accuracy == learned["accuracy"]
     shown = cli("eval", "r").out.splitlines()
-    heading = next(number for number, line in enumerate(shown) if "before training.refit" in line)
-    assert f"{best['accuracy']:.2%}" in shown[heading + 2]
-    assert heading < next(number for number, line in enumerate(shown) if "scored on" in line)
+    first, second = (
+        next(number for number, line in enumerate(shown) if words in line)
+        for words in ("scored on", "after training.refit")
+    )
+    assert f"{best['accuracy']:.2%}" in shown[first + 2]
+    assert f"{learned['accuracy']:.2%}" in shown[second + 2]
+    assert first < second
+    Path("r/validation.json").write_text(json.dumps({**best, "labels": best["labels"][:1]}))
+    assert "validation.json: damaged" in cli("eval", "r", code=2).err
+    Path("r/validation.json").write_text(json.dumps(best))
     cli("report", "r", "-o", "r.html")
     page = Path("r.html").read_text()
     figures = re.findall(r"<div><b>(.*?)</b><span>(.*?)</span></div>", page)
     assert {name: value for value, name in figures}["accuracy"] == f"{best['accuracy']:.2%}"
     assert "model before the refit" in page
     cli("fit", "c.yaml", *sets("training.refit=true"), "--run-dir", "t", "--quiet")
-    assert "first_model" not in cli("eval", "t", "--json").json
+    assert "learned" not in cli("eval", "t", "--json").json
 
 
 def test_the_macro_mean_says_which_classes_have_no_row(project, cli):

@@ -3,12 +3,14 @@
 import random
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqtrain.config import parse_config
+from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_forms import draw, name, write
 from tests.proposal.test_roles import proposed
 
@@ -163,3 +165,30 @@ def test_an_id_may_have_blanks_where_its_rows_do_not_stand_together(tmp_path, dr
     ]
     config, _ = proposed(write(tmp_path / "a.csv", ["plant", "cycle", "torque", "class"], rows))
     assert (config.data.id, config.data.order, config.data.window) == ("plant", "cycle", None)
+
+
+@pytest.mark.parametrize("given", [[], ["--id", "writer", "--id", "char", "--id", "rep"]])
+@pytest.mark.parametrize("counter", [["t"], []])
+def test_a_label_that_is_a_part_of_the_id_needs_a_column_of_ids(
+    tmp_path, monkeypatch, draw, cli, given, counter
+):
+    """The rows of one writer, letter and repetition are a sequence."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [writer, char, rep, *[step] * len(counter), draw.gauss("uvw".index(char), 1)]
+        for writer in ("anna", "ben, jr", "cleo", "dan")
+        for char in "uvw"
+        for rep in range(4)
+        for step in range(draw.randint(12, 20))
+    ]
+    write(Path("a.csv"), ["writer", "char", "rep", *counter, "x"], rows)
+    refused = cli("init", "a.csv", "--label", "char", *given, "-o", "c.yaml", code=2).err
+    joining, init, *windows = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
+    subprocess.run(joining, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.label, config.data.id) == ("char", "sequence_id")
+    assert sum(map(len, prepare(config).splits.values())) == 48
+    for command in windows:
+        cli(*shlex.split(command)[1:], "--force")
+        assert parse_config(Path("c.yaml").read_text()).data.window is not None

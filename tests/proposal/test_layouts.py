@@ -1027,3 +1027,40 @@ def test_files_beside_that_have_nothing_to_do_with_a_table(tmp_path, monkeypatch
         config, _ = proposed(file)
         assert config.data.label == "label"
         assert config.data.join is None
+
+
+@pytest.mark.parametrize("form", ["ids in files", "a file for each sequence", "texts", "deeper"])
+@pytest.mark.parametrize("given", ["a folder", "a pattern", "its files"])
+def test_folders_of_partitions_give_a_column_and_its_values(
+    tmp_path, monkeypatch, draw, cli, form, given
+):
+    """As Spark and Hive write them: site=north/part-0.csv."""
+    monkeypatch.chdir(tmp_path)
+    key, values = name(draw), [f"{name(draw)} {name(draw)}", name(draw)]
+    names = {"texts": ["words"], "a file for each sequence": ["ax", "ay"]}
+    above = "year=2024/" if form == "deeper" else ""
+    for i in range(20):
+        rows: list[list[object]] = [
+            [f"r{i}x{take}", *row] for take in (1, 2) for row in recording(draw, i % 2, 9)
+        ]
+        if form == "texts":
+            rows = [[sentence(draw)] for _ in range(6)]
+        elif form == "a file for each sequence":
+            rows = recording(draw, i % 2, 9)
+        path = Path(f"all/{above}{key}={values[i % 2]}/part-{i}.csv")
+        write(path, names.get(form, ["rec_id", "ax", "ay"]), rows)
+        path.with_name("_SUCCESS").touch()
+    pattern = "all/**/*.csv"
+    files = {"a folder": ["all"], "a pattern": [pattern]}.get(given)
+    files = files or sorted(glob(pattern, recursive=True))
+    if form == "a file for each sequence":
+        refused = cli("init", *files, "-o", "c.yaml", code=2).err
+        (command,) = re.findall("^seqtrain:   seqtrain (init .* --id file)$", refused, re.M)
+        files = shlex.split(command)[1:]
+    cli("init", *files, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.label == key
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {*values}
+    sequences = {"texts": 120, "a file for each sequence": 20}.get(form, 40)
+    assert sum(map(len, data.splits.values())) == sequences

@@ -1,5 +1,6 @@
 """Files as other programs write them: the printed commands make files that are read."""
 
+import json
 import pickle
 import random
 import re
@@ -218,3 +219,67 @@ def test_events_of_brain_recordings_have_their_labels_in_the_file_of_persons(
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sum(map(len, data.splits.values())) == 12
     assert data.preprocessing.labels
+
+
+@pytest.mark.parametrize("fields", [("role", "content", "assistant"), ("from", "value", "gpt")])
+@pytest.mark.parametrize("turns", [1, 3])
+def test_the_last_answers_of_chats_become_labels(tmp_path, monkeypatch, draw, cli, fields, turns):
+    monkeypatch.chdir(tmp_path)
+    labels, (role, text, answer) = [name(draw), name(draw)], fields
+    rows = []
+    for i in range(60):
+        chat = [{role: "system", text: "Tell the kind."}]
+        for _ in range(turns):
+            chat += [{role: "user", text: sentence(draw)}, {role: answer, text: sentence(draw)}]
+        chat[-1][text] = labels[i % 2]
+        rows.append(json.dumps({"messages": chat}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    assert converted(cli, "a.jsonl") == dict.fromkeys(labels, 30)
+    assert '"messages"' in Path("a-labelled.jsonl").read_text().splitlines()[0]
+
+
+def marked(form: str, labels: list[str], row: int) -> dict[str, float]:
+    """Return an object with a number for each class of which this row's is the largest."""
+    own = labels[row % len(labels)]
+    if form == "only the marks of a row":
+        return {own: 1}
+    if form == "shares":
+        return {each: 0.9 if each == own else 0.05 for each in labels}
+    return {each: int(each == own) for each in labels}
+
+
+@pytest.mark.parametrize("form", ["marks", "shares", "only the marks of a row"])
+def test_all_classes_of_spacy_are_read_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [f"{name(draw)}_{k}" for k in range(9)]  # numbered as the steps of a series are
+    rows = [{"text": sentence(draw), "cats": marked(form, labels, i)} for i in range(180)]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    if form == "marks":
+        refused = cli("init", "a.jsonl", "-o", "c.yaml", code=2).err
+        (command,) = re.findall("^seqtrain:   seqtrain (init .*)$", refused, re.MULTILINE)
+        cli(*shlex.split(command))
+        found = prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels
+        assert {each.removeprefix("cats.") for each in found} == {*labels}
+    else:
+        assert converted(cli, "a.jsonl") == dict.fromkeys(labels, 20)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("lengths", [(40, 40, 40), (40, 30, 12)])
+def test_a_column_for_each_class_becomes_rows(tmp_path, monkeypatch, draw, cli, mark, lengths):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), f"{name(draw)} {name(draw)}", name(draw)]
+    rows = [
+        [r, *(f"{sentence(draw)}, {r}" if r < size else "" for size in lengths)] for r in range(40)
+    ]
+    ending = "tsv" if mark == "\t" else "csv"
+    write(Path(f"a.{ending}"), ["nr", *labels], rows, mark)
+    assert converted(cli, f"a.{ending}") == dict(zip(labels, lengths, strict=True))
+
+
+def test_texts_without_labels_are_no_classes(tmp_path, draw, cli):
+    rows = [[sentence(draw), sentence(draw)] for _ in range(40)]
+    path = write(tmp_path / "a.csv", ["question", "answer"], rows)
+    assert "csv.writer" not in cli("init", path, code=2).err

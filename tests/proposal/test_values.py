@@ -207,6 +207,16 @@ def test_marks_beside_blank_cells_are_two_classes_after_a_command(
     assert {*found} == {"x", "no"}
 
 
+def test_marks_beside_another_label_are_said(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(2)
+    rows = [[sentence(draw), draw.choice("abc"), draw.choice(["x", ""])] for _ in range(60)]
+    path = written(Path("a.csv"), ["text", "source", "spam"], rows)
+    _, proposal = proposed(path)
+    assert any("--label spam" in line for line in proposal.warnings)
+    assert follow(cli("init", path, "--label", "spam", code=2).err).label == "spam"
+
+
 @pytest.mark.parametrize("named", ["note", "remark", "description"])
 def test_texts_that_repeat_beside_ids_of_rows_are_no_ids(tmp_path, named):
     draw = random.Random(named)

@@ -195,7 +195,7 @@ def test_other_encodings(read, encoding):
         ("text\n".encode("utf-16"), "UTF-16 text; set data.encoding"),
         ("text\n".encode("utf-16-le"), "UTF-16 text"),
         (b"PK\x03\x04more", "a zip archive"),
-        (b"\x1f\x8bmore", "gzip data; name it NAME.gz"),
+        (b"\x1f\x8bmore", "gzip data; name the file NAME.gz, or pipe it by zcat FILE"),
         (b"PAR1\x15more", "a parquet file"),
         (b"%PDF-1.4", "a PDF"),
     ],

@@ -30,14 +30,13 @@ def eval(
     note_rows(result.run, result.data, result.split, result.warnings)
     if as_json:
         values = asdict(result.scores) | {"trained_on_rows": result.trained_on_rows}
-        if result.first_model:
-            values["first_model"] = result.first_model
+        own = values
+        if result.learned is not None:  # what follows is about the model after the refit
+            own = values["learned"] = asdict(result.learned)
         if result.by_share is not None:
-            values["by_share"] = result.by_share
+            own["by_share"] = result.by_share
         if result.parts:
-            values["parts"] = {
-                name: scores.metric_values() for name, scores in result.parts.items()
-            }
+            own["parts"] = {name: scores.metric_values() for name, scores in result.parts.items()}
         say_json(values)
     else:
         show_evaluation(result, every=every)

@@ -60,16 +60,18 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
         every: Also show branches, all classes, and accuracy by length and by confidence.
     """
     console = stdout_console()
-    if found.first_model:
-        texts = {METRICS[x].title: METRICS[x].text(value) for x, value in found.first_model.items()}
-        shown = {title: texts[title] for title in _main(found.scores) if title in texts}
-        print_records(console, [{"before training.refit": "validation", **shown}])
     if found.parts and (every or found.ensemble):
-        parts = {"together": found.scores, **found.parts}
+        parts = {"together": found.learned or found.scores, **found.parts}
         print_records(console, [{"part": name, **_main(own)} for name, own in parts.items()])
-    print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
+    name = found.split or Path(found.data).name
+    if found.learned is not None:
+        name += ", before training.refit"
+    print_scores(console, found.scores, name, every=every)
+    if found.learned is not None:
+        shown = {"after training.refit": "rows that it learned", **_main(found.learned)}
+        print_records(console, [shown])
     # Scores of rows that were learned don't show which branches generalize.
-    show_branches = not (found.ensemble or found.trained_on_rows)
+    show_branches = not (found.ensemble or found.trained_on_rows or found.learned)
     directory = RunDirectory(found.run)
     monitor = "accuracy"
     if directory.holds(CONFIG):

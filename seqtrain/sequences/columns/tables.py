@@ -349,7 +349,7 @@ class ColumnTable(Saved):
 
     def _scaled(self, train: Float32s, bins: int | None) -> ColumnTable:
         """Return the table with the scales of train, whose vectors have final ids."""
-        cells = self._cells(self._observed(train))
+        cells = self._cells(self.observed(train))
         sizes = {column.name: len(column.vocabulary or ()) for column in self.tokens}
         numbers = tuple(column.fit(cells, sizes, bins) for column in self.numbers)
         if self.carries:
@@ -399,11 +399,7 @@ class ColumnTable(Saved):
     def _cells(self, values: Float32s) -> ColumnValues:
         return dict(zip(self.names, values.T, strict=False))
 
-    def numbers_read(self, values: Float32s) -> Float32s:
-        """Return the numbers of encoded steps as read, NaN for missing ones, (N, F)."""
-        return self._observed(values)[:, len(self.tokens) :]
-
-    def _observed(self, values: Float32s) -> Float32s:
+    def observed(self, values: Float32s) -> Float32s:
         """Return ids and numbers as read, with NaN for numbers that were carried forward."""
         if not self.carries:
             return values

@@ -7,7 +7,7 @@ character n-grams of such an unknown word, by which the model can tell it from o
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -95,19 +95,15 @@ class TokenEncoder:
             try:
                 of_cells.append(b"".join(map(known, pieces)))
             except KeyError:
-                self._learn(pieces)
+                for piece in pieces:
+                    if piece not in self._ids:
+                        ids = self.index.ids(self._tokenizer.split(piece))
+                        self._ids[piece] = array("i", ids).tobytes()
+                        self._characters += len(piece)
                 of_cells.append(b"".join(map(known, pieces)))
         values = np.frombuffer(b"".join(of_cells), dtype=np.int32)
         sizes = np.fromiter(map(len, of_cells), np.int64, len(of_cells))
         return values, sizes // values.itemsize
-
-    def _learn(self, pieces: Iterable[str]) -> None:
-        """Store the ids of each piece that isn't remembered yet."""
-        for piece in pieces:
-            if piece not in self._ids:
-                ids = self.index.ids(self._tokenizer.split(piece))
-                self._ids[piece] = array("i", ids).tobytes()
-                self._characters += len(piece)
 
     def blank(self) -> Array:
         """Return the step that replaces an empty sequence: the id of <unk>, (1,)."""
