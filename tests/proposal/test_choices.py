@@ -138,3 +138,19 @@ def test_symbols_in_brackets_have_a_command(tmp_path, monkeypatch, draw, cli):
     subprocess.run(command, shell=True, check=True)
     cli(*shlex.split(init), "-o", "d.yaml")
     assert parse_config(Path("d.yaml").read_text()).data.kind == "tokens"
+
+
+@pytest.mark.parametrize("fold", ["fold", "cv_fold", "kfold_nr"])
+@pytest.mark.parametrize("label", ["classID", "label_id"])
+def test_folds_are_no_labels(tmp_path, draw, fold, label):
+    rows = []
+    for row in range(120):
+        series = " ".join(f"{draw.gauss(row % 3, 1):.2f}" for _ in range(20))
+        rows.append([series, 1 + draw.randrange(10), row % 3])
+    path = write(tmp_path / "a.csv", ["mfcc", fold, label], rows)
+    proposal = propose([path], InitOptions())
+    assert parse_config(proposal.text).data.label == label
+    assert not any("data.group" in line for line in proposal.warnings)
+    rows = [[*row, ["dog", "cat", "car"][row[2]]] for row in rows]
+    path = write(tmp_path / "b.csv", ["mfcc", fold, "classID", "class"], rows)
+    assert parse_config(propose([path], InitOptions()).text).data.label == "class"
