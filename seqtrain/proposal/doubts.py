@@ -10,6 +10,7 @@ import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError
+from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
@@ -95,6 +96,9 @@ def column_doubts(config: Config) -> Iterator[str]:
     per_id = [x for x in table.columns if x.name_text in (data.static or ())]
     if label is not None:  # a group with all rows of a class leaves none to hold out
         unused = [x for x in unused if not tells_label(x, label)]
+    for column in table.columns:
+        if column.kind == "events" and column.name_text in used and data.steps:
+            yield from object_doubts(column, *fields_of(column), table)
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
     for column in table.columns:

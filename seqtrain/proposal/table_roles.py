@@ -167,7 +167,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         if not options.named("sequence"):
             _refuse_names_of_files(table, roles)
     if roles.kind == "events":
-        assign_fields(roles, options)
+        assign_fields(roles, options, table)
     roles.one_hot = one_hot
     if one_hot:
         roles.warnings += doubtful_marks(one_hot, joined)

@@ -138,3 +138,75 @@ def test_symbols_in_brackets_have_a_command(tmp_path, monkeypatch, draw, cli):
     subprocess.run(command, shell=True, check=True)
     cli(*shlex.split(init), "-o", "d.yaml")
     assert parse_config(Path("d.yaml").read_text()).data.kind == "tokens"
+
+
+@pytest.mark.parametrize("fold", ["fold", "cv_fold", "kfold_nr"])
+@pytest.mark.parametrize("label", ["classID", "label_id"])
+def test_folds_are_no_labels(tmp_path, draw, fold, label):
+    rows = []
+    for row in range(120):
+        series = " ".join(f"{draw.gauss(row % 3, 1):.2f}" for _ in range(20))
+        rows.append([series, 1 + draw.randrange(10), row % 3])
+    path = write(tmp_path / "a.csv", ["mfcc", fold, label], rows)
+    proposal = propose([path], InitOptions())
+    assert parse_config(proposal.text).data.label == label
+    assert not any("data.group" in line for line in proposal.warnings)
+    rows = [[*row, ["dog", "cat", "car"][row[2]]] for row in rows]
+    path = write(tmp_path / "b.csv", ["mfcc", fold, "classID", "class"], rows)
+    assert parse_config(propose([path], InitOptions()).text).data.label == "class"
+
+
+def run_printed(said: str) -> str:
+    """Run the command that `init` prints for Python in a shell, and return the file it writes."""
+    (command,) = re.findall("python3 -c .*", said)
+    subprocess.run(command, shell=True, check=True)
+    return shlex.split(command)[-1]
+
+
+@pytest.mark.parametrize("inner", ["properties", "pos"])
+def test_objects_inside_events_have_a_command_that_data_repeats(
+    tmp_path, monkeypatch, draw, cli, inner
+):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for row in range(90):
+        own = [
+            {"event": draw.choice("pqr"), inner: {"os": draw.choice("ab"), "x": draw.random()}}
+            for _ in range(draw.randint(3, 8))
+        ]
+        rows.append(json.dumps({"events": own, "label": "uv"[row % 2]}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    said = cli("init", "a.jsonl", "-o", "c.yaml").err
+    assert run_printed(cli("data", "c.yaml").out) == run_printed(said)
+    cli("init", "a-fields.jsonl", "-o", "d.yaml")
+    steps = parse_config(Path("d.yaml").read_text()).data.steps
+    assert steps == {"event": "token", f"{inner}_os": "token", f"{inner}_x": "number"}
+
+
+@pytest.mark.parametrize("form", ["parts", "questions"])
+def test_turns_with_other_names_have_a_command(tmp_path, monkeypatch, draw, cli, form):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for row in range(90):
+        own = [{"role": "ab"[i % 2], "parts": [sentence(draw)]} for i in range(4)]
+        if form == "questions":
+            own = [{"Q": sentence(draw), "A": sentence(draw)} for _ in range(2)]
+        rows.append(json.dumps({"talk": own, "label": "uv"[row % 2]}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    written = run_printed(cli("init", "a.jsonl", "-o", "c.yaml", code=2).err)
+    turns = [len(json.loads(line)["talk"]) for line in Path(written).read_text().splitlines()]
+    assert turns == [4] * 90
+    cli("init", written, "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.sequence == "talk"
+
+
+def test_data_says_that_objects_are_not_sorted_by_their_times(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for row in range(90):
+        times = draw.sample(range(10, 60), 5)
+        own = [{"ts": f"2024-03-04 08:{at}:00", "name": draw.choice("pqr")} for at in times]
+        rows.append(json.dumps({"events": own, "label": "uv"[row % 2]}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    cli("init", "a.jsonl", "-o", "c.yaml")
+    assert "sorted by 'ts'" in cli("data", "c.yaml").out
