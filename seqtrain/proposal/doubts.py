@@ -248,17 +248,24 @@ def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Ta
 def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
     """Yield a warning if a random split can divide the rows of one owner, such as a customer.
 
-    There is no warning if data.group is set, or if no fraction of train is held out.
+    There is no warning if data.group is set, or if files are held out. Folds divide rows, too.
 
     Args:
         owner: Column that names the owner of each row, or None.
         config: The config.
     """
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
-    if owner is None or not is_divided or config.data.group is not None:
+    if owner is None or config.data.group is not None:
         return
     name = owner.name
     command = set_option(f"data.group={name}")
+    if config.data.validation is None and not is_divided:
+        yield (
+            f"rows with the same {str(name)!r} would be in several parts of fit --folds, so its "
+            f"scores may be too good for a new {name}; to keep them together: {command}"
+        )
+    if not is_divided:
+        return
     yield (
         f"rows with the same {str(name)!r} are in train and among the held-out rows, so scores may "
         f"be too good for a new {name}; to keep them together: {command}"

@@ -5,11 +5,12 @@ import re
 from typing import NamedTuple
 
 from seqtrain.proposal.options import FileLayout
+from seqtrain.tables.arrays import WORD
 from seqtrain.tables.blocks import LABEL, SPLIT_NAMES
 from seqtrain.tables.sources import folder_entries
 
 NUMBER_IN_NAME = re.compile("[0-9]+")
-NAME_PART = re.compile("[A-Za-z]+|[0-9]+")
+NAME_PART = re.compile(f"{WORD.pattern}|[0-9]+")
 FEWEST_FILES = 4
 """Fewest files whose names are compared."""
 RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl", "xlsx")
@@ -25,7 +26,7 @@ class Choice(NamedTuple):
 
 def split_of(path: str) -> str | None:
     """Return the split that a word of a file's name tells, or None."""
-    words = set(re.findall("[a-z]+", os.path.basename(path).lower()))
+    words = {word.lower() for word in NAME_PART.findall(os.path.basename(path))}
     return next((split for split, known in SPLIT_NAMES.items() if words & known), None)
 
 

@@ -34,6 +34,7 @@ from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting
 from seqtrain.proposal.table import Table
+from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of
@@ -42,6 +43,8 @@ from seqtrain.text import display_name, quote
 
 LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
 """Words in the name of a file that may hold a row for each recording."""
+OWNER_FILE_WORDS = {*OWNER_NAMES, "group", "groups", "subjects", "patients", "users"}
+"""Words in the name of a file that may hold the owner of each row."""
 MOST_REPEATED_KEYS = 0.1
 """Largest share of rows of a table of labels whose keys may occur in another row by mistake."""
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
@@ -89,7 +92,10 @@ def without_targets(files: Sequence[str]) -> list[str]:
     named = {folder: _TargetFiles(_data_files(folder, TARGET_WORDS)) for folder in folders}
     targets = set[str]()
     for path in present:
-        targets.update(named[os.path.dirname(path)].of(path))
+        found = named[os.path.dirname(path)].of(path)
+        targets.update(found)
+        if found:
+            targets.update(_owner_files(path))
     return [path for path in files if path not in targets]
 
 
@@ -177,9 +183,14 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     folder = os.path.dirname(path)
     loose = [other for other in _data_files(folder, TARGET_WORDS) if other != path]
     if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
-        if is_input and not _beside(path, loose, TARGET_WORDS):
+        if is_input and not labels_file(path):
             raise DataError(_labels_missing(path))
-        return []
+        if not labels_file(path):
+            return []
+        table = read_table([path], layout, progress)
+        group, joins = _owner_beside(table, progress)
+        found = replace(layout, joins=joins, group=group)
+        return [Choice(set_command(f"data.join={flow(joins)}"), found)] if joins else []
     targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
     if not targets and not loose:
         may_lack = is_input and columns_of_format(format) != "none"
@@ -198,12 +209,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     own = {column.name_text for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
         return []
-    group, joins = None, []
-    owners = [other for other in _data_files(folder, set(OWNER_NAMES)) if other != path]
-    for side in _beside(path, owners, set(OWNER_NAMES)):
-        join, columns = _join_of(table, side, progress)
-        if join is not None:
-            group, joins = _only(columns), [join]
+    group, joins = _owner_beside(table, progress)
     choices = []
     has_label = table.has_columns and have_label(table)
     for target in targets or loose:
@@ -229,6 +235,27 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         raise _other_rows(table, targets[0], progress)
     named = [x for x in choices if own.union(x.layout.facts).issuperset(map(str, label))]
     return named or choices
+
+
+def _owner_beside(
+    table: Table, progress: ReadingProgress
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """Return the column of the owner of each row in a file beside a table, and how it is joined.
+
+    Such as `subject_train.txt` beside `X_train.txt`. They are None and [] if there is none.
+    """
+    group, joins = None, list[dict[str, Any]]()
+    for side in _owner_files(table.path):
+        join, columns = _join_of(table, side, progress)
+        if join is not None:
+            group, joins = _only(columns), [join]
+    return group, joins
+
+
+def _owner_files(path: str) -> list[str]:
+    """Return the files beside a data file whose names tell that they have the owner of each row."""
+    owners = _data_files(os.path.dirname(path), OWNER_FILE_WORDS)
+    return _beside(path, [other for other in owners if other != path], OWNER_FILE_WORDS)
 
 
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:

@@ -55,7 +55,7 @@ from seqtrain.proposal.time_kinds import (
     is_dated,
     is_time_of_day,
 )
-from seqtrain.tables.blocks import FILE, LABEL
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.tables.times import DURATION, WEEKDAY
 from seqtrain.text import counted, listed, quote
 
@@ -113,11 +113,15 @@ class StepColumns:
                 roles.units[column.name_text] = column.unit
         others = [x for x in self.columns if x not in (self.label, self.first)]
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
+        folders = []
+        if self.id.name == FILE:  # no new recording is in a folder of train
+            folders = [x for x in others if x.name == FOLDER and x in self.per_id]
         if self.row_features:
-            roles.owner = owner_of(self.owners, self.id)
+            roles.owner = owner_of(self.owners, self.id) or next(iter(folders), None)
             if len(self.id.parts) > 1:
                 labelled = next(iter(self._labelled_parts()), None)
                 roles.group = owner_of(self.id.parts, self.id) or labelled
+        self.owners += folders
         for column in others:
             reason = self._reason_to_ignore(column)
             if reason is not None:

@@ -128,13 +128,21 @@ def step_columns(path: str) -> list[str]:
 
 
 def labels_file(path: str) -> str:
-    """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist."""
+    """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist.
+
+    Its name has `y`, `labels` or such a word in place of `X`, `features` or such a word.
+    """
     if not path.endswith(".npy"):
         return ""
     folder, name = os.path.split(path)
-    found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
-    if found != path and os.path.isfile(found):
-        return found
+    for word in WORD.finditer(name):
+        if word[0].lower() not in INPUT_WORDS:
+            continue
+        for target in sorted(TARGET_WORDS, key=len):  # y first
+            for spelled in (target.capitalize(), target):
+                other = os.path.join(folder, name[: word.start()] + spelled + name[word.end() :])
+                if os.path.isfile(other):
+                    return other
     return ""
 
 

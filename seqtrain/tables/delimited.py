@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, BinaryIO, TypeAlias
 
@@ -81,6 +81,7 @@ class Form:
         has_comments: True if the file begins with comments.
         end: Further character that ends most lines, or "" for none.
         blank_field: True if most rows have one blank field more than the first row.
+        row_names: True if a header lacks a name for the first column, which has the names of rows.
     """
 
     delimiter: str = ","
@@ -89,6 +90,7 @@ class Form:
     has_comments: bool = False
     end: str = ""
     blank_field: bool = False
+    row_names: bool = False
 
 
 def read_delimited(
@@ -144,6 +146,8 @@ def blocks_of_records(
         records = chain(blanks, [first], records)
     elif problem is not None:
         raise UnreadableError(line, problem)
+    if header and form.row_names:
+        fields = ["", *fields]
     columns = _Columns(line, fields, selection, header=header, form=form)
     if columns.width > 1:
         records = (record for record in records if record[1] != [""] or record[2])
@@ -366,7 +370,15 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
             delimiter = dialect.delimiter or find_delimiter(lines[skipped:])
     following = [line.rstrip("\r\n") for line in lines[skipped + num_comments :] if line.strip()]
     end, blank_field = _odd_ends(following, delimiter)
-    return Form(delimiter, quotes, skipped + num_comments, num_comments > 0, end, blank_field)
+    return Form(
+        delimiter=delimiter,
+        quotes=quotes,
+        skipped=skipped + num_comments,
+        has_comments=num_comments > 0,
+        end=end,
+        blank_field=blank_field,
+        row_names=not (end or blank_field) and _have_row_names(following, delimiter),
+    )
 
 
 def find_delimiter(head: list[str]) -> str:
@@ -478,6 +490,26 @@ def _odd_ends(lines: list[str], delimiter: str) -> tuple[str, bool]:
     count = first.count(delimiter) + 1
     longer = [line for line in rows if line.endswith(delimiter) and line.count(delimiter) == count]
     return end, len(longer) > len(rows) / 2
+
+
+def _have_row_names(lines: list[str], delimiter: str) -> bool:
+    """Return True if rows have one field more than the header: a name before the others.
+
+    R writes tables so. The names are numbers that count up by one, or all of them are in quotes.
+    """
+    try:
+        records = list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error:
+        return False
+    rows = records[1:]
+    if not rows or any(map(is_number, records[0])):
+        return False
+    if any(len(row) != len(records[0]) + 1 for row in rows[:-1] or rows):  # the last may be cut
+        return False
+    first = [row[0] for row in rows]
+    if not all(map(str.isdecimal, first)):
+        return len(rows) > 1 and len(set(first)) == len(first) and all(x[:1] == '"' for x in lines)
+    return all(int(b) - int(a) == 1 for a, b in pairwise(first))
 
 
 def _without_mark(line: str, mark: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from seqtrain.errors import DataError
 from seqtrain.tables.blocks import (
     EVERYTHING,
+    LABEL,
     SPLIT_VALUES,
     TEXT,
     Block,
@@ -34,9 +35,9 @@ ROW = "row"
 """Value of `on` of a join of files that are aligned row by row."""
 NO_ROW, DIFFERENT_ROWS = "no row of", "has different rows in"
 """Parts of the reason of a row whose key a further file lacks, or has with different rows."""
-SPLIT_WORDS = f"(?<![a-z])(?:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
-SPLIT_WORD = re.compile(SPLIT_WORDS, re.IGNORECASE)
-"""Word in a path that names a split."""
+SPLIT_WORDS = f"(?<![a-zA-Z])(?i:{'|'.join(sorted(SPLIT_VALUES))})(?![a-z])"
+SPLIT_WORD = re.compile(SPLIT_WORDS)
+"""Word in a path that names a split, as in y_train and trainY."""
 HEADER_ADVICE = "header: true or false in data.join says whether its first row is a row of names"
 NUMBER_LINE = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
@@ -379,7 +380,7 @@ def for_split(file: str, path: str) -> str:
 def column_of(path: str) -> str:
     """Return the name of the column of a file without names: y for y_train.txt."""
     stem = Path(path).name.partition(".")[0]
-    return re.sub(rf"[_-]?{SPLIT_WORDS}[_-]?", "", stem, flags=re.IGNORECASE) or stem
+    return re.sub(f"[_-]?{SPLIT_WORDS}[_-]?", "", stem) or stem
 
 
 def _no_key(file: str, key: Name, present: Iterable[Name]) -> str:
@@ -426,6 +427,8 @@ def _by_row(path: str, header: bool | None) -> Join:
         header: True if its first row names the columns, or None to see `begins_with_names`.
     """
     format = resolve_format(path, "auto") or "csv"
+    if path.endswith(".npy"):
+        return Join(open_source(path, Dialect(format)), column=column_of(path), own_name=LABEL)
     if format not in ("txt", "csv", "tsv"):
         return Join(open_source(path, Dialect(format)))
     if header is None:

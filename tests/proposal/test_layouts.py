@@ -70,6 +70,38 @@ def test_a_folder_of_inputs_and_their_labels(tmp_path, monkeypatch, draw, form, 
     assert np.bincount(splits["test"].labels).tolist() == [60, 60]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train_features", "train_labels"),
+        ("features", "targets"),
+        ("trainX", "trainY"),
+        ("X", "y"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["npy", "txt"])
+@pytest.mark.parametrize("given", ["folder", "files", "input"])
+def test_names_of_inputs_labels_and_groups(tmp_path, monkeypatch, draw, names, ending, given):
+    monkeypatch.chdir(tmp_path)
+    Path("my d").mkdir()
+    values = np.array([[draw.gauss(r % 2, 1) for _ in range(12)] for r in range(60)])
+    labels, groups = np.arange(60) % 2 + 3, np.arange(60) // 6
+    owner = "groups_train" if "train" in names[0] else "groups"
+    paths = [f"my d/{name}.{ending}" for name in (*names, owner)]
+    for path, array in zip(paths, (values, labels, groups), strict=True):
+        if ending == "npy":
+            np.save(path, array)
+        else:
+            np.savetxt(path, array, fmt="%.4f" if array is values else "%d")
+    files = {"folder": ["my d"], "files": paths, "input": paths[:1]}[given]
+    config = parse_config(propose(files, InitOptions()).text)
+    data = prepare(config)
+    assert config.data.train == paths[0]
+    assert config.data.group == "groups"
+    assert len({*data.splits["train"].groups.tolist()}) == 10
+    assert sorted(data.preprocessing.labels) == ["3", "4"]
+
+
 @pytest.mark.parametrize("form", ["csv", "txt"])
 def test_whom_a_row_is_of_is_joined_and_the_group(tmp_path, monkeypatch, draw, form):
     monkeypatch.chdir(tmp_path)
@@ -563,6 +595,25 @@ def test_labels_in_names_are_of_one_word_or_several(tmp_path, monkeypatch, draw,
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
     group = parse_config(Path("c.yaml").read_text()).data.group
     assert group == ("subject" if form.startswith("p") else None)
+
+
+@pytest.mark.parametrize("count", [24, 200])
+def test_folders_of_recordings_are_no_features_but_may_be_the_group(
+    tmp_path, monkeypatch, draw, cli, count
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    for i in range(count):
+        path = Path(f"my rec/{'person' if i % 8 else 'p'}{i % 8}/{i}.csv")
+        write(path, ["x", "y"], recording(draw, i % 2, rows=5))
+    rows = [[f"{i}.csv", labels[i % 2]] for i in range(count)]
+    write(Path("labels.csv"), ["take", "activity"], rows)
+    said = cli("init", "my rec", "labels.csv", "-o", "c.yaml").err
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.static, data.group) == (None, None)
+    (setting,) = re.findall("--set (data.group=.*)", said)
+    cli("init", "my rec", "labels.csv", "-o", "d.yaml", "--set", setting)
+    assert parse_config(Path("d.yaml").read_text()).data.group == "folder"
 
 
 def test_a_few_rows_of_labels_have_a_header_if_it_has_the_key(tmp_path, monkeypatch, draw):

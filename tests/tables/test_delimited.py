@@ -95,6 +95,22 @@ def test_names_that_are_blank_at_the_end_of_the_header_name_no_column(read, blan
     assert cells(read(without, "a.csv", "v2")) == [(2, "hi"), (3, "win")]
 
 
+@pytest.mark.parametrize("names", [["1", "2"], ["140", "141"], ["7"], ["Mazda RX4", "Fiat, old"]])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_names_of_rows_need_no_name_in_the_header(read, names, delimiter):
+    """R writes a table so: its header is one name shorter than its rows."""
+    rows = [["text", "label"], *([name, f"a {name}", "x"] for name in names)]
+    lines = [delimiter.join(f'"{cell}"' for cell in row) for row in rows]
+    found = read("\n".join(lines) + "\n", "a.csv", "text", "label")
+    assert [row[1:] for row in cells(found)] == [(f"a {name}", "x") for name in names]
+
+
+def test_a_field_too_many_is_no_name_of_a_row(read):
+    for rows in ("ham,hello, you\nspam,win, now\n", "1,a,b\n3,a,b\n", "a,1,2\n"):
+        found = read(f"label,text\n{rows}", "a.csv", "text")
+        assert all("found 3" in str(row.problem) for row in found)
+
+
 def test_names_lack_the_blanks_around_them_unless_two_become_equal(read):
     found = read('a b ,"c ", d\t\n1,2,3\n', "a.csv", format="csv")
     assert list(found[0].cells) == ["a b", "c", "d"]
