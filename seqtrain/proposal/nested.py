@@ -60,11 +60,15 @@ FLAT_OBJECTS = (
 )
 """Program that writes the values of objects inside the objects of a list as fields of these."""
 FIELDS_AS_TURNS = (
-    'k = sys.argv[1]; t = lambda v: " ".join(v) if isinstance(v, list) else v; '
-    '[print(json.dumps({**x, k: [{"role": y.get("role", a), "text": t(y[a])} '
-    "for y in x.get(k) or () for a in %s if y.get(a)]})) for x in r]"
+    'k = sys.argv[1]; n = NAMES; t = lambda v: " ".join(v) if isinstance(v, list) else v; '
+    "o = lambda y: {b: v for b, v in y.items() if b not in n}; "
+    '[print(json.dumps({**x, k: [{**o(y), ROLE"text": t(y[a])} '
+    "for y in x.get(k) or () for a in n if y.get(a)]})) for x in r]"
 )
-"""Program that writes some fields of the objects of a list as turns with a role and a text."""
+"""Program that writes the fields NAMES of the objects of a list as turns of a chat.
+
+ROLE is their role, if it is the name of the field.
+"""
 
 
 def refuse_nested(table: Table, columns: Columns) -> None:
@@ -192,7 +196,8 @@ def commands_for_turns(table: Table, column: ColumnProfile, names: Sequence[str]
     """
     if not _holds_objects(table, column):
         return []
-    code = FIELDS_AS_TURNS % json.dumps(list(names))
+    code = FIELDS_AS_TURNS.replace("NAMES", json.dumps(list(names)))
+    code = code.replace("ROLE", '"role": a, ' if len(names) > 1 else "")
     lines = rewritten_objects(table, code, column.name_text, "turns")
     return [f"to write each {' and each '.join(names)} as a turn:", *lines]
 
