@@ -836,7 +836,8 @@ class ColumnProfile:
             return False
         known = 0
         for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):
-            if kind in NUMBER_KINDS or (kind == "text" and MEASURED.fullmatch(value)):
+            is_measured = kind == "text" and MEASURED.fullmatch(value) and not value.isdigit()
+            if kind in NUMBER_KINDS or is_measured:
                 known += int(count)
         return known >= MOSTLY * (self.rows - self.kind_counts["missing"])
 

@@ -254,7 +254,8 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     ids = options.named("id")
     if {FILE, FOLDER}.intersection(ids):
         is_named = FOLDER in (*ids, *options.named("label"), *options.used_otherwise)
-        names_folder = "/" in (layout.pattern or "") and not is_named  # as another column
+        folders = (layout.pattern or "").replace("[^/]", "")
+        names_folder = "/" in folders and not is_named  # as another column
         selection = Selection(optional=(FILE,) if names_folder else (FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
