@@ -258,14 +258,48 @@ def _owner_files(path: str) -> list[str]:
     return _beside(path, [other for other in owners if other != path], OWNER_FILE_WORDS)
 
 
+def refuse_unjoined(layout: FileLayout, targets: Sequence[str], progress: ReadingProgress) -> None:
+    """Raise a DataError if the user gave the file of labels of a table, and it can't be joined.
+
+    Args:
+        layout: The layout of the other files.
+        targets: Files that were given, and hold labels by their names.
+        progress: Reports the number of rows.
+    """
+    path = layout.splits["train"]
+    if not targets or not isinstance(path, str) or not os.path.isfile(path):
+        return
+    table = read_table([path], layout, progress, is_train=False)
+    if not (table.has_columns and have_label(table)):
+        raise _other_rows(table, targets[0], progress)
+
+
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
     """Return the error about a file of labels that has another number of rows, and no key."""
-    other = read_alone(path, progress)
-    return DataError(
+    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    lines = [
         f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
         f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
         "both files that names each row"
-    )
+    ]
+    if not table.has_columns and _num_lines(table.path) == other.rows:
+        command, target = rewriting(["awk", '{print NF ? $0 : "-"}'], table.path, "filled")
+        lines += ["blank lines are no rows; to write a mark there:", f"  {command}"]
+        lines.append(f"  seqtrain init {target} {shlex.quote(path)}")
+    for key in other.columns if table.has_columns else ():
+        own = table.column(key.name)
+        if isinstance(key.name, str) and own is not None and not _has_values_of(own, key):
+            values, keys = (quote(str(x.values[0]), 30) for x in (own, key))
+            lines.append(f"{key.shown} of both holds other values, such as {values} and {keys}")
+            if own.kind == key.kind == "number" and {*own.numbers} & {*key.numbers}:
+                lines[-1] += ": write numbers in one way, such as without zeros in front"
+    return DataError(*lines)
+
+
+def _num_lines(path: str) -> int:
+    """Return the number of lines of a file, also of blank ones."""
+    with open(path, "rb") as file:
+        return sum(1 for _ in file)
 
 
 def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:

@@ -30,6 +30,7 @@ from seqtrain.proposal.label_layouts import (
     recognise_label_file,
     recognise_pair,
     recordings_and_labels,
+    refuse_unjoined,
     without_targets,
 )
 from seqtrain.proposal.names import is_counter, is_time
@@ -98,7 +99,7 @@ def find_layout(
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
             return labelled
-    files = without_targets(files) or files
+    given, files = files, without_targets(files) or files
     splits = None
     if test is None:
         joined = joined_by_key(files, options, progress)
@@ -133,6 +134,7 @@ def find_layout(
             _refuse_tables_as_texts(layout.splits["train"])
     if choices:
         return choices[0].layout
+    refuse_unjoined(layout, [path for path in given if path not in files], progress)
     return layout
 
 

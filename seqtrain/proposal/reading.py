@@ -254,8 +254,8 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     ids = options.named("id")
     if {FILE, FOLDER}.intersection(ids):
         is_named = FOLDER in (*ids, *options.named("label"), *options.used_otherwise)
-        folders = (layout.pattern or "").replace("[^/]", "")
-        names_folder = "/" in folders and not is_named  # as another column
+        outside = re.sub(r"\[[^]]*\]", "", layout.pattern or "")  # [^/] names no folder
+        names_folder = "/" in outside and not is_named  # as another column
         selection = Selection(optional=(FILE,) if names_folder else (FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]

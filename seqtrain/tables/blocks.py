@@ -38,7 +38,7 @@ SPLIT_NAMES = {
 SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
 """Words in the name of a file or an array that holds sequences without their labels."""
-TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
+TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes", "gold"}
 """Words in the name of a file or an array that holds labels."""
 
 Name: TypeAlias = str | int
