@@ -11,6 +11,7 @@ import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError
+from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
@@ -52,6 +53,8 @@ PADDED_NUMBER = re.compile(r"0*(?P<digits>[0-9]+?)(?:,0{1,2})?")
 """A whole number with zeros before it, or after its decimal comma."""
 CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
+IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
+"""Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
 NEARLY_ALWAYS = 0.98
 """Share of rows from which on a word is said to tell the label."""
 LINE_FORMATS = ("csv", "tsv", "txt")
@@ -97,6 +100,9 @@ def column_doubts(config: Config) -> Iterator[str]:
         yield from told_by_ends([x for x in table.columns if x in used], label)
         # A group with all rows of a class leaves none to hold out.
         unused = [x for x in unused if not tells_label(x, label)]
+    for column in table.columns:
+        if column.kind == "events" and column in used and data.steps:
+            yield from object_doubts(column, *fields_of(column), table)
     id = joined_column(parts) if parts else None
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
@@ -392,6 +398,22 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
         f"{name}: {listed(shown)}; to learn them, correct their labels; if {roles.label.shown} may "
         f"change within {roles.id.shown}: {set_option(window)}"
     )
+
+
+def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a warning with a command if symbols in brackets would be read by characters."""
+    files = table.files
+    is_text = table.format in (*LINE_FORMATS, "jsonl") and len(files) == 1
+    if roles.kind != "text" or not is_text:
+        return
+    for column in roles.sequence:
+        texts = [x for x in column.sampled_values if isinstance(x, str) and x]
+        if texts and all(map(IN_BRACKETS.fullmatch, texts)):
+            command, target = rewriting(["sed", r"s/\]\[/] [/g"], files[0], "symbols")
+            yield (
+                f"{column.shown} holds symbols in brackets, such as {quote(texts[0], 30)}, which "
+                f"are read by characters; to read each as one: {command}; seqtrain init {target}"
+            )
 
 
 def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:

@@ -51,6 +51,7 @@ class Facts:
         unreadable: Number of rows that can't be read.
         classes: Maps each label to its number of sequences.
         lost_classes: Labels that only rows have that can't be read.
+        empty_classes: Maps each label to its number of sequences without time steps.
         multi_label: True if a sequence can have several labels, or none.
         separator: Separator of several labels in a cell, or None.
         label_problem: Reason why the first label that can't be read can't, or None.
@@ -70,6 +71,7 @@ class Facts:
     unreadable: int = 0
     classes: Counter[str] = field(default_factory=Counter)
     lost_classes: set[str] = field(default_factory=set)
+    empty_classes: Counter[str] = field(default_factory=Counter)
     multi_label: bool = False
     separator: str | None = None
     label_problem: str | None = None
@@ -105,7 +107,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         sizes = np.bincount(id.codes, minlength=len(label_of)).astype(np.intp)
         sizes[id.codes[id.is_blank]] = 0
     exists = is_full = sizes > 0
-    if roles.sequence:
+    if roles.sequence and options.get("empty") != "unk":  # then they have one unknown token
         is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
     is_bad = np.zeros(len(label_of), dtype=bool)
     for column in roles.numbers_and_order():
@@ -123,6 +125,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
     # A blank id is no sequence: such as a row of units below the header.
     facts.unreadable = int((is_bad & (is_known | ~exists)).sum())
     facts.empty = int((is_known & ~is_full).sum())
+    facts.empty_classes = labels.counts(label_of[is_known & ~is_full])
     used = np.flatnonzero(is_known & is_full & ~is_bad)
     found, lengths = label_of[used], sizes[used]
     if roles.window is not None:
@@ -252,6 +255,8 @@ def symbol_mark(roles: Roles) -> str | None:
     """Return the mark between the symbols of a cell, or None for blanks."""
     if roles.kind != "tokens":
         return None
+    if len(roles.sequence) == 1:  # its cells may repeat, for it isn't the label
+        return roles.sequence[0].joined_by
     marks = [column.mark for column in roles.sequence if column.kind in LIST_KINDS]
     return next(iter(marks), None)
 

@@ -55,8 +55,12 @@ MOST_LABEL_FILES = 4
 """Largest number of files that are compared with the names of recordings."""
 
 
-def pairs_inside(folder: str) -> list[str]:
+def pairs_inside(folder: str, progress: ReadingProgress) -> list[str]:
     """Return the files of a folder, or of its splits, whose labels are in other files, or [].
+
+    Args:
+        folder: The folder.
+        progress: Reports the number of rows.
 
     Raises:
         DataError: If the name of a file says that its labels are elsewhere, and they are nowhere.
@@ -73,7 +77,7 @@ def pairs_inside(folder: str) -> list[str]:
         if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
             found.append(path)
     inputs = [path for path in data if words_of(path) & {"x"}]
-    if not found and len(inputs) == len(data) > 0:
+    if not found and len(inputs) == len(data) > 0 and not _has_label(inputs[0], progress):
         raise DataError(_labels_missing(inputs[0]))
     return found
 
@@ -148,6 +152,13 @@ def _data_files(folder: str, words: Set[str]) -> list[str]:
     return [path for path in found if resolve_format(path, "auto")]
 
 
+def _has_label(path: str, progress: ReadingProgress) -> bool:
+    """Return True if a column of a table is named like a label, whatever the file is named."""
+    if columns_of_format(resolve_format(path, "auto") or "csv") == "none":
+        return False
+    return have_label(read_table([path], FileLayout({}, InitOptions()), progress, is_train=False))
+
+
 def _labels_missing(path: str) -> str:
     return (
         f"{display_name(path)}: its name says that labels are elsewhere, but no file y… or "
@@ -182,10 +193,9 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         return [Choice(set_command(f"data.join={flow(joins)}"), found)] if joins else []
     targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
     if not targets and not loose:
-        if is_input and columns_of_format(format) != "none":
-            table = read_table([path], layout, progress, is_train=False)
-            if not have_label(table):
-                raise DataError(_labels_missing(path))
+        may_lack = is_input and columns_of_format(format) != "none"
+        if may_lack and not _has_label(path, progress):
+            raise DataError(_labels_missing(path))
         return []
     options = layout.options.without_columns()
     if format == "txt":

@@ -98,7 +98,7 @@ def find_layout(
     if options.get("format") is None:
         refuse_endings_as_labels(files)
     if len(files) == 1 and os.path.isdir(files[0]):
-        files = pairs_inside(files[0]) or _splits_inside(files[0]) or files
+        files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:

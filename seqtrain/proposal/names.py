@@ -222,6 +222,8 @@ CHANNEL_NAME = re.compile(
     "(?: (?:id|name))?"
 )
 """Words of the name of a column that tells which channel a number in another column belongs to."""
+FOLD_NAME = re.compile(rf"(?:.* )?k?folds?(?: id)?{NUMBERED}")
+"""Words of the name of a column of folds, such as kfold."""
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
 
@@ -266,18 +268,28 @@ def is_amount(column: ColumnProfile) -> bool:
 
 
 def names_outcome(column: ColumnProfile) -> bool:
-    """Return True if the column is named like labels: outcome, or final_outcome.
+    """Return True if the column is named like labels: outcome, final_outcome, or class_id.
 
     A note is a grade in some languages, and a text in English.
     """
     if column.word in NOTES and column.words >= FREE_WORDS:
         return False
-    return column.word in LABEL_NAMES or last_word(column) in OUTCOME_WORDS
+    return column.word in LABEL_NAMES or _word_before_id(column) in OUTCOME_WORDS
+
+
+def _word_before_id(column: ColumnProfile) -> str:
+    """Return the last word of the name of the column that isn't id: class of class_id."""
+    return column.name_words.removesuffix(" id").rpartition(" ")[2]
+
+
+def is_fold(column: ColumnProfile) -> bool:
+    """Return True for the numbers of folds of a cross-validation, which are no labels."""
+    return column.kind == "number" and bool(FOLD_NAME.fullmatch(column.name_words))
 
 
 def names_property(column: ColumnProfile) -> bool:
     """Return True if the column is named like labels that are properties as well, such as type."""
-    return names_outcome(column) and last_word(column) in PROPERTY_NAMES
+    return names_outcome(column) and _word_before_id(column) in PROPERTY_NAMES
 
 
 def is_no_outcome(column: ColumnProfile) -> bool:

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+from collections.abc import Sequence
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
@@ -51,6 +52,23 @@ WRITING_NUMBERS = (
     '| {f"{k}_{i}": y for i, y in enumerate(x[k] or ())})) for x in r]'
 )
 """Program that writes the numbers of a list as fields."""
+FLAT_OBJECTS = (
+    'f = lambda x, n: {p: q for a, y in x.items() for p, q in f(y, f"{n}_{a}").items()} '
+    "if isinstance(x, dict) else f({str(i): y for i, y in enumerate(x)}, n) "
+    "if isinstance(x, list) else {n[1:]: x}; k = sys.argv[1]; "
+    '[print(json.dumps({**x, k: [f(y, "") for y in x.get(k) or ()]})) for x in r]'
+)
+"""Program that writes the values of objects inside the objects of a list as fields of these."""
+FIELDS_AS_TURNS = (
+    'k = sys.argv[1]; n = NAMES; t = lambda v: " ".join(v) if isinstance(v, list) else v; '
+    "o = lambda y: {b: v for b, v in y.items() if b not in n}; "
+    '[print(json.dumps({**x, k: [{**o(y), ROLE"text": t(y[a])} '
+    "for y in x.get(k) or () for a in n if y.get(a)]})) for x in r]"
+)
+"""Program that writes the fields NAMES of the objects of a list as turns of a chat.
+
+ROLE is their role, if it is the name of the field.
+"""
 
 
 def refuse_nested(table: Table, columns: Columns) -> None:
@@ -158,6 +176,36 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
         "write each number as a column:",
         *rewritten_objects(table, WRITING_NUMBERS, column.name_text, "points"),
     ]
+
+
+def commands_for_fields(table: Table, column: ColumnProfile) -> list[str]:
+    """Return lines with a command that writes what the objects of a list hold as their fields."""
+    if not _holds_objects(table, column):
+        return []
+    lines = rewritten_objects(table, FLAT_OBJECTS, column.name_text, "fields")
+    return ["to write it as fields:", *lines]
+
+
+def commands_for_turns(table: Table, column: ColumnProfile, names: Sequence[str]) -> list[str]:
+    """Return lines with a command that writes fields of the objects of a list as turns of a chat.
+
+    Args:
+        table: Table of a file of JSON. For others, the list is empty.
+        column: Column of the lists.
+        names: The fields, which hold texts or lists of texts.
+    """
+    if not _holds_objects(table, column):
+        return []
+    code = FIELDS_AS_TURNS.replace("NAMES", json.dumps(list(names)))
+    code = code.replace("ROLE", '"role": a, ' if len(names) > 1 else "")
+    lines = rewritten_objects(table, code, column.name_text, "turns")
+    return [f"to write each {' and each '.join(names)} as a turn:", *lines]
+
+
+def _holds_objects(table: Table, column: ColumnProfile) -> bool:
+    """Return True if a program of Python can read the lists of objects in a column of a file."""
+    is_file = table.format == "jsonl" and os.path.isfile(table.path)
+    return is_file and "." not in column.name_text
 
 
 def commands_for_items(table: Table) -> list[str]:

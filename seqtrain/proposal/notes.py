@@ -19,6 +19,7 @@ from seqtrain.proposal.settings import Settings, share_to_hold_out
 from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
+from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import holds_whole_files
@@ -177,13 +178,26 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
         yield f"{counted(facts.empty, 'row')} without a sequence left out"
 
 
+def empty_rows(facts: Facts) -> Iterator[str]:
+    """Yield a warning if many rows of train have no sequence."""
+    total = facts.rows + facts.empty
+    if facts.empty > MOST_DROPPED * total:
+        yield (
+            f"{facts.empty:,} of {total:,} rows ({facts.empty / total:.0%}) have an empty sequence "
+            "and are left out (data.empty: drop); if another column holds it: --sequence COLUMN"
+        )
+
+
 def files_of_other_splits(found: Findings) -> Iterator[str]:
     """Yield a line about each file beside the only file of train that may be another split.
 
-    Their names differ only in the words of splits: test.csv, reviews_dev.csv.
+    Their names differ only in the words of splits: test.csv, reviews_dev.csv. There is none beside
+    a file that is train though its own name is that of another split.
     """
     train = found.splits["train"]
     if not isinstance(train, str) or not os.path.isfile(train):
+        return
+    if split_of(train) not in (None, "train"):
         return
     own, format = words_of(train) - SPLIT_VALUES, resolve_format(train, "auto")
     for path in inside(os.path.dirname(train))[0]:

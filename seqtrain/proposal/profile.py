@@ -57,7 +57,7 @@ NO_PAIR = re.compile(r"(?:^|[\s;])[^\s;,]+(?:[\s;]|$)|,0[0-9]|[0-9]\.[0-9]{3},")
 """An item without a comma, decimals such as ,05, or 1.234,5: then 1,5;2,7 isn't a list of pairs."""
 MARKS = ("->", "=>", "→", ">>", ">", "»", "|", ";", " / ", " - ", "~", "^", "::", ",")
 """Marks that can join symbols in a cell, such as a>b>c."""
-MARKS_IN_WORDS = ("/", "_", "+", "-", ".")
+MARKS_IN_WORDS = ("/", "_", "+", "-", ".", ":")
 """Marks that can join symbols, but stand in words, codes, dates and numbers, too."""
 FEWEST_LENGTHS = 3
 """Fewest numbers of parts of cells that are sequences. Codes such as EU-17-B have one or two."""
@@ -513,14 +513,19 @@ class ColumnProfile:
                 return "text"
         return kind
 
-    @cached_property
+    @property
     def mark(self) -> str | None:
+        """The same as `joined_by`, but None for cells that repeat, for they may be labels."""
+        return None if self.repeats_as_labels else self.joined_by
+
+    @cached_property
+    def joined_by(self) -> str | None:
         """Mark that joins the symbols in the cells of a column, such as > in a>b>c, or None.
 
-        Most cells have the mark, and parts repeat: if some have a blank inside, as Paid Search has,
-        twice as often, for parts of sentences may repeat too. Cells that repeat are labels instead.
+        Most different cells have the mark, and parts repeat: if some have a blank inside, as Paid
+        Search has, twice as often, for parts of sentences may repeat too.
         """
-        if self.repeats_as_labels or self.has_lists:
+        if self.has_lists:
             return None
         texts = [value for value in self.sampled_values if value.lower() not in WITHOUT_VALUE]
         for mark in (*MARKS, *MARKS_IN_WORDS):
@@ -863,7 +868,8 @@ class ColumnProfile:
         known = 0
         marks = list[int]()
         for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):
-            if kind in NUMBER_KINDS or (kind == "text" and MEASURED.fullmatch(value)):
+            is_measured = kind == "text" and MEASURED.fullmatch(value) and not value.isdigit()
+            if kind in NUMBER_KINDS or is_measured:
                 known += int(count)
             elif kind == "text" and not any(map(str.isalnum, value)):
                 marks.append(int(count))

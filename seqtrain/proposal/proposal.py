@@ -36,6 +36,7 @@ from seqtrain.proposal.notes import (
     about_sheets,
     commands_for_sheets,
     doubts_about_labels,
+    empty_rows,
     few_rows,
     files_of_other_splits,
     rare_classes,
@@ -57,7 +58,7 @@ from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
-from seqtrain.sequences.summary import label_doubts, number_doubts
+from seqtrain.sequences.summary import label_doubts, lost_classes, number_doubts
 from seqtrain.tables.blocks import REST, Name, missing_name
 from seqtrain.tables.formats import names_of
 from seqtrain.tables.join import ROW, for_split
@@ -142,6 +143,7 @@ def propose(
     warnings += channels_beside(table, roles)
     warnings += points_of_steps(table, roles)
     found.rows["train"] = facts.rows
+    many_empty = list(empty_rows(facts))
     others = list(files_of_other_splits(found))
     warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
     warnings += roles.warnings
@@ -159,6 +161,7 @@ def propose(
     unit = "rows" if roles.window is None else "windows"
     column = None if roles.one_hot else str(roles.label.name)
     warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit, column=column)
+    warnings += [*lost_classes(facts.empty_classes, facts.classes, are_empty=True), *many_empty]
     warnings += rows_of_windows(roles, facts)
     warnings += rare_classes(found, unit)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):

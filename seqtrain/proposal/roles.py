@@ -22,6 +22,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code_or_owner,
     is_decision,
+    is_fold,
     is_no_outcome,
     is_time,
     may_own,
@@ -208,8 +209,8 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
     if any(x.word == ACCEPTED and x.holds_names for x in columns):  # those that are accepted
         candidates = [x for x in candidates if not is_decision(x)]
-    numbered = _numbered(columns)
-    candidates = [x for x in candidates if x not in numbered] or candidates
+    unlikely = {*_numbered(columns), *filter(is_fold, columns)}
+    candidates = [x for x in candidates if x not in unlikely] or candidates
     best = likeliest_labels(candidates)
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
         ends = [column for column in best if column in (columns[0], columns[-1])]
@@ -264,6 +265,7 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     grade tells who passed. A class may be a property of a row, so others may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
+    others = [x for x in others if not is_fold(x)]
     others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [

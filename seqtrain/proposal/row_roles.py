@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from seqtrain.config.document import flow
-from seqtrain.errors import DataError, either, marked
+from seqtrain.errors import DataError, marked
 from seqtrain.proposal.cell_kinds import are_codes
 from seqtrain.proposal.names import (
     BODY_NAMES,
@@ -23,7 +23,7 @@ from seqtrain.proposal.names import (
     may_own,
     names_owner,
 )
-from seqtrain.proposal.options import INIT_COMMAND, InitOptions
+from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.prediction import error_by_characters
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
@@ -97,6 +97,8 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
     except DataError as error:  # another label may be the reason
         raise DataError(*error.lines, *doubts) from None
     found = kind_of_sequence(chosen, is_given=not is_detected)
+    if found == "text" and len(chosen) == 1 and chosen[0].joined_by:
+        found = "tokens"
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
     if is_detected and len(chosen) >= FEWEST_WIDE:
         others = [column for column in columns if column is not label]
@@ -226,19 +228,19 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(*_few_numbers(numbers or others, others, label))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
-    possible = [x for x in others if x in texts or x.kind in LIST_KINDS]
-    lines = described_columns(without(others, possible))
+    ids = [x for x in others if _may_be_id(x, label) or _repeats_with_label(x, label)]
+    possible = [x for x in without(others, ids) if x in texts or x.kind in LIST_KINDS]
+    lines = described_columns(without(others, [*ids, *possible]))
     lines = lines if others else ["  the label only"]
+    for column in ids:
+        rows = f"the rows of one {column.shown} are a sequence"
+        lines += listed_commands("id", [(column, rows)])
     lines += listed_commands(
         "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]
     )
-    for column in others:
-        if _may_be_id(column, label):
-            words = f"{INIT_COMMAND} --id {shlex.quote(column.name_text)}"
-            command = either(words, f"id={column.name!r}")
-            lines.append(f"  {command}  # the rows of one {column.shown} are a sequence")
-    if len(texts) > 1:
-        lines.append(f"  {command_naming('sequence', texts[:2])}  # joins both")
+    joined = [x for x in texts if x in possible]
+    if len(joined) > 1:
+        lines.append(f"  {command_naming('sequence', joined[:2])}  # joins both")
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
     )
@@ -259,6 +261,11 @@ def _may_be_id(column: ColumnProfile, label: ColumnProfile) -> bool:
     if not column.can_be_label or not (may_own(column) or is_code(column) or is_block):
         return False
     return refines(column, label)
+
+
+def _repeats_with_label(column: ColumnProfile, label: ColumnProfile) -> bool:
+    """Return True for names of several rows each with one label, whatever the column is named."""
+    return column.is_category and column.distinct >= FEWEST_OWNERS and refines(column, label)
 
 
 def _lists(others: Columns, texts: Columns) -> list[ColumnProfile]:
@@ -413,12 +420,12 @@ def _plausible(found: _Candidates) -> list[ColumnProfile]:
 
 
 def _longest(found: _Candidates) -> list[ColumnProfile]:
-    """Return the text that is much longer than all others, or []."""
+    """Return the text that is much longer than all others, but no words that repeat, or []."""
     by_length = sorted(_plausible(found), key=lambda column: -column.characters)
     is_longest = len(by_length) > 1 and (
         by_length[0].characters > MUCH_LONGER * by_length[1].characters
     )
-    if is_longest:
+    if is_longest and not by_length[0].is_category:
         return by_length[:1]
     return []
 

@@ -153,8 +153,9 @@ def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
     """Return the possible ids that are likeliest: the first of these groups that isn't empty.
 
     Codes whose equal values are contiguous; codes; columns whose equal values are contiguous; names
-    and numbers that repeat, if another column holds measurements or times. These numbers are named
-    like parts of ids, or counted. So are names of few values, which may be properties of rows.
+    and numbers that repeat, if another column holds measurements or times, or sorts their rows.
+    These numbers are named like parts of ids, or counted. So are names of few values, which may be
+    properties of rows.
     """
     rules = (lambda x: is_code(x) and x.is_contiguous, is_code, lambda x: x.is_contiguous)
     for rule in rules:
@@ -167,16 +168,21 @@ def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
     names = [x for x in found if x.kind == "text" and x.repeats and x.word not in TEXT_NAMES]
     numbers = [x for x in found if x.kind == "number" and x.repeats and not is_ordinal(x)]
     names += [x for x in numbers if may_name_sequences(x, columns)]
-    names = [x for x in names if measured - {x} and not _may_be_property(x, columns)]
+    names = [x for x in names if measured - {x} or _sorts_rows_of(columns, x)]
+    names = [x for x in names if not _may_be_property(x, columns)]
     return [x for x in names if not any(_counts(x, other) for other in columns)]
+
+
+def _sorts_rows_of(columns: Columns, id: ColumnProfile) -> bool:
+    """Return True if other columns sort the rows of an id, such as dates do."""
+    return bool(find_order([x for x in columns if x is not id], id))
 
 
 def _may_be_property(column: ColumnProfile, columns: Columns) -> bool:
     """Return True for few scattered values, such as grades, whose rows no other column sorts."""
     if column.distinct > MOST_CLASSES or is_code_or_owner(column) or is_part_of_id(column):
         return False
-    others = without(columns, [column])
-    return not column.is_contiguous and not find_order(others, column)
+    return not column.is_contiguous and not _sorts_rows_of(columns, column)
 
 
 def may_name_sequences(column: ColumnProfile, columns: Columns) -> bool:

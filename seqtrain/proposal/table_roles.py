@@ -16,6 +16,7 @@ from seqtrain.proposal.doubts import (
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    symbols_in_brackets,
     told_by_ends,
 )
 from seqtrain.proposal.events import assign_fields
@@ -112,7 +113,8 @@ def roles_of(table: Table) -> Roles:
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
-    for doubts in (*about_numbers, *about_times, rejected_tasks, mistaken_labels):
+    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets)
+    for doubts in (*about_numbers, *about_times, *about_cells):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
@@ -169,7 +171,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         if not options.named("sequence"):
             _refuse_names_of_files(table, roles)
     if roles.kind == "events":
-        assign_fields(roles, options)
+        assign_fields(roles, options, table)
     roles.one_hot = one_hot
     if one_hot:
         roles.warnings += doubtful_marks(one_hot, joined)

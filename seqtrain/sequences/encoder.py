@@ -5,6 +5,7 @@ B sequences.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,7 @@ class EncodingReport:
             out, as ``FILE:LINE: …`` lines.
         num_refused: Number of such rows. A fit would end with an error.
         unknown_names: The labels that train lacks.
+        left_out: Number of rows of each label that were left out: empty ones, and bad ones.
         remarks: Lines about the input as a whole, such as labels that are spelled in two ways.
     """
 
@@ -61,6 +63,7 @@ class EncodingReport:
     shown: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unknown_names: set[str] = field(default_factory=set)
+    left_out: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
 
     def notices(self, name: str) -> list[str]:
@@ -72,10 +75,13 @@ class EncodingReport:
         if self.held_out:
             name += " (including rows held out for other splits)"
         more = max(0, self.unknown_labels - SHOWN_ROWS)
+        share = self.dropped / max(1, self.rows + self.dropped)
         lines = {
             f"skipped {counted(self.unreadable, 'example')} that can't be read": self.unreadable,
             f"cut {counted(self.truncated, 'sequence')} to data.max_length": self.truncated,
-            f"skipped {counted(self.dropped, 'empty sequence')}": self.dropped,
+            f"skipped {counted(self.dropped, 'empty sequence')} ({share:.1%} of the rows)": (
+                self.dropped
+            ),
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
             f"no prediction for {counted(self.unanswered, 'example')}; the label stays empty": (
                 self.unanswered
@@ -86,6 +92,17 @@ class EncodingReport:
         }
         said = [f"{name}: {line}" for line, count in lines.items() if count]
         return [*self.shown, *said, *(f"{name}: {line}" for line in self.remarks)]
+
+    def leave_out(self, labels: Coded | None, rows: Iterable[int]) -> None:
+        """Count the labels of sequences that are left out.
+
+        Args:
+            labels: Labels of all sequences, or None if they aren't read.
+            rows: Indices of the sequences that are left out.
+        """
+        if labels is not None:
+            for row in rows:
+                self.left_out.update(labels.value(row) or ())
 
 
 class Encoder:
@@ -150,6 +167,7 @@ class Encoder:
         is_odd = (lengths == 0) | (lengths > self.rules.lengths.most)
         if problems or is_odd.any():
             is_kept = self._apply_policy(is_odd, lengths, problems, report)
+            report.leave_out(sequences.labels, np.flatnonzero(~is_kept).tolist())
             is_blank = lengths == 0
             is_blank[list(problems)] = True
             if not keep_bad:

@@ -107,6 +107,7 @@ class Loader:
                     kept = refused
                 file, _, line = part.place(row, name).rpartition(":")
                 kept.add(int(line), reason, file)
+            report.leave_out(part.labels, part.problems)
         advice = []
         read = report.rows - rows_before
         if has_unreadable and problems.count <= MOST_DROPPED * (problems.count + read):

@@ -161,6 +161,8 @@ def warnings(
     else:
         column = str(label)
     multi_label = data.preprocessing.multi_label
+    report = data.reports["train"]
+    said += lost_classes(report.left_out, names, are_empty=report.dropped > 0)
     said += label_doubts(by_name, multi_label=multi_label, unit=unit, column=column)
     first = train.labels[train.lines == 1]
     if type(config.data.label) is int and first.ndim == 1 and (counts[first] == 1).any():
@@ -169,6 +171,31 @@ def warnings(
             "line names the columns, set data.header: true"
         )
     return [*said, *_absent_classes(data, counts)]
+
+
+def lost_classes(
+    left_out: Mapping[str, int], classes: Collection[str], *, are_empty: bool
+) -> Iterator[str]:
+    """Yield a warning if all rows of a label are left out, so that it is no class.
+
+    Args:
+        left_out: Number of rows of each label that are left out.
+        classes: The classes of the rows that stay.
+        are_empty: True if rows are left out because their sequences are empty.
+    """
+    lost = [f"{quote(name)} ({n:,})" for name, n in left_out.items() if name not in classes]
+    if not lost:
+        return
+    noun, reason, advice = "label", "can't be read", "correct them"
+    if len(lost) > 1:
+        noun = "labels"
+    if are_empty:
+        reason = "are empty"
+        advice += f", or read an empty sequence as one <unk>: {set_options({'empty': 'unk'})}"
+    yield (
+        f"train: all rows of the {noun} {listed(lost, SHOWN)} {reason} and are left out, so the "
+        f"model never predicts the {noun}; {advice}"
+    )
 
 
 def _absent_classes(data: PreparedData, counts: Ints) -> Iterator[str]:

@@ -92,7 +92,8 @@ ALIKE = [("a", "x"), ("c", "y"), (" A ", "y"), ("a", "x"), ("d", "x"), ("d", "y"
         (CLASSES, {"validation": 0.3}, []),
         (CLASSES, {"validation": [("w", "x"), ("v", "y")]}, [f"validation: no row of {NO_Z}"]),
         (ODD, {"max_length": 2, "empty": "drop"}, [
-            "train: cut 1 sequence to data.max_length", "train: skipped 1 empty sequence"
+            "train: cut 1 sequence to data.max_length",
+            "train: skipped 1 empty sequence (16.7% of the rows)",
         ]),
         (ODD, {"empty": "unk"}, ["train: read 1 empty sequence as one <unk>"]),
         (HELD, {"max_length": 2, "validation": 0.2}, [

@@ -1,0 +1,212 @@
+"""Choices of columns that tell what is lost, and commands that read the rest."""
+
+import json
+import random
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.proposal import InitOptions, propose
+from tests.proposal.test_forms import draw, name, sentence, write
+
+__all__ = ["draw"]
+
+
+def texts(draw: random.Random, rows: int = 80) -> list[list[Any]]:
+    """Return rows of a text and its label, of two classes."""
+    return [[sentence(draw, f"w{r % 2}"), "np"[r % 2]] for r in range(rows)]
+
+
+@pytest.mark.parametrize("file", ["x.csv", "X_all.csv", "X_train.csv", "x_data.tsv"])
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_column_named_label_counts_more_than_the_name_of_a_file(
+    tmp_path, monkeypatch, draw, cli, file, folder
+):
+    monkeypatch.chdir(tmp_path)
+    path = Path("own") / file
+    write(path, ["text", "label"], texts(draw), "\t" if file.endswith("tsv") else ",")
+    cli("init", "own" if folder else path, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.sequence, data.label) == ("text", "label")
+
+
+@pytest.mark.parametrize("file", ["dev.csv", "test.csv", "valid.csv", "test_data.csv"])
+def test_a_file_named_like_a_split_is_train_where_it_is_alone(
+    tmp_path, monkeypatch, draw, cli, file
+):
+    monkeypatch.chdir(tmp_path)
+    write(Path(file), ["text", "label"], texts(draw))
+    said = cli("init", file, "-o", "c.yaml").err
+    assert f"init {file}" not in said
+    assert parse_config(Path("c.yaml").read_text()).data.train == file
+
+
+MOMENTS = {
+    "seconds": lambda at: f"2024-04-{1 + at // 6:02d} {(4 * at) % 24:02d}:{at:02d}:00",
+    "am and pm": lambda at: f"04/{13 + at // 6:02d}/2024 {1 + 2 * (at % 6):02d}:{at:02d}:33 AM",
+    "weeks": lambda at: f"Week {at + 1}",
+    "quarters": lambda at: f"{2000 + at // 4}Q{1 + at % 4}",
+    "Unix times": lambda at: str(1716069168000 + 7919000 * at**2),
+}
+
+
+@pytest.mark.parametrize("form", MOMENTS)
+@pytest.mark.parametrize("has_names", [True, False])
+def test_shuffled_rows_of_things_with_any_name_are_steps_in_time(tmp_path, draw, form, has_names):
+    rows = []
+    for thing in range(50):
+        for at in draw.sample(range(40), 7):
+            rows.append([f"S{thing}", MOMENTS[form](at), draw.choice("abc"), "uv"[thing % 2]])
+    draw.shuffle(rows)
+    names = [name(draw), {"weeks": "week"}.get(form, "charttime"), "event", "label"]
+    path = write(tmp_path / "log.csv", names if has_names else [], rows)
+    if form == "weeks" and not has_names:  # numbers after a word are no times without a name
+        return
+    data = parse_config(propose([path], InitOptions()).text).data
+    places = names if has_names else [0, 1, 2, 3]
+    assert (data.id, data.order, data.label) == (places[0], places[1], places[3])
+
+
+def test_rows_of_frames_have_a_command_for_their_id(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"S{thing}", f"frame_{at}.jpg", draw.choice("abc"), "uv"[thing % 2]]
+        for thing in range(40)
+        for at in draw.sample(range(30), 7)
+    ]
+    draw.shuffle(rows)
+    write(Path("log.csv"), ["clip_of", "frame", "event", "label"], rows)
+    refused = cli("init", "log.csv", "-o", "c.yaml", code=2).err
+    (option,) = re.findall(r"seqtrain init .* (--id \w+)", refused)
+    said = cli("init", "log.csv", "-o", "c.yaml", *option.split()).err
+    assert "scattered" in said
+    assert parse_config(Path("c.yaml").read_text()).data.id == "clip_of"
+
+
+@pytest.mark.parametrize(("share", "ending"), [(0.05, "csv"), (0.4, "jsonl")])
+def test_a_class_of_empty_texts_is_named_with_a_remedy(
+    tmp_path, monkeypatch, draw, cli, share, ending
+):
+    monkeypatch.chdir(tmp_path)
+    lost, rows = name(draw), texts(draw, 120)
+    rows += [["", lost]] * int(120 * share)
+    draw.shuffle(rows)
+    if ending == "csv":
+        write(Path("a.csv"), ["text", "label"], rows)
+    else:
+        lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+        Path("a.jsonl").write_text("\n".join(lines))
+    said = cli("init", f"a.{ending}", "-o", "c.yaml").err
+    found = [line for line in said.splitlines() if lost in line]
+    assert f"({int(120 * share)})" in found[0]
+    assert ("--sequence" in said) == (share > 0.1)
+    short = ["--set", "training.max_epochs=1", "--set", "training.refit=false"]
+    for command in (["data", "c.yaml"], ["fit", "c.yaml", *short]):
+        ended = cli(*command)
+        assert f"'{lost}' ({int(120 * share)})" in ended.out + ended.err
+    (option,) = re.findall("(--set data.empty=unk)", found[0])
+    cli("init", f"a.{ending}", "-o", "c.yaml", "--force", *option.split())
+    assert "3 classes" in Path("c.yaml").read_text()
+    assert f"\n {lost}" in cli("data", "c.yaml").out
+
+
+@pytest.mark.parametrize("mark", ["|", ">", ":"])
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_symbols_are_read_by_their_mark_however_many_stand_alone(tmp_path, draw, mark, share):
+    moves = [name(draw) for _ in range(4)]
+    rows = []
+    for row in range(200):
+        size = 1 if draw.random() < share else draw.randint(2, 12)
+        rows.append([f"u{row}", mark.join(draw.choices(moves, k=size)), "ab"[row % 2]])
+    path = write(tmp_path / "a.csv", ["user", "path", "churn"], rows)
+    data = parse_config(propose([path], InitOptions()).text).data
+    assert (data.sequence, data.kind, data.symbol_separator) == ("path", "tokens", mark)
+
+
+def test_symbols_in_brackets_have_a_command(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    atoms = ["[C]", "[=C]", "[O]", "[Branch1]"]
+    rows = [["".join(draw.choices(atoms, k=9)), "uv"[r % 2]] for r in range(120)]
+    write(Path("a.csv"), ["selfies", "toxic"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    command, init = re.findall(r"(sed .*); seqtrain (init .*)", said)[0]
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.kind == "tokens"
+
+
+@pytest.mark.parametrize("fold", ["fold", "cv_fold", "kfold_nr"])
+@pytest.mark.parametrize("label", ["classID", "label_id"])
+def test_folds_are_no_labels(tmp_path, draw, fold, label):
+    rows = []
+    for row in range(120):
+        series = " ".join(f"{draw.gauss(row % 3, 1):.2f}" for _ in range(20))
+        rows.append([series, 1 + draw.randrange(10), row % 3])
+    path = write(tmp_path / "a.csv", ["mfcc", fold, label], rows)
+    proposal = propose([path], InitOptions())
+    assert parse_config(proposal.text).data.label == label
+    assert not any("data.group" in line for line in proposal.warnings)
+    rows = [[*row, ["dog", "cat", "car"][row[2]]] for row in rows]
+    path = write(tmp_path / "b.csv", ["mfcc", fold, "classID", "class"], rows)
+    assert parse_config(propose([path], InitOptions()).text).data.label == "class"
+
+
+def run_printed(said: str) -> str:
+    """Run the command that `init` prints for Python in a shell, and return the file it writes."""
+    (command,) = re.findall("python3 -c .*", said)
+    subprocess.run(command, shell=True, check=True)
+    return shlex.split(command)[-1]
+
+
+@pytest.mark.parametrize("inner", ["properties", "pos"])
+def test_objects_inside_events_have_a_command_that_data_repeats(
+    tmp_path, monkeypatch, draw, cli, inner
+):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for row in range(90):
+        own = [
+            {"event": draw.choice("pqr"), inner: {"os": draw.choice("ab"), "x": draw.random()}}
+            for _ in range(draw.randint(3, 8))
+        ]
+        rows.append(json.dumps({"events": own, "label": "uv"[row % 2]}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    said = cli("init", "a.jsonl", "-o", "c.yaml").err
+    assert run_printed(cli("data", "c.yaml").out) == run_printed(said)
+    cli("init", "a-fields.jsonl", "-o", "d.yaml")
+    steps = parse_config(Path("d.yaml").read_text()).data.steps
+    assert steps == {"event": "token", f"{inner}_os": "token", f"{inner}_x": "number"}
+
+
+@pytest.mark.parametrize("form", ["parts", "questions"])
+def test_turns_with_other_names_have_a_command(tmp_path, monkeypatch, draw, cli, form):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for row in range(90):
+        own = [{"role": "ab"[i % 2], "parts": [sentence(draw)]} for i in range(4)]
+        if form == "questions":
+            own = [{"Q": sentence(draw), "A": sentence(draw)} for _ in range(2)]
+        rows.append(json.dumps({"talk": own, "label": "uv"[row % 2]}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    written = run_printed(cli("init", "a.jsonl", "-o", "c.yaml", code=2).err)
+    turns = [len(json.loads(line)["talk"]) for line in Path(written).read_text().splitlines()]
+    assert turns == [4] * 90
+    cli("init", written, "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.sequence == "talk"
+
+
+def test_data_says_that_objects_are_not_sorted_by_their_times(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for row in range(90):
+        times = draw.sample(range(10, 60), 5)
+        own = [{"ts": f"2024-03-04 08:{at}:00", "name": draw.choice("pqr")} for at in times]
+        rows.append(json.dumps({"events": own, "label": "uv"[row % 2]}))
+    Path("a.jsonl").write_text("\n".join(rows))
+    cli("init", "a.jsonl", "-o", "c.yaml")
+    assert "sorted by 'ts'" in cli("data", "c.yaml").out
