@@ -11,7 +11,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.text import listed
 
-FEWEST_WORDS, MOSTLY_OTHER_TEXTS = 2, 0.9
+FEWEST_WORDS, DISTINCT_SHARE = 2, 0.9
 """Fewest words of a text, on average, and smallest share of texts that differ."""
 CLASS_COLUMN = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
 """Name of a column that may be a class: one or two words."""
@@ -58,5 +58,5 @@ def _may_be_class(column: ColumnProfile) -> bool:
         and column.word not in KNOWN_NAMES
         and CLASS_COLUMN.fullmatch(column.name_text) is not None
         and words >= FEWEST_WORDS * len(texts)
-        and len(texts) >= MOSTLY_OTHER_TEXTS * filled.sum() > 0
+        and len(texts) >= DISTINCT_SHARE * filled.sum() > 0
     )
