@@ -868,8 +868,7 @@ class ColumnProfile:
         known = 0
         marks = list[int]()
         for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):
-            is_measured = kind == "text" and MEASURED.fullmatch(value) and not value.isdigit()
-            if kind in NUMBER_KINDS or is_measured:
+            if kind in NUMBER_KINDS or (kind == "text" and MEASURED.fullmatch(value)):
                 known += int(count)
             elif kind == "text" and not any(map(str.isalnum, value)):
                 marks.append(int(count))
