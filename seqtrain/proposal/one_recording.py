@@ -20,7 +20,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import awk_of
 from seqtrain.text import counted
 
-PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
+PARTS, SHORTEST_PART = 2 * FEWEST_PIECES, 16
 """Number of parts into which a recording is cut, and fewest rows of a part."""
 WINDOW = "data.window={steps: 16, stride: 8, label: last}"
 
@@ -59,7 +59,7 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         sequences = counted(counters[again], "sequence")
         found = f"{again.shown} begins again, which makes {sequences}"
         comment = "a sequence ends where it begins again"
-    elif size >= FEWEST_ROWS:
+    elif size >= SHORTEST_PART:
         rule = f"{{part = int(n / {size}); n++}}"
         found = f"the rows are one recording, and parts of {size} rows can be held out"
         comment = "no window crosses parts; for another recording, scores may be lower"

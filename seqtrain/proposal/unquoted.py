@@ -19,7 +19,7 @@ READING_FIELDS = {
     False: r'(x.rstrip("\r\n").split(m) for x in sys.stdin)',
 }
 """Code that reads rows, by whether fields may have quotes."""
-JOINING = (
+JOINED_LINES = (
     r'{sub(/\r$/, ""); row = row sep $0; sep = " "} gsub(/%s/, "&", row) >= %d '
     r'{print row; row = sep = ""} END {if (row != "") print row}'
 )
@@ -91,7 +91,7 @@ def _refuse_broken_lines(table: Table, form: Form, rows: Rows, width: int) -> No
     if fields or all(len(row) == width for row in rows):
         return
     mark = form.delimiter.replace("|", "[|]")
-    code = JOINING % (mark, width - 1)
+    code = JOINED_LINES % (mark, width - 1)
     raise DataError(
         table.problems[0],
         f"{table.name}: line breaks seem to divide texts without quotes; to put blanks there:",

@@ -63,7 +63,7 @@ LIST_STARTS = ("[", "(", "{", "<", "set(", "frozenset(", "array(", "tensor(")
 """Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 IS_OBJECT = re.compile(r"\{\s*(?:['\"].*['\"]|\w+)\s*:")
 """Beginning of an object, as JSON or Python writes it."""
-MOST_SPELLINGS = 5
+MOST_RESPELLED = 5
 """Largest number of labels whose spellings are listed."""
 AROUND_LABEL = " \t\r\n\xa0"
 """Characters around a label that don't belong to it."""
@@ -347,9 +347,9 @@ class LabelReader:
             for shown, own in pairs
             if len(own) > 1
         ]
-        more = len(lines) - MOST_SPELLINGS
+        more = len(lines) - MOST_RESPELLED
         if more > 0:
-            lines[MOST_SPELLINGS:] = [f"{counted(more, 'more label')} with several spellings"]
+            lines[MOST_RESPELLED:] = [f"{counted(more, 'more label')} with several spellings"]
         return lines
 
     def _checked(self, codes: Codes) -> tuple[Codes, Reasons]:
